@@ -56,11 +56,9 @@ public final class Daemon {
   /// Starts workers when their dependencies have reached the required states.
   private let starter: DependencyStarter
   private lazy var declared = DeclaredWorkers(
-    driver: driver, workers: workers, returning: returning,
-    host: DeclaredOfDaemon(
-      .init(
-        phase: phase, environment: environment, restarts: restarts, learnedMemory: learnedMemory,
-        wrappers: wrappers, stoppedByPerson: stoppedByPerson, starter: starter, log: services.log)))
+    driver: driver, workers: workers, returning: returning, phase: phase,
+    environment: environment, restarts: restarts, starter: starter, learnedMemory: learnedMemory,
+    wrappers: wrappers, stoppedByPerson: stoppedByPerson, log: services.log)
   private lazy var supervision = WorkerSupervision(
     workers: workers, restarts: restarts, starter: starter, reloads: reloads,
     liveness: senses.liveness, listening: listening)
@@ -121,8 +119,7 @@ public final class Daemon {
       keepLastLines: { [chronicle] in chronicle.keep(lastLines: $1, of: $0) },
       externalRootHasEnded: { [unowned self] in external.adoption.externalRootHasEnded($0) }))
   private lazy var endedRuns = EndedRuns(
-    EndedRunsOfDaemon(
-      driver: driver, workers: workers, requests: requests, supervision: supervision))
+    driver: driver, workers: workers, requests: requests, supervision: supervision)
   private lazy var orphans = OrphanReaper(
     timers: services.loop, workers: workers, launcher: launcher, senses: senses, hooks: hooks)
   private lazy var pendingSignals = PendingSignals(
@@ -188,8 +185,8 @@ public final class Daemon {
   private lazy var configurationHost = ReloadOfDaemon(
     .init(
       services: services, driver: driver, workers: workers, phase: phase, requests: requests,
-      configuration: configuration, environment: environment, read: read, chronicle: chronicle,
-      pressure: pressure, supervision: supervision, starter: starter, declared: declared,
+      configuration: configuration, read: read, chronicle: chronicle, pressure: pressure,
+      supervision: supervision, starter: starter, declared: declared,
       listening: listening, schedules: schedules, encryption: senses.encryption, restarts: restarts,
       returning: returning, followRules: external.rules.follow, followHooks: hooks.follow))
   private lazy var reloader = configurationHost.makeReloader()

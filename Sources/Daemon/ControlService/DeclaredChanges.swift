@@ -2,35 +2,29 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// What `DeclaredChanges` needs of the daemon. Tests hand in their own.
-protocol DeclaredChangeHost: AnyObject {
-  /// All of it: what the configuration adds is laid over the daemon's own.
-  func environment(of configuration: WorkerConfiguration) -> [String: String]
-  func stop(_ id: WorkerID)
-  /// One that hasn't ended: its end is called off, or it starts again after it.
-  func startAgain(_ id: WorkerID)
-  /// Nothing of what was planned for it happens.
-  func forgetPlans(of id: WorkerID)
-  /// There is no worker of that name any more.
-  func removeWorker(_ id: WorkerID)
-  func rulesHaveChanged(of id: WorkerID)
-  func closeListeners(of runtime: WorkerUnit)
-  /// As its configuration has them now.
-  func listenAgain(for runtime: WorkerUnit)
-}
-
 /// Removes and changes the workers that the daemon has, as a configuration that was read again wants it. Belongs to
 /// the loop's thread.
 final class DeclaredChanges {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
-  private unowned let host: any DeclaredChangeHost
+  private let declared: DeclaredWorkers
+  private let requests: WorkerRequests
+  private let starter: DependencyStarter
+  private let supervision: WorkerSupervision
+  private let listening: ListeningSockets
 
-  /// The host isn't kept alive.
-  init(driver: EngineDriver, workers: WorkerRegistry, host: any DeclaredChangeHost) {
+  init(
+    driver: EngineDriver, workers: WorkerRegistry, declared: DeclaredWorkers,
+    requests: WorkerRequests, starter: DependencyStarter, supervision: WorkerSupervision,
+    listening: ListeningSockets
+  ) {
     self.driver = driver
     self.workers = workers
-    self.host = host
+    self.declared = declared
+    self.requests = requests
+    self.starter = starter
+    self.supervision = supervision
+    self.listening = listening
   }
 
   /// nil: there is no such worker.
@@ -47,16 +41,16 @@ final class DeclaredChanges {
     undeclare(id)
     // Another program supervises it: it stays adopted.
     if workers[id]?.external != nil { return }
-    if driver.state.state(of: id)?.isAlive == true { host.stop(id) }
+    if driver.state.state(of: id)?.isAlive == true { requests.request(.stop, id) { _ in } }
     // The request may have ended it at once.
-    if let runtime = workers[id] { host.closeListeners(of: runtime) }
+    if let runtime = workers[id] { listening.closeListeners(of: runtime) }
     driver.send(.removed(id))
-    if driver.state.state(of: id) == nil { host.removeWorker(id) }
+    if driver.state.state(of: id) == nil { supervision.removeWorker(id) }
   }
 
   /// The configuration no longer declares it; it stays until `remove`.
   func undeclare(_ id: WorkerID) {
-    host.forgetPlans(of: id)
+    supervision.forgetPlans(of: id)
     workers[id]?.isDeclared = false
   }
 
@@ -65,16 +59,19 @@ final class DeclaredChanges {
     guard let runtime = workers[id] else { return }
     let wasDeclared = runtime.isDeclared
     runtime.configuration = configuration
-    runtime.environment = host.environment(of: configuration)
+    runtime.environment = declared.environment(of: configuration)
     runtime.isDeclared = true
-    host.rulesHaveChanged(of: id)
+    supervision.restartRulesChanged(id)
     // One that was removed, and hasn't ended yet, isn't forgotten then.
     driver.send(
       wasDeclared ? .profileChanged(id, runtime.profile) : .added(id, runtime.profile))
     guard driver.state.state(of: id)?.isAlive == true else {
-      return host.listenAgain(for: runtime)
+      return listening.relisten(runtime)
     }
-    if !wasDeclared, runtime.external == nil, configuration.autostart { host.startAgain(id) }
+    // Its end is called off, or it starts again after it.
+    if !wasDeclared, runtime.external == nil, configuration.autostart {
+      starter.start(id, .restart, occasion: .autostart) { _ in }
+    }
   }
 
   /// The machine's policy. Values that `run` or `adopt` has chosen are laid over it.

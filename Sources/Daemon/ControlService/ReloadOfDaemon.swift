@@ -2,8 +2,8 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// The daemon's implementation for `ConfigurationReloader` and `DeclaredChanges`.
-final class ReloadOfDaemon: ConfigurationHost, DeclaredChangeHost {
+/// The daemon's implementation for `ConfigurationReloader`.
+final class ReloadOfDaemon: ConfigurationHost {
   struct Parts {
     let services: Services
     let driver: EngineDriver
@@ -11,8 +11,6 @@ final class ReloadOfDaemon: ConfigurationHost, DeclaredChangeHost {
     let phase: DaemonPhase
     let requests: WorkerRequests
     let configuration: ConfigurationInForce
-    /// The daemon's own.
-    let environment: [String: String]
     /// Reads the configuration again.
     let read: @Sendable () -> ParseResult<DaemonConfiguration>
     let chronicle: Chronicle
@@ -32,10 +30,15 @@ final class ReloadOfDaemon: ConfigurationHost, DeclaredChangeHost {
   }
 
   private let parts: Parts
-  private lazy var changes = DeclaredChanges(
-    driver: parts.driver, workers: parts.workers, host: self)
+  private let changes: DeclaredChanges
 
-  init(_ parts: Parts) { self.parts = parts }
+  init(_ parts: Parts) {
+    self.parts = parts
+    changes = DeclaredChanges(
+      driver: parts.driver, workers: parts.workers, declared: parts.declared,
+      requests: parts.requests, starter: parts.starter, supervision: parts.supervision,
+      listening: parts.listening)
+  }
 
   /// The configuration's files, and the policies that it names, may be in a file system that doesn't answer.
   func makeReloader() -> ConfigurationReloader {
@@ -108,20 +111,4 @@ final class ReloadOfDaemon: ConfigurationHost, DeclaredChangeHost {
 
   var rules: [AdoptionRule] { parts.configuration.current.adoption }
   var hooks: Hooks { parts.configuration.current.hooks }
-
-  // MARK: what its changes need
-
-  func environment(of configuration: WorkerConfiguration) -> [String: String] {
-    parts.environment.merging(configuration.environment) { $1 }
-  }
-
-  func stop(_ id: WorkerID) { parts.requests.request(.stop, id) { _ in } }
-  func startAgain(_ id: WorkerID) {
-    parts.starter.start(id, .restart, occasion: .autostart) { _ in }
-  }
-  func forgetPlans(of id: WorkerID) { parts.supervision.forgetPlans(of: id) }
-  func removeWorker(_ id: WorkerID) { parts.supervision.removeWorker(id) }
-  func rulesHaveChanged(of id: WorkerID) { parts.supervision.restartRulesChanged(id) }
-  func closeListeners(of runtime: WorkerUnit) { parts.listening.closeListeners(of: runtime) }
-  func listenAgain(for runtime: WorkerUnit) { parts.listening.relisten(runtime) }
 }

@@ -2,39 +2,43 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// The functions of the daemon that `DeclaredWorkers` uses. Tests provide their own.
-protocol DeclaredHost: AnyObject {
-  /// The daemon ends, or leaves its workers: no worker is started any more.
-  var isClosing: Bool { get }
-  /// The whole environment: the configuration's variables override the daemon's own.
-  func environment(of configuration: WorkerConfiguration) -> [String: String]
-  /// Called before the registry and the engine have it: its earlier runs are remembered, and the daemon stops
-  /// following a wrapper of the same name.
-  func willAdd(_ id: WorkerID)
-  /// The operator has stopped it, and it is to stay stopped when a daemon starts.
-  func wasStoppedByPerson(_ id: WorkerID) -> Bool
-  /// Starts it after the workers that it depends on.
-  func start(
-    _ id: WorkerID, _ verb: Request.Verb, occasion: Request.Occasion,
-    then answer: @escaping (Answer) -> Void)
-  func log(_ priority: DaemonLog.Priority, _ text: String)
-}
-
 /// The workers of the configuration: adds them, and starts those with autostart. Belongs to the loop's thread.
 final class DeclaredWorkers {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
   private let returning: ReturningWorkers
-  private let host: any DeclaredHost
+  private let phase: DaemonPhase
+  /// The daemon's own.
+  private let environment: [String: String]
+  private let restarts: RestartSupervisor
+  private let starter: DependencyStarter
+  private let learnedMemory: LearnedMemoryKeeper
+  private let wrappers: RegisteredWrappers
+  private let stoppedByPerson: StoppedByPerson
+  private let log: DaemonLog
 
   init(
     driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
-    host: any DeclaredHost
+    phase: DaemonPhase, environment: [String: String], restarts: RestartSupervisor,
+    starter: DependencyStarter, learnedMemory: LearnedMemoryKeeper, wrappers: RegisteredWrappers,
+    stoppedByPerson: StoppedByPerson, log: DaemonLog
   ) {
     self.driver = driver
     self.workers = workers
     self.returning = returning
-    self.host = host
+    self.phase = phase
+    self.environment = environment
+    self.restarts = restarts
+    self.starter = starter
+    self.learnedMemory = learnedMemory
+    self.wrappers = wrappers
+    self.stoppedByPerson = stoppedByPerson
+    self.log = log
+  }
+
+  /// The whole environment: the configuration's variables override the daemon's own.
+  func environment(of configuration: WorkerConfiguration) -> [String: String] {
+    environment.merging(configuration.environment) { $1 }
   }
 
   func introduceWorkers(_ configurations: [WorkerConfiguration]) {
@@ -43,9 +47,10 @@ final class DeclaredWorkers {
 
   func addDeclared(_ configuration: WorkerConfiguration) {
     let runtime = WorkerUnit(
-      configuration: configuration, environment: host.environment(of: configuration),
+      configuration: configuration, environment: environment(of: configuration),
       isDeclared: true)
-    host.willAdd(runtime.id)
+    restarts.add(runtime.id, exits: learnedMemory.rememberedExits(of: runtime.id))
+    wrappers.giveUp(runtime.id)
     workers[runtime.id] = runtime
     driver.send(.added(runtime.id, runtime.profile))
   }
@@ -57,16 +62,15 @@ final class DeclaredWorkers {
     let front = workers.values.first { $0.returnsToFront && returning.isAdopting($0.id) }?.id
     for configuration in Self.inStartingOrder(configurations) where configuration.autostart {
       let id = WorkerID(configuration.name)
-      if configuration.restart.condition == .unlessStopped, host.wasStoppedByPerson(id) {
-        host.log(
-          .notice, "\(configuration.name): stays stopped (restart: unless-stopped)")
+      if configuration.restart.condition == .unlessStopped, stoppedByPerson.contains(id) {
+        log(.notice, "\(configuration.name): stays stopped (restart: unless-stopped)")
         continue
       }
       let waits =
         front.map { front in
           front != id
             && returning.whenBack(front) { [unowned self] in
-              if !host.isClosing { startAutomatically(id, verb: verb) }
+              if !phase.isClosing { startAutomatically(id, verb: verb) }
             }
         } ?? false
       if !waits { startAutomatically(id, verb: verb) }
@@ -84,8 +88,8 @@ final class DeclaredWorkers {
     _ id: WorkerID, verb: Request.Verb = .start, occasion: Request.Occasion = .autostart
   ) {
     guard driver.state.state(of: id) == .terminated else { return }
-    host.start(id, verb, occasion: occasion) { [host] answer in
-      if answer.code != .done { host.log(.error, answer.text) }
+    starter.start(id, verb, occasion: occasion) { [log] answer in
+      if answer.code != .done { log(.error, answer.text) }
     }
   }
 
@@ -103,45 +107,4 @@ final class DeclaredWorkers {
       $0.returnsToFront || driver.state.state(of: $0.id) == .foreground
     }
   }
-}
-
-/// The daemon's functions that it uses.
-final class DeclaredOfDaemon: DeclaredHost {
-  struct Parts {
-    let phase: DaemonPhase
-    /// The daemon's own.
-    let environment: [String: String]
-    let restarts: RestartSupervisor
-    let learnedMemory: LearnedMemoryKeeper
-    let wrappers: RegisteredWrappers
-    let stoppedByPerson: StoppedByPerson
-    let starter: DependencyStarter
-    let log: DaemonLog
-  }
-
-  private let parts: Parts
-
-  init(_ parts: Parts) { self.parts = parts }
-
-  var isClosing: Bool { parts.phase.isClosing }
-
-  func environment(of configuration: WorkerConfiguration) -> [String: String] {
-    parts.environment.merging(configuration.environment) { $1 }
-  }
-
-  func willAdd(_ id: WorkerID) {
-    parts.restarts.add(id, exits: parts.learnedMemory.rememberedExits(of: id))
-    parts.wrappers.giveUp(id)
-  }
-
-  func wasStoppedByPerson(_ id: WorkerID) -> Bool { parts.stoppedByPerson.contains(id) }
-
-  func start(
-    _ id: WorkerID, _ verb: Request.Verb, occasion: Request.Occasion,
-    then answer: @escaping (Answer) -> Void
-  ) {
-    parts.starter.start(id, verb, occasion: occasion, then: answer)
-  }
-
-  func log(_ priority: DaemonLog.Priority, _ text: String) { parts.log(priority, text) }
 }

@@ -34,7 +34,7 @@ import Testing
     let reloading = ReloadOfDaemon(
       .init(
         services: world.services, driver: world.driver, workers: world.workers, phase: world.phase,
-        requests: world.requests, configuration: configuration, environment: [:],
+        requests: world.requests, configuration: configuration,
         read: { ParseResult(value: nil, diagnostics: []) }, chronicle: chronicle,
         pressure: world.pressure, supervision: world.supervision, starter: world.starter,
         declared: world.declared, listening: world.listeners.sockets, schedules: schedules,

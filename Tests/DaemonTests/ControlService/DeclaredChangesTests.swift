@@ -1,61 +1,58 @@
 import Lifecycle
 import Policy
 import PolicyFile
+import TestSupport
 import Testing
 
 @testable import Daemon
 
 @Suite("Workers that a reload removes or changes") struct DeclaredChangesTests {
-  private final class Host: DeclaredChangeHost {
-    var whenStopped: (WorkerID) -> Void = { _ in }
-    private(set) var calls: [String] = []
-
-    func environment(of configuration: WorkerConfiguration) -> [String: String] {
-      ["HOME": "/root"].merging(configuration.environment) { $1 }
-    }
-    func stop(_ id: WorkerID) {
-      calls.append("stop \(id)")
-      whenStopped(id)
-    }
-    func startAgain(_ id: WorkerID) { calls.append("start \(id) again") }
-    func forgetPlans(of id: WorkerID) { calls.append("forget plans of \(id)") }
-    func removeWorker(_ id: WorkerID) { calls.append("remove \(id)") }
-    func rulesHaveChanged(of id: WorkerID) { calls.append("rules of \(id)") }
-    func closeListeners(of runtime: WorkerUnit) { calls.append("close \(runtime.id)") }
-    func listenAgain(for runtime: WorkerUnit) { calls.append("listen for \(runtime.id)") }
-  }
-
-  private let timers = FakeTimers()
-  private let notes = EventNotes()
-  private let workers = WorkerRegistry()
-  private let host = Host()
-  private let driver: EngineDriver
+  private let world: AdapterWorld
   private let changes: DeclaredChanges
-  private let unit = WorkerUnit.forTest("web")
+  private let unit: WorkerUnit
   private var id: WorkerID { unit.id }
+  private var driver: EngineDriver { world.driver }
 
-  init() {
-    driver = .forTest(timers, notes)
-    changes = DeclaredChanges(driver: driver, workers: workers, host: host)
-    workers[unit.id] = unit
-    driver.send(.added(unit.id, unit.profile))
-    host.whenStopped = { [driver] in driver.request(.stop, $0) { _ in } }
+  init() throws {
+    world = try AdapterWorld()
+    changes = DeclaredChanges(
+      driver: world.driver, workers: world.workers, declared: world.declared,
+      requests: world.requests, starter: world.starter, supervision: world.supervision,
+      listening: world.listeners.sockets)
+    unit = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
+    world.hasEnded(unit, RestartWorld.failure)
+    // The world's sockets have a registry of their own.
+    world.listeners.workers[unit.id] = unit
+    world.listeners.driver.send(.added(unit.id, unit.profile))
   }
 
   private func run() { driver.send(.adopted(id, unit.profile, .background)) }
 
-  @Test("A worker that doesn't run is forgotten at once")
-  func removed() {
+  private var isPlanned: Bool { world.restarts.plan(of: id) != nil }
+
+  /// How many sockets wait for connections.
+  private var sockets: Int { world.listeners.watches.active }
+
+  private func listen() throws -> (inout WorkerConfiguration) -> Void {
+    let port = try freePort()
+    let socket = ListenSocket(name: "http", address: .tcp(host: "127.0.0.1", port: port))
+    return { $0.listen = [socket] }
+  }
+
+  @Test("A worker that doesn't run is forgotten at once, with its sockets and its planned restart")
+  func removed() throws {
+    changes.apply(.forTest("web", try listen()), of: id)
+    #expect(sockets == 1 && isPlanned)
     changes.remove(id)
-    #expect(host.calls == ["forget plans of web", "close web", "remove web"])
-    #expect(driver.state.state(of: id) == nil)
+    #expect(world.workers[id] == nil && driver.state.state(of: id) == nil)
+    #expect(sockets == 0 && !isPlanned)
   }
 
   @Test("A worker that runs is stopped first, and forgotten when it has ended")
   func removedAlive() {
     run()
     changes.remove(id)
-    #expect(host.calls == ["forget plans of web", "stop web", "close web"])
+    #expect(world.asked == ["stop web"] && !isPlanned && world.workers[id] === unit)
     #expect(driver.state.state(of: id) == .terminating && !unit.isDeclared)
     driver.send(.exited(id, .exited(0)))
     #expect(driver.state.state(of: id) == nil)
@@ -66,9 +63,9 @@ import Testing
     unit.external = ExternalWorker()
     run()
     changes.remove(id)
-    #expect(host.calls == ["forget plans of web"] && !unit.isDeclared)
+    #expect(world.asked == [] && !isPlanned && !unit.isDeclared)
     changes.apply(.forTest("web"), of: id)
-    #expect(host.calls.suffix(1) == ["rules of web"] && unit.isDeclared)
+    #expect(world.asked == [] && unit.isDeclared)
     #expect(driver.state.state(of: id) == .background)
   }
 
@@ -79,9 +76,9 @@ import Testing
     changes.remove(id)
     changes.apply(.forTest("web") { $0.importance = 7 }, of: id)
     #expect(unit.isDeclared && unit.configuration.importance == 7)
-    #expect(host.calls.suffix(2) == ["rules of web", "start web again"])
+    #expect(world.asked == ["stop web", "restart web"])
     driver.send(.exited(id, .exited(0)))
-    #expect(driver.state.state(of: id) == .terminated, "the configuration has it")
+    #expect(driver.state.state(of: id) == .launching, "the configuration has it")
   }
 
   @Test("The machine's new policy keeps the values that `run` and `adopt` have chosen")
@@ -104,20 +101,27 @@ import Testing
     run()
     changes.remove(id)
     changes.apply(.forTest("web") { $0.autostart = false }, of: id)
-    #expect(!host.calls.contains("start web again"))
+    #expect(world.asked == ["stop web"])
     driver.send(.exited(id, .exited(0)))
     #expect(driver.state.state(of: id) == .terminated)
   }
 
   @Test("A change reaches the engine, and the sockets of a worker that doesn't run")
-  func changed() {
-    changes.apply(.forTest("web") { $0.environment = ["PORT": "80"] }, of: id)
-    #expect(unit.environment == ["HOME": "/root", "PORT": "80"])
-    #expect(host.calls == ["rules of web", "listen for web"])
+  func changed() throws {
+    let listen = try listen()
     run()
-    changes.apply(.forTest("web"), of: id)
-    #expect(host.calls == ["rules of web", "listen for web", "rules of web"])
-    #expect(notes.events == ["added", "profileChanged", "adopted", "profileChanged"])
+    changes.apply(.forTest("web", listen), of: id)
+    #expect(sockets == 0, "it has those with which it was launched")
+    driver.send(.exited(id, .exited(0)))
+    world.notes.forget()
+    changes.apply(
+      .forTest("web") {
+        listen(&$0)
+        $0.environment = ["PORT": "80"]
+        $0.restart.condition = .never
+      }, of: id)
+    #expect(unit.environment == ["HOME": "/root", "PORT": "80"])
+    #expect(sockets == 1 && !isPlanned && world.notes.events == ["profileChanged"])
   }
 
   @Test("A policy alone changes nothing else, and a worker that there isn't is left alone")
@@ -125,11 +129,11 @@ import Testing
     var policy = LifecyclePolicy(name: "other")
     policy.hibernate.enabled = false
     changes.setPolicy(policy, of: id)
-    #expect(unit.configuration.policy == policy && host.calls.isEmpty)
+    #expect(unit.configuration.policy == policy && isPlanned)
     let unknown = WorkerID("unknown")
     changes.setPolicy(policy, of: unknown)
     changes.apply(.forTest("unknown"), of: unknown)
     #expect(changes.known(unknown) == nil && changes.known(id)?.isDeclared == true)
-    #expect(notes.events == ["added", "profileChanged"])
+    #expect(world.notes.events == ["profileChanged"])
   }
 }

@@ -55,7 +55,7 @@ import Testing
     let runtime = try #require(world.workers[WorkerID("web")])
     #expect(world.driver.state.state(of: runtime.id) == .launching)
     #expect(world.asked == ["start web"])
-    #expect(host.environment(of: runtime.configuration) == ["HOME": "/root", "PORT": "80"])
+    #expect(runtime.environment == ["HOME": "/root", "PORT": "80"])
   }
 
   @Test("A worker that the configuration drops is removed, and one that runs is stopped first")

@@ -34,6 +34,7 @@ final class AdapterWorld {
   let restarts: RestartSupervisor
   let starter: DependencyStarter
   let files = FakeStateFiles()
+  let stoppedByPerson: StoppedByPerson
   let wrapped = WrapperWorld()
   let foreign = FakeExternalHost()
   let daemonEnd = DaemonEndWorld()
@@ -57,9 +58,10 @@ final class AdapterWorld {
     driver = .forTest(timers, notes)
     requests = WorkerRequests(driver, returning)
     recordWriter = WorkerRecordWriter(records: services.records, bootID: Self.bootID, log: log)
+    stoppedByPerson = StoppedByPerson(path: "/state/stopped", files: files)
     restarts = RestartSupervisor(
-      timers: timers, stopped: StoppedByPerson(path: "/state/stopped", files: files),
-      phase: phase, driver: driver, workers: workers, log: log)
+      timers: timers, stopped: stoppedByPerson, phase: phase, driver: driver, workers: workers,
+      log: log)
     starter = DependencyStarter(
       clock: timers, driver: driver, workers: workers, returning: returning, restarts: restarts,
       requests: requests)
@@ -90,8 +92,7 @@ final class AdapterWorld {
       jetsam: jetsam, learnedMemory: learnedMemory, restarts: restarts, recordWriter: recordWriter,
       pressure: pressure, logs: LogKeeper(services) { "/nowhere/\($0.name).times" }))
   private(set) lazy var endedRuns = EndedRuns(
-    EndedRunsOfDaemon(
-      driver: driver, workers: workers, requests: requests, supervision: supervision), limit: 2)
+    driver: driver, workers: workers, requests: requests, supervision: supervision, limit: 2)
   private(set) lazy var planner = LaunchPlanner(
     ground: LaunchGround(records: services.records.store, logs: state.logs, socket: socket),
     restarts: restarts, services: services)
@@ -138,13 +139,9 @@ final class AdapterWorld {
       services: services, driver: driver, probes: senses.probes, kernelKills: senses.kernelKills,
       sleeps: sleeps, ends: ends))
   private(set) lazy var declared = DeclaredWorkers(
-    driver: driver, workers: workers, returning: returning,
-    host: DeclaredOfDaemon(
-      .init(
-        phase: phase, environment: ["HOME": "/root"], restarts: restarts,
-        learnedMemory: learnedMemory, wrappers: wrappers,
-        stoppedByPerson: StoppedByPerson(path: "/state/stopped", files: files),
-        starter: starter, log: log)))
+    driver: driver, workers: workers, returning: returning, phase: phase,
+    environment: ["HOME": "/root", "PORT": "1"], restarts: restarts, starter: starter,
+    learnedMemory: learnedMemory, wrappers: wrappers, stoppedByPerson: stoppedByPerson, log: log)
   private(set) lazy var externals = ExternalAdoption(driver, workers, host: foreign)
   private(set) lazy var rules = RuleAdoption(
     timers: timers, workers: workers,
@@ -170,8 +167,8 @@ final class AdapterWorld {
         services: services, driver: driver, workers: workers, phase: phase, requests: requests,
         configuration: ConfigurationInForce(
           DaemonConfiguration(policy: LifecyclePolicy(name: "test"))),
-        environment: ["HOME": "/root", "PORT": "1"], read: read, chronicle: chronicle,
-        pressure: pressure, supervision: supervision, starter: starter, declared: declared,
+        read: read, chronicle: chronicle, pressure: pressure,
+        supervision: supervision, starter: starter, declared: declared,
         listening: listeners.sockets,
         schedules: ScheduleMonitor(
           services: services, state: state, driver: driver, workers: workers,

@@ -5,13 +5,15 @@ import PolicyFile
 @testable import Daemon
 @testable import Simulation
 
-/// The host of the real `DeclaredWorkers`, `DeclaredChanges` and `ConfigurationReloader`, over a configuration that is read again while
-/// operations are under way.
-final class ShellReloads: ConfigurationHost, DeclaredHost, DeclaredChangeHost {
+/// The host of the real `ConfigurationReloader`, and the real `DeclaredChanges`, over a configuration that is read
+/// again while operations are under way.
+final class ShellReloads: ConfigurationHost {
   private unowned let world: ShellWorld
   private(set) var current: DaemonConfiguration
   private lazy var changes = DeclaredChanges(
-    driver: world.driver, workers: world.workers, host: self)
+    driver: world.driver, workers: world.workers, declared: world.declared,
+    requests: world.requests, starter: world.supervision.starter,
+    supervision: world.supervision.real, listening: world.supervision.listening)
   private(set) lazy var reloader = ConfigurationReloader(
     driver: world.driver, host: self, log: world.processes.log
   ) { [unowned self] in look(then: $0) }
@@ -69,7 +71,7 @@ final class ShellReloads: ConfigurationHost, DeclaredHost, DeclaredChangeHost {
     let state = world.driver.state.state(of: id)
     world.count(state?.isAlive == true ? "removed alive" : "removed")
     if state?.isSettled == false { world.count("removed while under way") }
-    changes.remove(id)
+    world.runs.noteRemovals { changes.remove(id) }
   }
   func undeclare(_ id: WorkerID) {
     world.count("undeclared while it returns")
@@ -81,7 +83,17 @@ final class ShellReloads: ConfigurationHost, DeclaredHost, DeclaredChangeHost {
   func introduce(_ configuration: WorkerConfiguration) { world.declared.addDeclared(configuration) }
   func apply(_ configuration: WorkerConfiguration, of id: WorkerID) {
     world.count("changed")
+    let unit = world.workers[id]
+    if unit?.isDeclared == false, unit?.external == nil, configuration.autostart,
+      world.driver.state.state(of: id)?.isAlive == true
+    {
+      world.count("started again")
+    }
+    world.supervision.rulesWillChange(of: id)
+    let traffic = unit?.traffic
     changes.apply(configuration, of: id)
+    // As the next look at its activity does.
+    unit?.traffic = traffic
   }
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID) {
     changes.setPolicy(policy, of: id)
@@ -96,28 +108,4 @@ final class ShellReloads: ConfigurationHost, DeclaredHost, DeclaredChangeHost {
     world.schedules.follow()
     world.rules.follow(current.adoption)
   }
-
-  // MARK: the host of the declared workers
-
-  var isClosing: Bool { world.phase.isClosing }
-  func environment(of configuration: WorkerConfiguration) -> [String: String] { [:] }
-  func willAdd(_ id: WorkerID) { world.supervision.restarts.add(id, exits: []) }
-  func wasStoppedByPerson(_ id: WorkerID) -> Bool { false }
-  func start(
-    _ id: WorkerID, _ verb: Request.Verb, occasion: Request.Occasion,
-    then answer: @escaping (Answer) -> Void
-  ) {
-    world.supervision.starter.start(id, verb, occasion: occasion, then: answer)
-  }
-  func stop(_ id: WorkerID) { world.requests.request(.stop, id) { _ in } }
-  func startAgain(_ id: WorkerID) {
-    world.count("started again")
-    world.supervision.starter.start(id, .restart, occasion: .autostart) { _ in }
-  }
-  func forgetPlans(of id: WorkerID) { world.supervision.forgetPlans(of: id) }
-  func removeWorker(_ id: WorkerID) { world.supervision.removeWorker(id) }
-  func rulesHaveChanged(of id: WorkerID) { world.supervision.rulesHaveChanged(of: id) }
-  func listenAgain(for runtime: WorkerUnit) {}
-  func closeListeners(of runtime: WorkerUnit) {}
-  func log(_ priority: DaemonLog.Priority, _ text: String) {}
 }

@@ -15,9 +15,8 @@ final class ShellRuns: ProcessHost, RunClosingHost {
   private lazy var holder = ProcessHolder(world.clock, self)
   private lazy var closing = RunClosing(world.clock, self)
   private lazy var ended = EndedRuns(
-    EndedRunsOfDaemon(
-      driver: world.driver, workers: world.workers, requests: world.requests,
-      supervision: world.supervision.real), limit: 2)
+    driver: world.driver, workers: world.workers, requests: world.requests,
+    supervision: world.supervision.real, limit: 2)
   /// Parts of runs that are over, and workers that have been removed.
   private var past: [(what: String, object: Weak)] = []
 

@@ -1,3 +1,4 @@
+import Control
 import Lifecycle
 import Policy
 import PolicyFile
@@ -11,12 +12,14 @@ final class ShellSupervision: FirstMomentsHost {
   private unowned let world: ShellWorld
   /// Whose rules have been changed since they ended.
   private var changedSince: Set<WorkerID> = []
+  let stopped = StoppedByPerson(path: "/nowhere/stopped", files: FakeStateFiles())
   let restarts: RestartSupervisor
   let starter: DependencyStarter
+  private(set) lazy var listening = world.processes.makeListening(world)
   private(set) lazy var real = WorkerSupervision(
     workers: world.workers, restarts: restarts, starter: starter,
     reloads: WorkerReloads(world.clock, QuietReloads()), liveness: world.liveness.supervisor,
-    listening: world.processes.makeListening(world))
+    listening: listening)
   private lazy var firstMoments = FirstMoments(
     timers: world.clock, restarts: restarts, host: self)
   /// Since they last began to run.
@@ -26,8 +29,8 @@ final class ShellSupervision: FirstMomentsHost {
     self.world = world
     restarts = RestartSupervisor(
       timers: world.clock, wallClock: { [clock = world.clock] in clock.now.nanoseconds },
-      stopped: StoppedByPerson(path: "/nowhere/stopped", files: FakeStateFiles()),
-      phase: world.phase, driver: world.driver, workers: world.workers, log: world.processes.log)
+      stopped: stopped, phase: world.phase, driver: world.driver, workers: world.workers,
+      log: world.processes.log)
     starter = DependencyStarter(
       clock: world.clock, driver: world.driver, workers: world.workers,
       returning: world.returning, restarts: restarts, requests: world.requests)
@@ -67,16 +70,10 @@ final class ShellSupervision: FirstMomentsHost {
     }
   }
 
-  func forgetPlans(of id: WorkerID) { real.forgetPlans(of: id) }
   func removeWorker(_ id: WorkerID) { world.runs.noteRemovals { real.removeWorker(id) } }
 
-  /// The configuration was read again.
-  func rulesHaveChanged(of id: WorkerID) {
+  func rulesWillChange(of id: WorkerID) {
     if state(of: id) == .terminated { changedSince.insert(id) }
-    let traffic = world.workers[id]?.traffic
-    real.restartRulesChanged(id)
-    // As the next look at its activity does.
-    world.workers[id]?.traffic = traffic
   }
 
   /// How a worker ended that `restart: always` should have started again; nil: it runs, or may be down.
@@ -113,4 +110,15 @@ final class ShellSupervision: FirstMomentsHost {
     }
     return true
   }
+}
+
+/// No wrapper registers with the simulated daemon.
+final class NoWrappers: WrapperHost {
+  func ask(
+    _ request: ControlRequest, at socket: String, patience: Duration,
+    then respond: @escaping (ControlResponse) -> Void
+  ) {}
+  func process(of client: ClientID) -> Int32? { nil }
+  func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill { .hasEnded }
+  func log(_ priority: DaemonLog.Priority, _ text: String) {}
 }

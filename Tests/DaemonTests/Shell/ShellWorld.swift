@@ -38,7 +38,12 @@ final class ShellWorld {
   private(set) lazy var launching = ShellLaunching(self)
   private(set) lazy var runs = ShellRuns(self)
   private(set) lazy var declared = DeclaredWorkers(
-    driver: driver, workers: workers, returning: returning, host: reloads)
+    driver: driver, workers: workers, returning: returning, phase: phase, environment: [:],
+    restarts: supervision.restarts, starter: supervision.starter,
+    learnedMemory: LearnedMemoryKeeper(path: nil, clock) { _, _, _, _ in },
+    wrappers: RegisteredWrappers(
+      driver: driver, workers: workers, clock: clock, host: NoWrappers()),
+    stoppedByPerson: supervision.stopped, log: processes.log)
   private(set) lazy var externalHost = ShellExternals(self)
   private(set) lazy var externals = ExternalAdoption(driver, workers, host: externalHost)
   private(set) lazy var ruleHost = ShellRules(self)

@@ -1,40 +1,38 @@
 import Lifecycle
+import Linux
 import Policy
 import PolicyFile
+import TestSupport
 import Testing
 
 @testable import Daemon
 
 @Suite("Workers that the configuration declares") struct DeclaredWorkersTests {
-  private final class Host: DeclaredHost {
-    var isClosing = false
-    var stopped: Set<String> = []
-    private(set) var calls: [String] = []
-    private(set) var lines: [String] = []
-    var answer = Answer(.done, "")
-
-    func environment(of configuration: WorkerConfiguration) -> [String: String] {
-      ["HOME": "/root"].merging(configuration.environment) { $1 }
-    }
-    func willAdd(_ id: WorkerID) { calls.append("add \(id)") }
-    func wasStoppedByPerson(_ id: WorkerID) -> Bool { stopped.contains(id.name) }
-    func start(
-      _ id: WorkerID, _ verb: Request.Verb, occasion: Request.Occasion,
-      then answer: @escaping (Answer) -> Void
-    ) {
-      calls.append("\(verb) \(id)")
-      answer(self.answer)
-    }
-    func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
-  }
-
-  private let host = Host()
   private let world = SurvivorWorld()
+  private let stoppedByPerson = StoppedByPerson(path: "/nowhere", files: FakeStateFiles())
+  private let phase = DaemonPhase()
+  private let scratch: Scratch
+  private let log: DaemonLog
+  private let starter: DependencyStarter
   private let declared: DeclaredWorkers
 
-  init() {
+  init() throws {
+    scratch = try Scratch()
+    log = DaemonLog(ofWrapper: scratch.path + "/log")
+    let (driver, workers, timers) = (world.driver, world.host.workers, world.timers)
+    let restarts = RestartSupervisor(
+      timers: timers, stopped: stoppedByPerson, phase: phase, driver: driver, workers: workers,
+      log: log)
+    starter = DependencyStarter(
+      clock: timers, driver: driver, workers: workers, returning: world.returning,
+      restarts: restarts, requests: WorkerRequests(driver, world.returning))
     declared = DeclaredWorkers(
-      driver: world.driver, workers: world.host.workers, returning: world.returning, host: host)
+      driver: driver, workers: workers, returning: world.returning, phase: phase,
+      environment: ["HOME": "/root", "PORT": "1"], restarts: restarts, starter: starter,
+      learnedMemory: LearnedMemoryKeeper(path: nil, timers) { _, _, _, _ in },
+      wrappers: RegisteredWrappers(
+        driver: driver, workers: workers, clock: timers, host: WrapperWorld()),
+      stoppedByPerson: stoppedByPerson, log: log)
   }
 
   private static func worker(
@@ -52,15 +50,31 @@ import Testing
     declared.startWorkers(configurations)
   }
 
-  private var started: [String] { host.calls.filter { !$0.hasPrefix("add") } }
+  /// What the engine was asked for.
+  private var started: [String] {
+    world.notes.all.compactMap {
+      if case .request(let request) = $0 { "\(request.verb) \(request.worker)" } else { nil }
+    }
+  }
+
+  private func isReady(_ name: String) {
+    world.driver.send(.launched(WorkerID(name)))
+    starter.advance()
+  }
+
+  private func logged() throws -> String {
+    log.drain()
+    return try readText(scratch.path + "/log")
+  }
 
   @Test("All declared workers are known, with their environment, before the first is started")
   func introduced() {
     begin([.forTest("web") { $0.environment = ["PORT": "80"] }, .forTest("db")])
-    #expect(host.calls == ["add web", "add db", "start web", "start db"])
+    #expect(world.notes.events == ["added", "added", "request", "request"])
+    #expect(started == ["start web", "start db"])
     let environment = world.host.workers[WorkerID("web")]?.environment
     #expect(environment == ["HOME": "/root", "PORT": "80"])
-    #expect(world.state(of: "web") == .terminated)
+    #expect(world.state(of: "web") == .launching)
   }
 
   @Test("A declared worker starts after its dependencies, and one without autostart doesn't start")
@@ -69,18 +83,22 @@ import Testing
       Self.worker("web", needs: ["api"]), Self.worker("api", needs: ["db"]),
       Self.worker("later", autostart: false), Self.worker("db"),
     ])
+    #expect(started == ["start db"])
+    isReady("db")
+    #expect(started == ["start db", "start api"])
+    isReady("api")
     #expect(started == ["start db", "start api", "start web"])
   }
 
   @Test("A worker that the operator stopped stays stopped if its restart rule says so")
-  func stopped() {
-    host.stopped = ["web", "db"]
+  func stopped() throws {
+    for name in ["web", "db"] { stoppedByPerson.set(WorkerID(name), true) { _ in } }
     begin([
       .forTest("web") { $0.restart.condition = .unlessStopped },
       .forTest("db") { $0.restart.condition = .always },
     ])
     #expect(started == ["start db"])
-    #expect(host.lines.count == 1 && host.lines[0].hasPrefix("web: stays stopped"))
+    #expect(try logged().contains(" web: stays stopped"))
   }
 
   @Test(
@@ -88,7 +106,7 @@ import Testing
   func front() {
     world.leave("web", "foreground")
     begin([Self.worker("web"), Self.worker("db")])
-    #expect(started == ["restart web"], "it waits for its own adoption elsewhere")
+    #expect(started == [], "web's own start waits for its adoption, too")
     world.host.recovered("web", SurvivorRecovery(result: .success(.zero)))
     // `restart` displaces no other worker from the foreground.
     #expect(started == ["restart web", "restart db"])
@@ -98,13 +116,13 @@ import Testing
   func closing() {
     world.leave("web", "foreground")
     begin([Self.worker("web"), Self.worker("db")])
-    host.isClosing = true
+    DaemonEndWorld().makeEnd(phase).leave()
     world.host.recovered("web", SurvivorRecovery(result: .success(.zero)))
     #expect(started == ["restart web"])
   }
 
   @Test("A worker that is running or unknown isn't started, and a refused start is logged")
-  func refused() {
+  func refused() throws {
     world.leave("web")
     world.declare(.forTest("web"))
     world.adoption.adoptSurvivors()
@@ -113,8 +131,9 @@ import Testing
     declared.startAutomatically(WorkerID("nothing"))
     #expect(started.isEmpty)
     world.declare(.forTest("db"))
-    host.answer = Answer(.failed, "db can't be started: no such program")
     declared.startAutomatically([Self.worker("db"), Self.worker("off", autostart: false)])
-    #expect(started == ["start db"] && host.lines == ["db can't be started: no such program"])
+    #expect(started == ["start db"])
+    world.driver.send(.launchFailed(WorkerID("db"), "no such program"))
+    #expect(try logged().contains(" db could not be launched: no such program"))
   }
 }

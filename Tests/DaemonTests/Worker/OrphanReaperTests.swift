@@ -45,39 +45,3 @@ private final class Children: ChildProcesses {
     #expect(children.reaped == [10] && timers.pending.isEmpty)
   }
 }
-
-@Suite("Ended workers of `run`") struct EndedRunsTests {
-  private final class Host: EndedRunsHost {
-    var running: Set<WorkerID> = []
-    private(set) var forgotten: [WorkerID] = []
-    func mayBeForgotten(_ id: WorkerID) -> Bool { !running.contains(id) }
-    func forget(_ id: WorkerID) { forgotten.append(id) }
-  }
-
-  private let host = Host()
-
-  private static func id(_ number: Int) -> WorkerID { WorkerID("run\(number)") }
-
-  @Test("Of more than a hundred ended workers of `run` the oldest are removed")
-  func oldest() {
-    let runs = EndedRuns(host)
-    for number in 0..<EndedRuns.limit { runs.forgetOldRuns(after: Self.id(number)) }
-    #expect(host.forgotten.isEmpty)
-    // Again: it is the latest now.
-    runs.forgetOldRuns(after: Self.id(0))
-    runs.forgetOldRuns(after: Self.id(100))
-    #expect(host.forgotten == [Self.id(1)])
-  }
-
-  @Test(
-    "Ended workers of `run` that run again aren't removed, and are counted again at their next end")
-  func running() {
-    let runs = EndedRuns(host)
-    host.running = [Self.id(0)]
-    for number in 0...EndedRuns.limit { runs.forgetOldRuns(after: Self.id(number)) }
-    #expect(host.forgotten.isEmpty)
-    host.running = []
-    runs.forgetOldRuns(after: Self.id(0))
-    #expect(host.forgotten == [Self.id(1)])
-  }
-}

@@ -1,0 +1,61 @@
+import Lifecycle
+import Testing
+
+@testable import Daemon
+
+@Suite("Ended workers of `run`") struct EndedRunsTests {
+  private let world: AdapterWorld
+  private let runs: EndedRuns
+
+  init() throws {
+    world = try AdapterWorld()
+    runs = EndedRuns(
+      driver: world.driver, workers: world.workers, requests: world.requests,
+      supervision: world.supervision)
+  }
+
+  private func end(_ number: Int) throws {
+    let id = WorkerID("run\(number)")
+    if world.workers[id] == nil { try world.add(id.name, .terminated, isDeclared: false) }
+    runs.forgetOldRuns(after: id)
+  }
+
+  /// Which of the first two are still known, to the registry and to the engine.
+  private var known: [String] {
+    ["run0", "run1"].filter {
+      let isKnown = world.workers[WorkerID($0)] != nil
+      #expect(isKnown == (world.driver.state.state(of: WorkerID($0)) != nil))
+      return isKnown
+    }
+  }
+
+  @Test("Of more than a hundred ended workers of `run` the oldest are removed")
+  func oldest() throws {
+    for number in 0..<EndedRuns.limit { try end(number) }
+    #expect(known == ["run0", "run1"])
+    // Again: it is the latest now.
+    try end(0)
+    try end(100)
+    #expect(known == ["run0"] && world.workers.count == EndedRuns.limit)
+  }
+
+  @Test(
+    "Ended workers of `run` that run again aren't removed, and are counted again at their next end")
+  func running() throws {
+    for number in 0..<EndedRuns.limit { try end(number) }
+    world.driver.request(.start, WorkerID("run0")) { _ in }
+    try end(100)
+    #expect(known == ["run0", "run1"])
+    world.driver.send(.exited(WorkerID("run0"), .exited(0)))
+    try end(0)
+    #expect(known == ["run0"])
+  }
+
+  @Test("A worker of `run` that the configuration has since then isn't removed")
+  func declared() throws {
+    for number in 0..<EndedRuns.limit { try end(number) }
+    world.workers[WorkerID("run0")]?.isDeclared = true
+    try end(100)
+    #expect(known == ["run0", "run1"])
+  }
+}
