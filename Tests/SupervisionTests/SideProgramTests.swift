@@ -18,7 +18,9 @@ import Testing
   )
   func hungPreparation() throws {
     let scratch = try Scratch()
-    let (gate, jobs, plan) = (ThreadGate(), JobPool(name: "test", most: 256, endsAfter: .seconds(5)), plan(scratch))
+    let (gate, jobs, plan) = (
+      ThreadGate(), JobPool(name: "test", most: 256, endsAfter: .seconds(5)), plan(scratch)
+    )
     defer { gate.open() }
     let program = SideProgram(about: "test", jobs: jobs) { () throws(LaunchError) in
       gate.pass()
