@@ -46,6 +46,16 @@ struct PreforkTests {
     #expect(try eventually { try !isStopped(root) })
   }
 
+  @Test("A worker that is woken to be ended wakes as a whole", arguments: Victim.Rest.available)
+  func toEnd(rest: Victim.Rest) throws {
+    let (victim, target, tree) = try asleep(rest)
+    try target.wake(tree, isStopped: rest == .traced)
+    // It is asked to end meanwhile.
+    try target.wake(mastersLast: false)
+    #expect(!target.masters.areHeld)
+    #expect(try eventually { try !isStopped(victim.process.pid) })
+  }
+
   @Test("A master that serves requests itself wakes with its children")
   func serving() throws {
     let (victim, target, tree) = try asleep(.traced, "serving")

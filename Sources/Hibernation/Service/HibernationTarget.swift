@@ -210,17 +210,20 @@ public struct HibernationTarget: Sendable {
     try wake(tree)
   }
 
-  /// Lets a stopped, traced or frozen worker run. The masters of a prefork server stay stopped, until
-  /// `masters.release()`.
+  /// Lets a stopped, traced or frozen worker run.
   ///
   /// - Parameters:
   ///   - found: the worker's processes, if they have been listed since it came to rest.
   ///   - isStopped: false if only the freezer holds the worker for certain. Then no process gets a SIGCONT,
   ///     which a program can see (and a process that had stopped itself would continue).
-  public func wake(_ found: ProcessTree? = nil, isStopped: Bool = true) throws {
+  ///   - mastersLast: the masters of a prefork server stay stopped, until `masters.release()`.
+  public func wake(
+    _ found: ProcessTree? = nil, isStopped: Bool = true, mastersLast: Bool = true
+  ) throws {
     let freezer = cgroup?.freezer
     let isSignalled = isStopped || freezer == nil
-    let holds = masters.areKnown
+    let holds = mastersLast && masters.areKnown
+    if !mastersLast { masters.release() }
     if isSignalled || holds {
       var tree = try found ?? discover()
       let held = holds ? masters.hold(in: tree) : []

@@ -52,17 +52,12 @@ final class EndOfWorker: EndMechanics, EndHost {
   }
 
   func wake(askingBy signal: Int32?, then: @escaping (String?) -> Void) {
-    guard let runtime, let target = runtime.target() else { return }
-    // A master has the rest of the grace to end.
-    let wait = min(PreforkMasters.grace, runtime.configuration.policy.terminate.grace / 2)
-    let done = services.loopReturn.callback { [services, id] (failure: String?) in
-      target.masters.releaseLater(about: id, by: services, in: wait)
-      then(failure)
-    }
+    guard let target = runtime?.target() else { return }
+    let done = services.loopReturn.callback(then)
     let ask = signal.map(asking)
     services.mechanics.submit(about: id.name, isUrgent: true) {
       ask?()
-      done(failureText { try target.wake() })
+      done(failureText { try target.wake(mastersLast: false) })
     }
   }
 
