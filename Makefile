@@ -24,7 +24,7 @@ RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/nul
 CHECKED = --explicit-target-dependency-import-check error
 
 .PHONY: build debug demo test test-all chaos soak test-machines examples dashboard containers test-companions test-kubelet \
-  test-cluster fuzz tsan order-code format lint install install-built deb dist image arm64 deb-arm64 dist-arm64 release test-arm64 check-6.2 clean
+  test-cluster fuzz tsan asan order-code format lint install install-built deb dist image arm64 deb-arm64 dist-arm64 release test-arm64 check-6.2 clean
 
 build:
 	scripts/bootstrap build
@@ -113,9 +113,12 @@ test-cluster:
 fuzz:
 	scripts/fuzz $(or $(TARGET),all) $(or $(SECONDS),60)
 
-# Minutes; not part of `test`.
+# An hour each; not part of `test`. FILTER= chooses tests.
 tsan:
-	scripts/tsan
+	scripts/sanitize thread $(FILTER)
+
+asan:
+	scripts/sanitize address $(FILTER)
 
 # Boots Debian machines in qemu, installs the package of `make deb` (or DEB=) and runs the checks of Tests/Machines
 # in them. Minutes with KVM, hours without; needs root for the first images; not part of `test`.
