@@ -90,6 +90,15 @@ struct ShortageTests {
       if failures > 0 { throw short }
     }
     #expect(failures == 0)
+    var attempts = 0
+    #expect(throws: HibernationError.self) {
+      try Operation.repeating(for: .milliseconds(20), while: { true }) {
+        () throws(HibernationError) in
+        attempts += 1
+        throw short
+      }
+    }
+    #expect(attempts > 1)
     for (error, lives) in [
       (short, false), (HibernationError(.reading, "damaged", aftermath: .unverifiable), true),
     ] {

@@ -6,7 +6,7 @@ extension Operation {
   /// Writes all pages back. If that works, the worker is as it was.
   mutating func rollBack(after error: HibernationError) -> HibernationError {
     do throws(HibernationError) {
-      try DescriptorReserve.use { () throws(HibernationError) in try bringMemoryBack() }
+      try bringMemoryBack()
       discardFile(path)
       release()
       return error
@@ -21,14 +21,16 @@ extension Operation {
   private func bringMemoryBack() throws(HibernationError) {
     if processes.isEmpty {
       // The worker rests already: it is restored in the ordinary way, but isn't let run.
-      try hibernator.bringBack(target, from: image, run: false)
+      try DescriptorReserve.use { () throws(HibernationError) in
+        try hibernator.bringBack(target, from: image, run: false)
+      }
       return
     }
-    let identities = processes.map(\.stat.identity)
-    try Self.repeating(while: { !identities.allSatisfy(\.hasEnded) }) {
+    let sessions = processes.map(\.session)
+    try Self.repeating(while: { sessions.contains { $0.isAlive() } }) {
       () throws(HibernationError) in
       let reader = try hibernator.openOwn(image, of: target, heldBase: overlay?.base)
-      try hibernator.writeBack(reader, into: target, sessions: processes.map(\.session))
+      try hibernator.writeBack(reader, into: target, sessions: sessions)
     }
     for captive in processes {
       if captive.isParked { try attempt(.writingBack) { try captive.parking.leave() } }
@@ -42,15 +44,16 @@ extension Operation {
   }
 
   /// Repeats a step while it fails for a reason that may pass, such as a lack of descriptors, which is often why the
-  /// hibernation failed, too. The worker is stopped and its image stays; as for a fill, there is no limit but the
-  /// worker's end.
+  /// hibernation failed, too. Not for ever: the worker is stopped, and can't be ended in an orderly way meanwhile.
   static func repeating(
-    while lives: () -> Bool, _ step: () throws(HibernationError) -> Void
+    for limit: Duration = .seconds(30), while lives: () -> Bool,
+    _ step: () throws(HibernationError) -> Void
   ) throws(HibernationError) {
+    let end = Deadline(in: limit)
     var pause = Duration.milliseconds(2)
     while true {
-      do throws(HibernationError) { return try step() } catch {
-        guard error.aftermath == .intact, lives() else { throw error }
+      do throws(HibernationError) { return try DescriptorReserve.use(step) } catch {
+        guard error.aftermath == .intact, !end.hasPassed, lives() else { throw error }
         pauseThread(for: pause)
         pause = min(pause * 2, .milliseconds(500))
       }
