@@ -95,6 +95,8 @@ struct AwaitedReadiness: Codable, Sendable, Equatable {
   var until: Instant
   /// The memory that was available when the wait began.
   var available: ByteCount
+  /// All workers that launch in an episode of pressure share one wait.
+  var episode: Int
 
   static let patience = Duration.seconds(10)
 }
@@ -105,11 +107,20 @@ extension Engine {
   mutating func awaitsReadiness(_ index: Int, at level: PressureLevel) -> Bool {
     guard mayHibernateWhenReady(workers[index], at: level) else { return false }
     guard let wait = workers[index].run.awaitedReadiness else {
-      workers[index].run.awaitedReadiness = AwaitedReadiness(
-        until: now + AwaitedReadiness.patience, available: available)
-      return true
+      let shared = workers.lazy.compactMap(\.run.awaitedReadiness)
+        .first { $0.episode == gauge.episode }
+      let wait =
+        shared
+        ?? AwaitedReadiness(
+          until: now + AwaitedReadiness.patience, available: available, episode: gauge.episode)
+      workers[index].run.awaitedReadiness = wait
+      return mayLast(wait)
     }
-    return now < wait.until && available.bytes * 2 > wait.available.bytes
+    return mayLast(wait)
+  }
+
+  private func mayLast(_ wait: AwaitedReadiness) -> Bool {
+    now < wait.until && available.bytes * 2 > wait.available.bytes
   }
 
   /// Whether a launching worker can be hibernated instead of its end as soon as it is ready.

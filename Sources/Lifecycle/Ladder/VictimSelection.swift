@@ -21,7 +21,7 @@ extension Engine {
       let index = workers.index(ofSlot: slot)
       let next = candidates?.first.map { workers.index(ofSlot: $0) }
       let why = reason(for: index, before: next, victims)
-      if awaitsReadiness(index, at: level) { return .waiting }
+      if !isShadow(index), awaitsReadiness(index, at: level) { return .waiting }
       if isShadow(index) {
         if countShadowTermination(index, why, at: level) { return .acted }
         continue
