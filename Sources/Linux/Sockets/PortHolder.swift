@@ -11,8 +11,8 @@ public struct PortHolder: Hashable, Sendable {
     self.pid = pid
   }
 
-  /// The program that has listened at the port since before the worker was started; nil: the worker listens there, or
-  /// a program that is newer (a container's proxy, say), or /proc doesn't show it. Not for the event loop: it lists
+  /// The program that listens at the port and was started before the worker; nil: the worker or this process listens
+  /// there, or a program that is newer (a container's proxy, say), or /proc doesn't show it. Not for the event loop: it lists
   /// the descriptors of processes.
   public static func earlier(
     than worker: ProcessIdentity, session: Int32?, cgroup: WorkerCgroup?, at port: UInt16
@@ -20,7 +20,9 @@ public struct PortHolder: Hashable, Sendable {
     let listeners = try listeners(at: port)
     if listeners.isEmpty { return nil }
     let own = Set(
-      try ProcessTree.discover(root: worker, session: session, cgroup: cgroup).pids + [worker.pid])
+      try ProcessTree.discover(root: worker, session: session, cgroup: cgroup).pids + [
+        worker.pid, getpid(),
+      ])
     if own.contains(where: { holds($0, listeners) }) { return nil }
     var earlier: PortHolder?
     for pid in try listNumbers("/proc") where !own.contains(pid) && holds(pid, listeners) {

@@ -98,19 +98,18 @@ final class ReadinessWatch {
     readiness.reject()
     host.findHolder(of: port) { [weak self] other in
       guard let self, !isOver, readiness.needsChecking, host.isLaunching else { return }
-      guard let other else { return becameReady() }
-      complain(
-        "not ready: port \(port) is held by \(other.name) (pid \(other.pid)), which was started before it"
-      )
-      checkLater(in: Self.pauseAfterOther)
+      // An older program may have opened the port for the worker, as a container's proxy does.
+      if let other {
+        complain(
+          "port \(port) is held by \(other.name) (pid \(other.pid)), which was started before it and "
+            + "may have answered in its place")
+      }
+      becameReady()
     }
   }
 
-  /// A look for the holder of a port takes longer than a connection.
-  private static let pauseAfterOther = Duration.seconds(1)
-
-  private func checkLater(in pause: Duration = interval) {
-    timer = timers.after(pause) { [unowned self] in
+  private func checkLater() {
+    timer = timers.after(Self.interval) { [unowned self] in
       timer = nil
       check()
     }
