@@ -34,8 +34,8 @@ protocol ConfigurationHost: AnyObject {
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID)
   /// It has ended in a failure, or wasn't started because another one has, and isn't waited for.
   func hasFailed(_ id: WorkerID) -> Bool
-  /// Those of them that start by themselves, after those that they need. Earlier failures don't count.
-  func startAutomatically(_ workers: [WorkerConfiguration])
+  /// Those of them that start by themselves, after those that they need. Earlier failures of corrected ones don't count.
+  func startAutomatically(added: [WorkerConfiguration], corrected: [WorkerConfiguration])
   /// The new configuration is in force: all that depends on it is looked at again.
   func configurationHasChanged()
 }
@@ -150,17 +150,25 @@ final class ConfigurationReloader {
     let changes = new.workers.compactMap { worker in
       names.contains(worker.name) ? "\(worker.name) added" : apply(worker, policies)
     }
-    host.startAutomatically(added + corrected)
+    host.startAutomatically(added: added, corrected: corrected)
     return changes
   }
 
-  /// Workers that have failed, if the launch of one of them has changed: another may have failed because of it.
+  /// Workers that have failed, and whose launch has changed, or that of one that they depend on.
   private func corrected(
     in new: DaemonConfiguration, _ policies: Policies
   ) -> [WorkerConfiguration] {
     let failed = new.workers.filter { $0.autostart && host.hasFailed(WorkerID($0.name)) }
-    return failed.contains { isCorrected($0, policies) }
-      ? failed.filter { isCorrected($0, policies) || !$0.dependsOn.isEmpty } : []
+    var corrected = Set(failed.filter { isCorrected($0, policies) }.map(\.name))
+    var count = -1
+    while count != corrected.count {
+      count = corrected.count
+      for worker in failed where worker.dependsOn.contains(where: { corrected.contains($0.worker) })
+      {
+        corrected.insert(worker.name)
+      }
+    }
+    return failed.filter { corrected.contains($0.name) }
   }
 
   private func isCorrected(_ configuration: WorkerConfiguration, _ policies: Policies) -> Bool {

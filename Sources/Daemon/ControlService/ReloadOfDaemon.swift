@@ -92,9 +92,9 @@ final class ReloadOfDaemon: ConfigurationHost {
     return parts.restarts.hasFailed(id)
   }
 
-  func startAutomatically(_ added: [WorkerConfiguration]) {
-    for worker in added { parts.supervision.personAsks(.start, WorkerID(worker.name)) }
-    parts.declared.startAutomatically(added)
+  func startAutomatically(added: [WorkerConfiguration], corrected: [WorkerConfiguration]) {
+    for worker in corrected { parts.supervision.personAsks(.start, WorkerID(worker.name)) }
+    parts.declared.startAutomatically(added + corrected)
     parts.starter.advance()
   }
 

@@ -113,8 +113,8 @@ import Testing
     }
     var failed: Set<WorkerID> = []
     func hasFailed(_ id: WorkerID) -> Bool { failed.contains(id) }
-    func startAutomatically(_ workers: [WorkerConfiguration]) {
-      calls.append("start \(workers.map(\.name))")
+    func startAutomatically(added: [WorkerConfiguration], corrected: [WorkerConfiguration]) {
+      calls.append("start \((added + corrected).map(\.name))")
     }
     func configurationHasChanged() { calls.append("all is taken") }
   }

@@ -99,9 +99,9 @@ final class ShellReloads: ConfigurationHost {
     changes.setPolicy(policy, of: id)
   }
   func hasFailed(_ id: WorkerID) -> Bool { world.supervision.restarts.hasFailed(id) }
-  func startAutomatically(_ workers: [WorkerConfiguration]) {
-    for worker in workers { world.supervision.real.personAsks(.start, WorkerID(worker.name)) }
-    world.declared.startAutomatically(workers)
+  func startAutomatically(added: [WorkerConfiguration], corrected: [WorkerConfiguration]) {
+    for worker in corrected { world.supervision.real.personAsks(.start, WorkerID(worker.name)) }
+    world.declared.startAutomatically(added + corrected)
     world.supervision.starter.advance()
   }
   func configurationHasChanged() {
