@@ -113,7 +113,12 @@ extension DaemonConnection {
     var workers: [WorkerReport] = []
     repeat {
       workers = try ask(.ps).workers ?? []
-      if !workers.contains(where: { $0.state == "launching" }) { break }
+      // A program that ends at once, such as one with a wrong argument, was launched before.
+      if !workers.contains(where: {
+        $0.state == "launching" || $0.pid != nil && $0.secondsInState < 1
+      }) {
+        break
+      }
       pauseThread(for: .milliseconds(50))
     } while !deadline.hasPassed
     for line in workers.compactMap(failureText) { Output.complain(line) }
