@@ -157,7 +157,11 @@ install-built:
 	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	install -m 644 Policies/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/dormouse/grafana" Packaging/grafana/dormouse.json
-	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/dormouse/prometheus" Packaging/prometheus/dormouse*
+	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/prometheus"
+	for unit in Packaging/prometheus/dormouse*; do \
+	  sed 's|/usr/local/bin|$(PREFIX)/bin|' "$$unit" \
+	    > "$(DESTDIR)$(PREFIX)/share/dormouse/prometheus/$$(basename $$unit)"; \
+	done
 	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies/rules"
 	install -m 644 Policies/rules/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies/rules"
 	for kind in user system; do \
