@@ -50,7 +50,9 @@ enum WorkerKeys {
       usual: "the daemon's"
     ).atLaunch
     WorkerKey(
-      "limits", kind: "mapping", about: "see [Limits](#limits)", isAtLaunch: true,
+      "limits", kind: "mapping",
+      about: "memory, processor time and processes that it may use; see [Limits](#limits)",
+      isAtLaunch: true,
       read: { reader, worker in
         reader.section("limits") { worker.limits = LimitsReader(reader: $0).read() }
       },
@@ -93,7 +95,8 @@ enum WorkerKeys {
         as keep the processors busy; one that is asked for meanwhile precedes those that wait
         """)
     WorkerKey(
-      "depends_on", kind: "names, or a mapping", about: "see [Dependencies](#dependencies)",
+      "depends_on", kind: "names, or a mapping",
+      about: "workers that must run before it is started; see [Dependencies](#dependencies)",
       isAtLaunch: true,
       read: { $1.dependsOn = DependencyReader(reader: $0).read("depends_on") },
       write: { worker in
@@ -154,7 +157,8 @@ enum WorkerKeys {
         [Reloading a worker](#reloading-a-worker)
         """)
     WorkerKey(
-      "restart", kind: "word, or a mapping", about: "see [Restarts](#restarts)",
+      "restart", kind: "word, or a mapping",
+      about: "when it is started again after its end; see [Restarts](#restarts)",
       usual: "`after-shortage`",
       read: { RestartReader(reader: $0).read("restart", into: &$1.restart) },
       write: { WorkerRenderer.restart($0.restart) })
@@ -162,16 +166,19 @@ enum WorkerKeys {
 
   @KeyList<WorkerConfiguration> private static var surroundings: [WorkerKey] {
     WorkerKey(
-      "output", kind: "mapping", about: "see [Output](#output)", usual: "the daemon's logs",
+      "output", kind: "mapping", about: "where its output is written; see [Output](#output)",
+      usual: "the daemon's logs",
       isAtLaunch: true, read: { $1.output.read("output", in: $0) },
       write: { WorkerRenderer.output($0.output) })
     WorkerKey(
-      "listen", kind: "address, list or mapping", about: "see [Sockets](#sockets)",
+      "listen", kind: "address, list or mapping",
+      about: "sockets that the daemon opens for it; see [Sockets](#sockets)",
       isAtLaunch: true,
       read: { $1.listen = ListenReader(worker: $1.name, reader: $0).read("listen") },
       write: WorkerRenderer.listen)
     WorkerKey(
-      "wake_at", kind: "line of cron, or a list", about: "see [Schedules](#schedules)",
+      "wake_at", kind: "line of cron, or a list",
+      about: "times at which it is started or woken; see [Schedules](#schedules)",
       read: { $1.wakeAt = $0.oneOrMore("wake_at", of: .schedule).map(\.value) },
       write: { .list($0.wakeAt.map { .text($0.text) }) })
     WorkerKey(
@@ -179,7 +186,8 @@ enum WorkerKeys {
       about: "workers that are woken with it; see [Waking together](#waking-together)")
     WorkerKey(
       "health_checks_while_asleep", kind: "port, mapping or list",
-      about: "see [Health checks while asleep](#health-checks-while-asleep)",
+      about:
+        "health checks that the daemon answers; see [Health checks while asleep](#health-checks-while-asleep)",
       read: { reader, worker in
         let found = reader.oneOrMore("health_checks_while_asleep", of: .asleepAnswer)
         _ = reader.unique(found.map { ($0.value, $0.value.text, $0.node) })
