@@ -223,7 +223,7 @@ def once(terminal, wrap):
                "def note(number, frame): os.write(1, b'got %d\\n' % number)\n"
                "for each in (1, 10, 12, 15): signal.signal(each, note)\n"
                "x = bytearray(b'k') * 20_000_000\nos.write(1, b'rea' + b'dy\\n')\n"
-               "while True: time.sleep(0.2)")
+               "while True: time.sleep(2)")
     terminal.type(f"{wrap} python3 -c {shlex.quote(program)} &\n")
     terminal.expect("ready")
     pid = wrapper(terminal)

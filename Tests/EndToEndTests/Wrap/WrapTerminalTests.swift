@@ -8,10 +8,11 @@ import Testing
   private func play(_ scenario: String, _ setting: Setting) throws {
     let scratch = try Scratch()
     let log = "\(scratch.path)/log"
+    let policy = try scratch.write("jobs.yaml", Self.policy)
     var person = Command(
       arguments: [
         Surroundings.python, Surroundings.fixture("terminal_jobs.py"), scenario,
-        Surroundings.executable, "wrap", "--log", log,
+        Surroundings.executable, "wrap", "--log", log, "--policy", policy,
       ] + WrapHost.hasty + ["--"])
     person.environment["WRAP_LOG"] = log
     person.environment["XDG_STATE_HOME"] = "\(scratch.path)/state"
@@ -20,6 +21,15 @@ import Testing
     let result = try person.run(in: scratch, limit: .seconds(400))
     #expect(result.code == 0, "\(result)")
   }
+
+  /// Each scenario wakes its program soon after each sleep: its idle times mustn't double.
+  private static let policy = """
+    name: jobs
+    foreground: { mode: activity, max: unlimited }
+    hibernate: { max_footprint: unlimited, only_if_faster_than_relaunch: false, cooldown: 0s }
+    early_wake: { max_idle: never }
+
+    """
 
   /// An ordinary user's case is that without cgroups.
   static let settings = Setting.ofOwnUser
