@@ -11,18 +11,16 @@ public struct PortHolder: Hashable, Sendable {
     self.pid = pid
   }
 
-  /// The program that listens at the port and was started before the worker; nil: the worker or this process listens
-  /// there, or a program that is newer (a container's proxy, say), or /proc doesn't show it. Not for the event loop: it lists
-  /// the descriptors of processes.
+  /// The program that listens at the port and was started before the worker; nil: the worker listens there, or a
+  /// program that is newer (a container's proxy, say), or /proc doesn't show it. Not for the event loop: it lists the
+  /// descriptors of processes.
   public static func earlier(
     than worker: ProcessIdentity, session: Int32?, cgroup: WorkerCgroup?, at port: UInt16
   ) throws(SystemCallError) -> PortHolder? {
     let listeners = try listeners(at: port)
     if listeners.isEmpty { return nil }
     let own = Set(
-      try ProcessTree.discover(root: worker, session: session, cgroup: cgroup).pids + [
-        worker.pid, getpid(),
-      ])
+      try ProcessTree.discover(root: worker, session: session, cgroup: cgroup).pids + [worker.pid])
     if own.contains(where: { holds($0, listeners) }) { return nil }
     var earlier: PortHolder?
     for pid in try listNumbers("/proc") where !own.contains(pid) && holds(pid, listeners) {

@@ -1,3 +1,4 @@
+import Glibc
 import Lifecycle
 import Linux
 import Policy
@@ -161,7 +162,9 @@ final class ReadinessOfWorker: ReadinessHost {
       // What can't be found out doesn't delay the worker.
       try? PortHolder.earlier(than: root, session: session, cgroup: cgroup, at: port)
     } then: { outcome in
-      if case .done(let holder) = outcome { then(holder) } else { then(nil) }
+      // The daemon has the sockets of `listen`.
+      guard case .done(let holder?) = outcome, holder.pid != getpid() else { return then(nil) }
+      then(holder)
     }
   }
 
