@@ -51,11 +51,14 @@ struct OldFreezerTests {
         session: session, memory: ProcessMemory(pid: child.pid), vdso: try #require(vdso))
       try writeControl("\(Self.group)/freezer.state", "FROZEN")
       let calls = Calls()
-      let result = try TraceSession.$isFrozen.withValue({
+      let thaw = TraceSession.FrozenCall {
         calls.count.add(1, ordering: .relaxed)
         // If it can't be thawed, the test's end does it.
         try? writeControl("\(Self.group)/freezer.state", "THAWED")
-      }) { try injector.call(CLINUX_SYS_getpid, [0, 0, 0, 0, 0, 0]) }
+      }
+      let result = try TraceSession.$frozenCall.withValue(thaw) {
+        try injector.call(CLINUX_SYS_getpid, [0, 0, 0, 0, 0, 0])
+      }
       #expect(result == Int64(child.pid) && calls.count.load(ordering: .relaxed) > 0)
       try injector.finish()
     }

@@ -33,6 +33,15 @@ struct SourceRuleTests {
     }
   }
 
+  @Test("No function is task-local: Swift 6.3 optimizes that into a crash at its first use")
+  func noTaskLocalFunctions() {
+    for (path, lines) in Self.sources() {
+      for (number, line) in lines.enumerated() where line.contains("@TaskLocal") {
+        #expect(!line.contains("->"), "Sources/\(path):\(number + 1): put it into a struct")
+      }
+    }
+  }
+
   /// Where the daemon may look at all processes of the machine, which takes seconds where there are many:
   /// on another thread, or before its loop runs.
   private static let processLooks: Set<String> = [

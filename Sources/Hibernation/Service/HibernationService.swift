@@ -266,7 +266,7 @@ public final class HibernationService: Sendable {
     submit(to: bench, about: name, isUrgent: isUrgent) { [slots] bench in
       let turn = isHibernation ? slots.acquire(name) : nil
       first()
-      let result = TraceSession.$isFrozen.withValue({ turn?.end() }) {
+      let result = TraceSession.$frozenCall.withValue(TraceSession.FrozenCall { turn?.end() }) {
         Self.perform(bench, operation)
       }
       turn?.end()

@@ -5,7 +5,14 @@ import Glibc
 extension TraceSession {
   /// Called on the tracing thread, perhaps several times, while it has to wait for a thread that another program has
   /// frozen (`docker pause`). That may take days: others mustn't wait for this thread.
-  @TaskLocal public static var isFrozen: (@Sendable () -> Void)?
+  @TaskLocal public static var frozenCall: FrozenCall?
+
+  /// A function that is task-local itself crashes where Swift 6.3 optimizes (it has no type there): so it is in a struct.
+  public struct FrozenCall: Sendable {
+    let call: @Sendable () -> Void
+
+    public init(_ call: @escaping @Sendable () -> Void) { self.call = call }
+  }
 
   // MARK: stops
 
@@ -38,7 +45,7 @@ extension TraceSession {
     while true {
       do throws(TraceError) { return try nextStop(tid, doing: doing) } catch {
         guard case .unresponsive = error, ForeignFreeze.holds(pid) else { throw error }
-        Self.isFrozen?()
+        Self.frozenCall?.call()
       }
     }
   }
