@@ -21,7 +21,7 @@ extension Operation {
   private func bringMemoryBack() throws(HibernationError) {
     if processes.isEmpty {
       // The worker rests already: it is restored in the ordinary way, but isn't let run.
-      try DescriptorReserve.use { () throws(HibernationError) in
+      _ = try DescriptorReserve.use { () throws(HibernationError) in
         try hibernator.bringBack(target, from: image, run: false)
       }
       return
