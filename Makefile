@@ -113,7 +113,7 @@ test-cluster:
 fuzz:
 	scripts/fuzz $(or $(TARGET),all) $(or $(SECONDS),60)
 
-# An hour each; not part of `test`. FILTER= chooses tests.
+# Long; not part of `test`. FILTER= chooses tests.
 tsan:
 	scripts/sanitize thread $(FILTER)
 
