@@ -62,7 +62,8 @@ public func renderExplanation(
 /// `12 s ago: connection from 127.0.0.1:5123 to port 8080`; `status` has the same.
 func lastUseText(_ activity: ActivityReport) -> String {
   guard let last = activity.last, let ago = activity.lastSecondsAgo else {
-    return "none in \(durationText(activity.overSeconds))"
+    return activity.launchedSecondsAgo.map { "none since its launch \(durationText($0)) ago" }
+      ?? "none in \(durationText(activity.overSeconds))"
   }
   return "\(durationText(ago)) ago: \(escaped(last.text))"
 }
@@ -83,7 +84,7 @@ private func activityLines(
   _ activity: ActivityReport, hasRemedy: Bool, _ width: Int?
 ) -> [String] {
   let span = durationText(activity.overSeconds)
-  guard activity.last != nil else {
+  guard activity.uses > 0 else {
     return wrapped("Last use: \(lastUseText(activity))", to: width)
   }
   var often = ["\(counted(activity.uses, "use")) in \(span)"]

@@ -86,8 +86,9 @@ final class ControlOfDaemon: ControlHost {
     facts.activity = { [parts, now] in
       parts.chronicle.uses.uses(of: id).map {
         ActivityReport(
-          $0, policy: runtime.profile.policy, sign: runtime.sample.sign,
-          source: runtime.sample.source, isServer: !runtime.sample.ports.isEmpty, at: now)
+          $0, policy: runtime.profile.policy, launchedAt: parts.restarts.launchedAt(of: id),
+          sign: runtime.sample.sign, source: runtime.sample.source,
+          isServer: !runtime.sample.ports.isEmpty, at: now)
       }
     }
     (facts.process, facts.signOfUse) = (runtime.process, runtime.sample.sign)

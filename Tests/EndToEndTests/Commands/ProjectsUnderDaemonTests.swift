@@ -91,11 +91,19 @@ import Testing
     let home = try Home()
     try home.project("shop", "workers: { one: { command: [/no/such/program] } }")
     let up = try home.run(["up", "-d"], in: "shop")
-    #expect(up.code == 0 && up.error.contains("one doesn't run: attempt failed: /no/such"), "\(up)")
+    let failed = CommandExit.notDone.rawValue
+    #expect(
+      up.code == failed && up.error.contains("one doesn't run: attempt failed: /no/such"), "\(up)")
     try home.project("shop", "workers: { one: { command: [\(home.scratch.path)/later] } }")
     let again = try home.run(["up", "-d"], in: "shop")
     #expect(again.error.contains("is started again"), "\(again)")
-    #expect(again.error.contains("one doesn't run"), "\(again)")
+    #expect(again.code == failed && again.error.contains("one doesn't run"), "\(again)")
+    // It is launched, and fails at once.
+    try home.project(
+      "shop", "workers: { one: { command: [sh, -c, exit 3] }, two: { command: sleep 690 } }")
+    let ended = try home.run(["up", "-d"], in: "shop")
+    #expect(ended.code == failed && ended.error.contains("one doesn't run: exited"), "\(ended)")
+    try home.project("shop", "workers: { one: { command: [\(home.scratch.path)/later] } }")
     // The program exists now, and the configuration is the same.
     try home.scratch.write("later", "#!/bin/sh\nexec sleep 690\n")
     #expect(chmod("\(home.scratch.path)/later", 0o755) == 0)
