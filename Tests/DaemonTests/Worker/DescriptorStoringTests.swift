@@ -28,7 +28,9 @@ import Testing
 
     var timers: FakeTimers { adapters.timers }
     var lines: [String] {
-      adapters.logged.split(separator: "\n").compactMap { $0.split(separator: "web: ").last.map(String.init) }
+      adapters.logged.split(separator: "\n").compactMap {
+        $0.split(separator: "web: ").last.map(String.init)
+      }
     }
 
     func store(_ count: Int, _ name: String = "state") throws {
@@ -122,7 +124,8 @@ import Testing
     #expect(world.names == ["new"] && world.lines.count == 1)
   }
 
-  @Test("Stored descriptors are kept while the worker is launched, or the engine takes it for running")
+  @Test(
+    "Stored descriptors are kept while the worker is launched, or the engine takes it for running")
   func launched() throws {
     try world.store(1)
     world.runtime.process = nil
