@@ -95,7 +95,9 @@ final class AdapterWorld {
   private(set) lazy var endedRuns = EndedRuns(
     driver: driver, workers: workers, requests: requests, supervision: supervision, limit: 2)
   private(set) lazy var planner = LaunchPlanner(
-    ground: LaunchGround(records: services.records.store, logs: state.logs, socket: socket),
+    ground: LaunchGround(
+      records: services.records.store, logs: state.logs, socket: socket,
+      processes: services.processes),
     restarts: restarts, services: services)
   private(set) lazy var reloads = WorkerReloads(
     services.loop,
