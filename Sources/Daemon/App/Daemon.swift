@@ -93,10 +93,10 @@ public final class Daemon {
         supervision: supervision, endedRuns: endedRuns, listening: listening,
         planner: launchPlanner, conversations: conversations, processes: processes, ends: ends)))
   private lazy var processes = ProcessHolder(
-    services.loop,
-    ProcessesOfDaemon(
-      services: services, driver: driver, probes: senses.probes, kernelKills: senses.kernelKills,
-      sleeps: sleeps, ends: ends))
+    loop: services.loop, jobs: services.jobs, processes: services.processes,
+    probes: senses.probes, driver: driver, log: services.log,
+    host: ProcessesOfDaemon(
+      services: services, kernelKills: senses.kernelKills, sleeps: sleeps, ends: ends))
   private lazy var firstMoments = FirstMoments(
     timers: services.loop, driver: driver, workers: workers, requests: requests,
     restarts: restarts, scanner: senses.scanner)

@@ -24,6 +24,12 @@ protocol Processes: Sendable {
   /// With all of its tree.
   func kill(_ stat: ProcessStat, until deadline: Deadline) throws(SystemCallError)
 
+  /// The program that has held the port since before this process began, and isn't of its worker: not this process,
+  /// which has the sockets of `listen`. nil: there is none, or it can't be found out.
+  func holder(
+    of port: UInt16, earlierThan root: ProcessIdentity, session: Int32, cgroup: WorkerCgroup?
+  ) -> PortHolder?
+
   // MARK: what is left of earlier runs
 
   /// The worker's group below one of these, if some process runs in it.
@@ -66,6 +72,14 @@ struct KernelProcesses: Processes {
     // It may have ended meanwhile, and have passed on what it was at.
     let session = stat.session == getsid(0) ? nil : stat.session
     try ProcessTree.killAll(root: stat.identity, session: session, until: deadline)
+  }
+
+  func holder(
+    of port: UInt16, earlierThan root: ProcessIdentity, session: Int32, cgroup: WorkerCgroup?
+  ) -> PortHolder? {
+    // What can't be found out doesn't delay the worker.
+    let found = try? PortHolder.earlier(than: root, session: session, cgroup: cgroup, at: port)
+    return found?.pid == getpid() ? nil : found
   }
 
   func group(of name: String, in roots: [CgroupRoot]) throws -> (path: String, pids: [Int32])? {

@@ -19,6 +19,8 @@ final class FakeProcesses: Processes {
     var killed: [Int32] = []
     /// Each kill is followed by a new orphan.
     var forks = false
+    /// Programs that aren't the worker's.
+    var holders: [UInt16: PortHolder] = [:]
     /// Of workers' groups.
     var groups: [String: [Int32]] = [:]
     /// Of logs, by path.
@@ -60,6 +62,9 @@ final class FakeProcesses: Processes {
     if let refusal { throw SystemCallError("kill", on: "pid \(stat.pid)", code: refusal) }
   }
 
+  func holder(
+    of port: UInt16, earlierThan root: ProcessIdentity, session: Int32, cgroup: WorkerCgroup?
+  ) -> PortHolder? { state.withLock { $0.holders[port] } }
   func group(of name: String, in roots: [CgroupRoot]) -> (path: String, pids: [Int32])? {
     state.withLock { $0.groups[name].map { ("/groups/\(name)", $0) } }
   }
