@@ -67,12 +67,12 @@ import Testing
       ("OLD", "hibernate: { max_footprint: 32MB }"),
       ("hibernate:\n        OLD\n        after: 5m", "max_footprint: 32MB  # in `hibernate`"),
       (
-        "hibernate:\n        max_footprint: 16MB",
+        "hibernate:\n        max_footprint: 17MB",
         "max_footprint: 32MB  # instead of that in line 9"
       ),
     ])
   func inside(section: String, line: String) throws {
-    let old = section.contains("OLD") ? "OLD" : "max_footprint: 16MB"
+    let old = section.contains("OLD") ? "OLD" : "max_footprint: 17MB"
     let text =
       "\(Self.text.replacing("web: {", with: "old: {"))\n  web:\n    policy:\n      "
       + "\(section)\n      background: { suspend_after: 77s }\n    command: sleep 600\n"
