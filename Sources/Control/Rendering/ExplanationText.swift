@@ -68,14 +68,15 @@ func lastUseText(_ activity: ActivityReport) -> String {
   return "\(durationText(ago)) ago: \(escaped(last.text))"
 }
 
-/// The line to paste is never broken.
+/// A line to paste is never broken.
 private func remedyLines(_ remedy: RemedyReport, _ width: Int?) -> [String] {
   let once = remedy.command.map { "`\(escaped($0))`" }
   guard let line = remedy.line else {
     return wrapped("To let it sleep: \(once ?? ""): \(escaped(remedy.text))", to: width)
   }
   let place = remedy.place.map { " \(escaped($0))" } ?? ""
-  return wrapped("To let it sleep,\(place):", to: width) + ["    \(escaped(line))"]
+  let lines = line.split(separator: "\n").map { "    \(escaped(String($0)))" }
+  return wrapped("To let it sleep,\(place):", to: width) + lines
     + wrapped(
       "Then \(escaped(remedy.text)).\(once.map { " Once, without it: \($0)." } ?? "")", to: width)
 }
