@@ -11,7 +11,8 @@ import Testing
     notify: String? = nil, within limit: Duration = .seconds(60)
   ) -> (killed: Int, failure: String?) {
     Strays(
-      root: ProcessIdentity(pid: 50, startTime: 90), mark: "mark", notify: notify, processes: children
+      root: ProcessIdentity(pid: 50, startTime: 90), mark: "mark", notify: notify,
+      processes: children
     ).kill(within: limit)
   }
 
