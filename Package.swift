@@ -57,7 +57,15 @@ let package = Package(
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Lifecycle", dependencies: ["Policy"], swiftSettings: strict),
     .target(name: "YAML", dependencies: ["CYaml"], swiftSettings: strict),
-    .target(name: "PolicyFile", dependencies: ["Policy", "YAML"], swiftSettings: compact),
+    // The texts of Policies/ in the executable.
+    .target(
+      name: "ShippedPolicies", path: "Policies",
+      resources: ["android", "developer", "ios-5", "iphone-os-3", "server", "standard"]
+        .map { .embedInCode("\($0).yaml") } + [.embedInCode("rules")],
+      swiftSettings: compact),
+    .target(
+      name: "PolicyFile", dependencies: ["Policy", "ShippedPolicies", "YAML"],
+      swiftSettings: compact),
     .target(
       name: "Simulation", dependencies: ["Drawing", "Lifecycle", "Policy"], swiftSettings: strict),
     .target(

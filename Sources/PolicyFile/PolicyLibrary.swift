@@ -1,4 +1,5 @@
 import Policy
+import ShippedPolicies
 
 /// Policies by name: `NAME.yaml` in one of some directories, or one of those that are built in.
 public struct PolicyLibrary: Hashable, Sendable {
@@ -15,7 +16,7 @@ public struct PolicyLibrary: Hashable, Sendable {
 
   /// What can be loaded by name, sorted.
   public var names: [String] {
-    Set(fileNames + BuiltInPolicies.all.map(\.key)).sorted()
+    Set(fileNames + ShippedPolicies.names).sorted()
   }
 
   /// The names that the directories have files for, sorted.
@@ -50,7 +51,7 @@ public struct PolicyLibrary: Hashable, Sendable {
     }
     guard let path = path(of: nameOrPath) else {
       // An executable alone, copied somewhere without its files, has these.
-      if let text = BuiltInPolicies.text(of: nameOrPath) {
+      if let text = ShippedPolicies.policy(nameOrPath) {
         return PolicyFile.parseWithOrigins(
           text: text, file: Self.builtInFile(nameOrPath), name: nameOrPath, library: self)
       }
@@ -70,7 +71,7 @@ public struct PolicyLibrary: Hashable, Sendable {
       // A file that can't be read has no summary.
       text = try? FileContents.read(path).get()
     } else {
-      text = BuiltInPolicies.text(of: name)
+      text = ShippedPolicies.policy(name)
     }
     let lead = "# \(name): "
     guard let first = text?.split(separator: "\n").first, first.hasPrefix(lead) else { return nil }
@@ -85,7 +86,7 @@ public struct PolicyLibrary: Hashable, Sendable {
     let files = directories.flatMap { FileContents.names(in: FilePaths.resolve("rules", from: $0)) }
     let names = files.filter { $0.hasSuffix(".yaml") && NameRule.allows($0) }.map(
       FilePaths.stem(of:))
-    return Set(names + BuiltInRules.all.map(\.key)).sorted()
+    return Set(names + ShippedPolicies.ruleNames).sorted()
   }
 
   /// `rules/NAME.yaml` of the first directory that has it, or what is built in. nil: there is none.
@@ -95,7 +96,7 @@ public struct PolicyLibrary: Hashable, Sendable {
     if let path = paths.first(where: FileContents.exists) {
       return FileContents.read(path).map { SourceText(text: $0, file: path) }
     }
-    return BuiltInRules.text(of: name).map {
+    return ShippedPolicies.rules(name).map {
       .success(SourceText(text: $0, file: "built-in/rules/\(name).yaml"))
     }
   }

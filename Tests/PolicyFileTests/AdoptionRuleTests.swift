@@ -229,15 +229,6 @@ import Testing
     }
   }
 
-  @Test(arguments: names) func `The executable has the shipped files of rules built in`(
-    name: String
-  )
-    throws
-  {
-    let text = try FileContents.read("\(shippedDirectory)/rules/\(name).yaml").get()
-    #expect(BuiltInRules.text(of: name).map { $0 + "\n" } == text, "run scripts/embed-policies")
-  }
-
   static let commands: [(String, String, String)] = [
     ("tsserver", "node", "/usr/bin/node /w/node_modules/typescript/lib/tsserver.js --useNodeIpc"),
     ("rust-analyzer", "rust-analyzer", "rust-analyzer"), ("gopls", "gopls", "gopls -mode=stdio"),

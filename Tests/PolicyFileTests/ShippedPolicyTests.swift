@@ -97,9 +97,6 @@ import Testing
     #expect(alone.path(of: name) == nil)
     let result = alone.load(name)
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
-    let file = try #require(library.path(of: name))
-    let text = try FileContents.read(file).get()
-    #expect(BuiltInPolicies.text(of: name).map { $0 + "\n" } == text, "run scripts/embed-policies")
     #expect(result.value == library.load(name).value)
   }
 

@@ -1,8 +1,10 @@
 /// `explain WORKER`: when the worker was last used, and how often it is. Times in seconds.
 public struct ActivityReport: Codable, Hashable, Sendable {
-  /// The last sign of use; nil: there was none.
+  /// The last sign of use in this run; nil: there was none.
   public var last: CodedText?
   public var lastSecondsAgo: Double?
+  /// The run is younger than the count.
+  public var launchedSecondsAgo: Double?
   /// Uses since the daemon began to watch the worker. Signs of use within 5 s are one use.
   public var uses: Int
   public var overSeconds: Double

@@ -62,19 +62,21 @@ public func renderExplanation(
 /// `12 s ago: connection from 127.0.0.1:5123 to port 8080`; `status` has the same.
 func lastUseText(_ activity: ActivityReport) -> String {
   guard let last = activity.last, let ago = activity.lastSecondsAgo else {
-    return "none in \(durationText(activity.overSeconds))"
+    return activity.launchedSecondsAgo.map { "none since its launch \(durationText($0)) ago" }
+      ?? "none in \(durationText(activity.overSeconds))"
   }
   return "\(durationText(ago)) ago: \(escaped(last.text))"
 }
 
-/// The line to paste is never broken.
+/// A line to paste is never broken.
 private func remedyLines(_ remedy: RemedyReport, _ width: Int?) -> [String] {
   let once = remedy.command.map { "`\(escaped($0))`" }
   guard let line = remedy.line else {
     return wrapped("To let it sleep: \(once ?? ""): \(escaped(remedy.text))", to: width)
   }
   let place = remedy.place.map { " \(escaped($0))" } ?? ""
-  return wrapped("To let it sleep,\(place):", to: width) + ["    \(escaped(line))"]
+  let lines = line.split(separator: "\n").map { "    \(escaped(String($0)))" }
+  return wrapped("To let it sleep,\(place):", to: width) + lines
     + wrapped(
       "Then \(escaped(remedy.text)).\(once.map { " Once, without it: \($0)." } ?? "")", to: width)
 }
@@ -83,7 +85,7 @@ private func activityLines(
   _ activity: ActivityReport, hasRemedy: Bool, _ width: Int?
 ) -> [String] {
   let span = durationText(activity.overSeconds)
-  guard activity.last != nil else {
+  guard activity.uses > 0 else {
     return wrapped("Last use: \(lastUseText(activity))", to: width)
   }
   var often = ["\(counted(activity.uses, "use")) in \(span)"]

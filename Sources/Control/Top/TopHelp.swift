@@ -29,6 +29,7 @@ package enum TopHelp {
     }
     let notes = wrapped(
       "CPU is a share of one processor. Keys that change a worker are capital letters.", to: width)
-    return ["Keys of dormouse top", ""] + rows + [""] + notes + ["Any key closes this page."]
+    let last = "q quits; any other key closes this page."
+    return ["Keys of dormouse top", ""] + rows + [""] + notes + [last]
   }
 }

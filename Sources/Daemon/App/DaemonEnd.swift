@@ -24,7 +24,6 @@ final class DaemonEnd {
   private let recordWriter: WorkerRecordWriter
   private let listening: ListeningSockets
   private let control: ControlSocket
-  private let isLaunching: (WorkerID) -> Bool
   private let stopping: OrderlyStop
   private let timers: any Timers
   private let log: DaemonLog
@@ -44,13 +43,11 @@ final class DaemonEnd {
   /// Workers that are woken because only the daemon keeps them asleep, and whether each wake has ended.
   private var woken: [WorkerID: Bool] = [:]
 
-  /// - Parameter isLaunching: its process is being launched, and the registry doesn't have it yet.
   init(
     driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
     requests: WorkerRequests, externals: ExternalAdoption, starter: DependencyStarter,
     recordWriter: WorkerRecordWriter, listening: ListeningSockets, control: ControlSocket,
-    timers: any Timers, phase: DaemonPhase, log: DaemonLog,
-    isLaunching: @escaping (WorkerID) -> Bool
+    timers: any Timers, phase: DaemonPhase, log: DaemonLog
   ) {
     self.driver = driver
     self.workers = workers
@@ -61,7 +58,6 @@ final class DaemonEnd {
     self.recordWriter = recordWriter
     self.listening = listening
     self.control = control
-    self.isLaunching = isLaunching
     stopping = OrderlyStop(workers, requests, timers: timers, log: log)
     self.timers = timers
     self.phase = phase
@@ -214,7 +210,7 @@ final class DaemonEnd {
       let mustWake = state.sleeps && !sleepsFrozen(id) && woken[id] != true
       if mustWake { wake(id) }
       // A process that is launched after the daemon has left would have no record.
-      let isBusy = workers[id]?.isBusy == true || isLaunching(id)
+      let isBusy = workers[id]?.isBusy == true || workers.launching.contains(id)
       if mustWake || isBusy || !state.isSettled { isQuiet = false }
     }
     guard isQuiet else { return }

@@ -108,19 +108,23 @@ extension Event {
 
 extension ActivityReport {
   /// - Parameters:
+  ///   - launchedAt: when this run began; `.zero`: an earlier daemon launched it.
   ///   - sign: what showed the last use, if that was a look at the worker.
   ///   - source: of traffic, where it came from.
   ///   - isServer: it listens at a port, so its uses may be health checks.
   init(
-    _ uses: UseHistory.Uses, policy: LifecyclePolicy, sign: SignOfUse? = nil,
-    source: TrafficSource? = nil, isServer: Bool = true, at now: Instant
+    _ uses: UseHistory.Uses, policy: LifecyclePolicy, launchedAt: Instant = .zero,
+    sign: SignOfUse? = nil, source: TrafficSource? = nil, isServer: Bool = true, at now: Instant
   ) {
     self.init(uses: uses.count, overSeconds: (now - uses.since).seconds)
-    last = uses.last
-    if let code = last?.code, [Cause.active.code, "worked"].contains(code), let sign {
-      last?.text = sign.text(from: source)
+    if launchedAt > uses.since { launchedSecondsAgo = (now - launchedAt).seconds }
+    if let ended = uses.all.last?.ended, ended >= launchedAt {
+      last = uses.last
+      if let code = last?.code, [Cause.active.code, "worked"].contains(code), let sign {
+        last?.text = sign.text(from: source)
+      }
+      lastSecondsAgo = (now - ended).seconds
     }
-    lastSecondsAgo = uses.all.last.map { (now - $0.ended).seconds }
     perHour = uses.perHour(at: now)
     medianQuietSeconds = uses.medianQuiet?.seconds
     if uses.count >= Self.leastUses, let quiet = uses.medianQuiet {

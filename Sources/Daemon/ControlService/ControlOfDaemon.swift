@@ -86,8 +86,9 @@ final class ControlOfDaemon: ControlHost {
     facts.activity = { [parts, now] in
       parts.chronicle.uses.uses(of: id).map {
         ActivityReport(
-          $0, policy: runtime.profile.policy, sign: runtime.sample.sign,
-          source: runtime.sample.source, isServer: !runtime.sample.ports.isEmpty, at: now)
+          $0, policy: runtime.profile.policy, launchedAt: parts.restarts.launchedAt(of: id),
+          sign: runtime.sample.sign, source: runtime.sample.source,
+          isServer: !runtime.sample.ports.isEmpty, at: now)
       }
     }
     (facts.process, facts.signOfUse) = (runtime.process, runtime.sample.sign)
@@ -112,8 +113,8 @@ final class ControlOfDaemon: ControlHost {
   func daemonFacts() -> DaemonFacts {
     DaemonFacts(
       version: parts.version, freezer: parts.freezer, stateDirectory: parts.state.path,
-      limitedBy: parts.pressure.limitedBy, imageCosts: parts.senses.imageDisk.costs,
-      savings: parts.chronicle.savings(at: now))
+      configuration: parts.configuration.current.file, limitedBy: parts.pressure.limitedBy,
+      imageCosts: parts.senses.imageDisk.costs, savings: parts.chronicle.savings(at: now))
   }
 
   func savings(of id: WorkerID) -> RecentSavingsReport {

@@ -1,4 +1,5 @@
 import Policy
+import ShippedPolicies
 
 /// A policy file and the policies that it extends. Each file is read over the one that it names in `extends`,
 /// so all of them are read again whenever the first one is.
@@ -58,7 +59,7 @@ struct PolicyChain {
     if let path = paths.first(where: { !isOwn($0) }) {
       return problem(with: path).map { .failure($0) } ?? .success(load(path: path))
     }
-    if let text = BuiltInPolicies.text(of: name), !isOwn(file) {
+    if let text = ShippedPolicies.policy(name), !isOwn(file) {
       return problem(with: file).map { .failure($0) }
         ?? .success(parse(text: text, file: file, name: name))
     }

@@ -2,6 +2,7 @@ import Control
 import Glibc
 import Lifecycle
 import Linux
+import Policy
 import Supervision
 import Testing
 
@@ -77,23 +78,18 @@ import Testing
     #expect(ending.hasLogged("all workers have ended; the daemon ends"))
   }
 
-  @Test("Sockets of workers are closed when the daemon ends, and stay open when it leaves")
-  func sockets() throws {
-    let listeners = ending.world.listeners
-    let runtime = listeners.add(
-      "web", .init(name: "web", address: .unix(listeners.scratch.uniquePath("sock"))))
-    try listeners.relisten(runtime) { listeners.watches.active == 1 }
-    ending.world.workers[runtime.id] = runtime
-    end.end()
-    #expect(end.hasEnded && listeners.watches.active == 0)
-
-    let other = try EndingWorld()
-    let staying = other.world.listeners.add(
-      "web", .init(name: "web", address: .unix(other.world.listeners.scratch.uniquePath("sock"))))
-    try other.world.listeners.relisten(staying) { other.world.listeners.watches.active == 1 }
-    other.world.workers[staying.id] = staying
-    other.end.leave()
-    #expect(other.end.hasEnded && other.world.listeners.watches.active == 1)
+  @Test(
+    "Sockets of workers are closed when the daemon ends, and stay open when it leaves",
+    arguments: [false, true])
+  func sockets(leaves: Bool) throws {
+    let world = ending.world
+    let runtime = try ending.add("web", .terminated)
+    let path = world.scratch.uniquePath("sock")
+    runtime.configuration.listen = [ListenSocket(name: "web", address: .unix(path))]
+    world.listening.relisten(runtime)
+    try world.turn { world.watches.active == 1 }
+    if leaves { end.leave() } else { end.end() }
+    #expect(end.hasEnded && world.watches.active == (leaves ? 1 : 0))
   }
 
   @Test("A worker that is being adopted is stopped when its adoption has ended")

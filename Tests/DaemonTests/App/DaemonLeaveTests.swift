@@ -107,13 +107,13 @@ import Testing
   func launching() throws {
     let runtime = try ending.add("web", .terminated)
     ending.world.driver.request(.start, runtime.id) { _ in }
-    ending.world.launching = [runtime.id]
+    ending.world.workers.launching = [runtime.id]
     end.leave()
     // Forked, and not yet its program: without the launcher nothing would record it.
     end.engineIsQuiet()
     #expect(!end.hasEnded)
     runtime.process = try .forTest("web")
-    ending.world.launching = []
+    ending.world.workers.launching = []
     ending.send(Event.launched, "web")
     #expect(end.hasEnded && ending.saved("web") == "background")
   }
@@ -122,9 +122,9 @@ import Testing
   func launchFails() throws {
     let runtime = try ending.add("web", .terminated)
     ending.world.driver.request(.start, runtime.id) { _ in }
-    ending.world.launching = [runtime.id]
+    ending.world.workers.launching = [runtime.id]
     end.leave()
-    ending.world.launching = []
+    ending.world.workers.launching = []
     ending.send({ .launchFailed($0, "no such file") }, "web")
     #expect(end.hasEnded && ending.saved("web") == nil)
   }

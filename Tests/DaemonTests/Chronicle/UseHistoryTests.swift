@@ -107,6 +107,22 @@ import Testing
     #expect(last(.traffic)?.hasPrefix("traffic") == true)
   }
 
+  @Test("Uses of an earlier run count, and none of them is the last use of this one")
+  func earlierRun() throws {
+    let uses = try #require(history([10, 600, 1000]).uses(of: web))
+    func report(launchedAt seconds: Int64, at now: Int64) -> ActivityReport {
+      ActivityReport(
+        uses, policy: LifecyclePolicy(), launchedAt: .zero + .seconds(seconds),
+        at: .zero + .seconds(now))
+    }
+    let new = report(launchedAt: 2000, at: 2060)
+    #expect(new.last == nil && new.lastSecondsAgo == nil && new.launchedSecondsAgo == 60)
+    #expect(new.uses == 3 && new.overSeconds == 2060)
+    let used = report(launchedAt: 900, at: 1060)
+    #expect(used.last?.code == "active" && used.lastSecondsAgo == 60)
+    #expect(report(launchedAt: 0, at: 1060).launchedSecondsAgo == nil)
+  }
+
   @Test("Advice needs five uses")
   func few() throws {
     let policy = LifecyclePolicy()

@@ -36,8 +36,7 @@ final class AdapterWorld {
   let files = FakeStateFiles()
   let stoppedByPerson: StoppedByPerson
   let wrapped = WrapperWorld()
-  let listeners: ListeningWorld
-  var launching: Set<WorkerID> = []
+  let watches = FakeWatches()
   /// External workers whose root process has ended.
   private(set) var externalEnds: [WorkerID] = []
   private(set) var keptLines: [WorkerID: [String]] = [:]
@@ -52,7 +51,6 @@ final class AdapterWorld {
       hibernation: HibernationService(lanes: 1, separatesWorkers: true),
       files: JobPool(name: "test", most: 256, endsAfter: .seconds(5)))
     heldToTheEnd = services
-    listeners = try ListeningWorld()
     driver = .forTest(timers, notes)
     requests = WorkerRequests(driver, returning)
     recordWriter = WorkerRecordWriter(records: services.records, bootID: Self.bootID, log: log)
@@ -73,7 +71,10 @@ final class AdapterWorld {
 
   private(set) lazy var supervision = WorkerSupervision(
     workers: workers, restarts: restarts, starter: starter, reloads: reloads,
-    liveness: senses.liveness, listening: listeners.sockets)
+    liveness: senses.liveness, listening: listening)
+  private(set) lazy var listening = ListeningSockets(
+    watches: watches, timers: timers, jobs: services.jobs, files: services.socketFiles,
+    driver: driver, workers: workers, phase: phase, declared: declared, log: log)
   private(set) lazy var snapshots = SnapshotKeeper(
     directory: state.snapshots, disk: services.disk, log: log)
   private(set) lazy var jetsam = JetsamKeeper(
@@ -101,8 +102,7 @@ final class AdapterWorld {
   private(set) lazy var conversations = WorkerConversations(
     .init(
       services: services, driver: driver, workers: workers, reloads: reloads,
-      watchdogs: senses.watchdogs, snapshots: snapshots, recordWriter: recordWriter,
-      isLaunching: { [unowned self] in launching.contains($0) }))
+      watchdogs: senses.watchdogs, snapshots: snapshots, recordWriter: recordWriter))
   private(set) lazy var sheds = WorkerSheds(
     services: services, driver: driver, workers: workers, meter: senses.meter,
     scanner: senses.scanner, liveness: senses.liveness)
@@ -110,7 +110,7 @@ final class AdapterWorld {
     .init(
       services: services, driver: driver, workers: workers, requests: requests, senses: senses,
       snapshots: snapshots, launchPlanner: planner, restarts: restarts,
-      listening: listeners.sockets, supervision: supervision, endedRuns: endedRuns, program: nil,
+      listening: listening, supervision: supervision, endedRuns: endedRuns, program: nil,
       keepLastLines: { [unowned self] in keptLines[$0] = $1 },
       externalRootHasEnded: { [unowned self] in
         externalEnds.append($0.id)
@@ -145,7 +145,7 @@ final class AdapterWorld {
         services: services, state: state, workers: workers, phase: phase, requests: requests,
         wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
         supervision: supervision, recordWriter: recordWriter, declared: declared,
-        listening: listeners.sockets,
+        listening: listening,
         configuration: ConfigurationInForce(DaemonConfiguration()))))
   private(set) lazy var rules = RuleAdoption(
     timers: timers, workers: workers,
@@ -158,9 +158,8 @@ final class AdapterWorld {
   private(set) lazy var ending = DaemonEnd(
     driver: driver, workers: workers, returning: returning, requests: requests,
     externals: externals, starter: starter, recordWriter: recordWriter,
-    listening: listeners.sockets, control: ControlSocket(path: socket, services.loop, log),
-    timers: timers, phase: phase, log: log
-  ) { [unowned self] in launching.contains($0) }
+    listening: listening, control: ControlSocket(path: socket, services.loop, log),
+    timers: timers, phase: phase, log: log)
 
   /// - Parameter read: the configuration that a reload finds.
   func makeReload(
@@ -176,7 +175,7 @@ final class AdapterWorld {
           DaemonConfiguration(policy: LifecyclePolicy(name: "test"))),
         read: read, chronicle: chronicle, pressure: pressure,
         supervision: supervision, starter: starter, declared: declared,
-        listening: listeners.sockets,
+        listening: listening,
         schedules: ScheduleMonitor(
           services: services, state: state, driver: driver, workers: workers,
           returning: returning), encryption: senses.encryption,

@@ -59,8 +59,7 @@ final class ShellWorld {
     driver: driver, workers: workers, returning: returning, requests: requests,
     externals: externals, starter: supervision.starter, recordWriter: recordWriter,
     listening: supervision.listening, control: processes.control, timers: clock, phase: phase,
-    log: processes.log
-  ) { [unowned self] in launching.launcher.isLaunching($0) }
+    log: processes.log)
 
   var random: SplitMix64
   /// What is on the disk of workers' memory.
@@ -117,9 +116,7 @@ final class ShellWorld {
   /// The daemon's process has ended, and what it was about to do isn't done.
   func abandon() {
     for runtime in workers.values {
-      runtime.liveness?.end()
-      runtime.readiness?.end()
-      runtime.endRun()
+      runtime.endRun(clock)
     }
     workers.removeAll()
     clock.abandon()

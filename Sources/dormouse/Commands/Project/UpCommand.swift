@@ -14,9 +14,11 @@ struct UpCommand: ParsableCommand {
 
       Ctrl-C stops the workers and the daemon; a second Ctrl-C leaves workers running that \
       haven't ended by then, without a daemon, and names them. `dormouse up` takes them over again, and \
-      `dormouse down` stops them. With --detach the verb ends when the daemon runs, and `dormouse down` \
-      stops it. If the project's daemon runs already, its configuration is read again, workers that have \
-      failed are started, and Ctrl-C ends the output only.
+      `dormouse down` stops them. If the project's daemon runs already, its configuration is read again, \
+      workers that have failed are started, and Ctrl-C ends the output only.
+
+      With --detach the verb ends when the workers are launched, with exit code 1 if one of them can't \
+      start or has failed within a second. The others run, and `dormouse down` stops them.
 
       If the daemon that this verb has started crashes, it is started again, and takes its workers over.
 
@@ -79,7 +81,10 @@ struct UpCommand: ParsableCommand {
           ? "`dormouse logs -f` shows their output, `dormouse down` stops them"
           : process != nil ? "Ctrl-C stops them" : "Ctrl-C leaves them running"))
     Self.complain(ofUnstarted: workers, found)
-    guard let signals else { return try daemon.complainOfFailures() }
+    guard let signals else {
+      if try daemon.complainsOfFailures() { throw ExitCode(CommandExit.notDone.rawValue) }
+      return
+    }
     let own = process.map { OwnDaemon($0, of: starter, policy: policy) }
     try ProjectOutput(
       connection, signals, own: own, since: start, showsTimes: timestamps, isScreen: top
@@ -107,8 +112,8 @@ extension DaemonConnection {
     }
   }
 
-  /// Waits a moment for launches, and names the workers that have failed.
-  fileprivate mutating func complainOfFailures() throws {
+  /// Waits a moment for launches, and names the workers that have failed; false: none has.
+  fileprivate mutating func complainsOfFailures() throws -> Bool {
     let deadline = Deadline(in: .seconds(3))
     var workers: [WorkerReport] = []
     repeat {
@@ -121,7 +126,9 @@ extension DaemonConnection {
       }
       pauseThread(for: .milliseconds(50))
     } while !deadline.hasPassed
-    for line in workers.compactMap(failureText) { Output.complain(line) }
+    let failures = workers.compactMap(failureText)
+    for line in failures { Output.complain(line) }
+    return !failures.isEmpty
   }
 }
 
