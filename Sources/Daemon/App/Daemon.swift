@@ -129,11 +129,9 @@ public final class Daemon {
     services: services, driver: driver, workers: workers, meter: senses.meter,
     scanner: senses.scanner, liveness: senses.liveness)
   private lazy var reloads = WorkerReloads(
-    services.loop,
-    ReloadingOfWorker(
-      .init(
-        services: services, driver: driver, workers: workers, phase: phase, returning: returning,
-        requests: requests, wrappers: wrappers, restarts: restarts)))
+    timers: services.loop, driver: driver, workers: workers, phase: phase, returning: returning,
+    requests: requests, wrappers: wrappers, restarts: restarts,
+    hibernation: services.hibernation, log: services.log)
 
   // MARK: workers of an earlier daemon, of another supervisor and of wrappers
 
@@ -195,15 +193,11 @@ public final class Daemon {
   private lazy var hooks = HookRunner(
     services, chronicle, from: configuration, workers: workers, environment: environment)
   private lazy var statusReporter = StatusReporter(driver, controlHost, clock: services.loop)
-  private lazy var stopHost = OrderlyStopOfDaemon(workers, requests, log: services.log)
   private lazy var ending = DaemonEnd(
-    host: EndOfDaemon(
-      .init(
-        driver: driver, workers: workers, returning: returning, requests: requests,
-        externals: external.adoption, starter: starter, recordWriter: recordWriter,
-        listening: listening, control: control,
-        isLaunching: { [workers] in workers.launching.contains($0) }, log: services.log)),
-    stopping: OrderlyStop(stopHost, timers: services.loop), timers: services.loop, phase: phase)
+    driver: driver, workers: workers, returning: returning, requests: requests,
+    externals: external.adoption, starter: starter, recordWriter: recordWriter,
+    listening: listening, control: control, timers: services.loop, phase: phase,
+    log: services.log)
   private lazy var signals = DaemonSignals(
     services, orphans: orphans, reloader: reloader, ending: ending)
 

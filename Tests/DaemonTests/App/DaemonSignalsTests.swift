@@ -36,8 +36,8 @@ import Testing
   @Test(
     "SIGTERM and SIGINT begin the end, and each signal counts: the second one ends the daemon at once",
     arguments: [SIGTERM, SIGINT])
-  func end(signal: Int32) {
-    world.daemonEnd.add("web")
+  func end(signal: Int32) throws {
+    try world.add("web")
     signals.handle(signal)
     #expect(world.phase.isEnding && !world.ending.hasEnded)
     signals.handle(signal)

@@ -36,8 +36,6 @@ final class AdapterWorld {
   let files = FakeStateFiles()
   let stoppedByPerson: StoppedByPerson
   let wrapped = WrapperWorld()
-  let foreign = FakeExternalHost()
-  let daemonEnd = DaemonEndWorld()
   let watches = FakeWatches()
   /// External workers whose root process has ended.
   private(set) var externalEnds: [WorkerID] = []
@@ -100,11 +98,9 @@ final class AdapterWorld {
       processes: services.processes),
     restarts: restarts, services: services)
   private(set) lazy var reloads = WorkerReloads(
-    services.loop,
-    ReloadingOfWorker(
-      .init(
-        services: services, driver: driver, workers: workers, phase: phase, returning: returning,
-        requests: requests, wrappers: wrappers, restarts: restarts)))
+    timers: timers, driver: driver, workers: workers, phase: phase, returning: returning,
+    requests: requests, wrappers: wrappers, restarts: restarts,
+    hibernation: services.hibernation, log: log)
   private(set) lazy var conversations = WorkerConversations(
     .init(
       services: services, driver: driver, workers: workers, reloads: reloads,
@@ -143,7 +139,15 @@ final class AdapterWorld {
     driver: driver, workers: workers, returning: returning, phase: phase,
     environment: ["HOME": "/root", "PORT": "1"], restarts: restarts, starter: starter,
     learnedMemory: learnedMemory, wrappers: wrappers, stoppedByPerson: stoppedByPerson, log: log)
-  private(set) lazy var externals = ExternalAdoption(driver, workers, host: foreign)
+  private(set) lazy var externals = ExternalAdoption(
+    driver, workers,
+    host: ExternalsOfDaemon(
+      .init(
+        services: services, state: state, workers: workers, phase: phase, requests: requests,
+        wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
+        supervision: supervision, recordWriter: recordWriter, declared: declared,
+        listening: listening,
+        configuration: ConfigurationInForce(DaemonConfiguration()))))
   private(set) lazy var rules = RuleAdoption(
     timers: timers, workers: workers,
     released: ReleasedProcesses(
@@ -153,8 +157,10 @@ final class AdapterWorld {
         services: services, driver: driver, workers: workers, phase: phase, externals: externals,
         recordWriter: recordWriter)))
   private(set) lazy var ending = DaemonEnd(
-    host: daemonEnd, stopping: OrderlyStop(daemonEnd, timers: timers), timers: timers,
-    phase: phase)
+    driver: driver, workers: workers, returning: returning, requests: requests,
+    externals: externals, starter: starter, recordWriter: recordWriter,
+    listening: listening, control: ControlSocket(path: socket, services.loop, log),
+    timers: timers, phase: phase, log: log)
 
   /// - Parameter read: the configuration that a reload finds.
   func makeReload(

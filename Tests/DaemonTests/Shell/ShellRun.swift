@@ -46,7 +46,7 @@ final class ShellRun: SleepMechanics, SleepHost {
     self.id = id
     self.world = world
     self.isExternal = isExternal
-    process = world.processes.next()
+    process = world.processes.next(isFrozenAsleep: world.hasFreezer)
     number = world.processes.count
     isSick = world.chance(10)
     children = world.pick([0, 0, 1, 3])
@@ -57,7 +57,7 @@ final class ShellRun: SleepMechanics, SleepHost {
     id = old.id
     self.world = world
     isExternal = old.isExternal
-    process = world.processes.next()
+    process = world.processes.next(isFrozenAsleep: world.hasFreezer)
     number = old.number
     isSick = old.isSick
     children = old.children
@@ -84,7 +84,9 @@ final class ShellRun: SleepMechanics, SleepHost {
   /// Another process of its group stands for it; false: none is left.
   func takeSuccessor() -> Bool {
     guard body == .dead, lastBody == .running else { return false }
-    (body, children, process) = (.running, 0, world.processes.next())
+    (body, children, process) = (
+      .running, 0, world.processes.next(isFrozenAsleep: world.hasFreezer)
+    )
     number = world.processes.count
     return true
   }

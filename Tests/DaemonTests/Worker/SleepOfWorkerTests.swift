@@ -174,7 +174,7 @@ private final class Surroundings: SleepSurroundings {
     sendSignal(SIGSTOP, to: child.pid)
     let gate = ThreadGate()
     defer { gate.open() }
-    if record == .late { services.records.whenSaved { gate.pass() } }
+    if record == .late { services.records.afterSaves { gate.pass() } }
     let writer = WorkerRecordWriter(records: services.records, bootID: "boot", log: DaemonLog())
     if record != .missing { writer.save(runtime, state: .launching) }
     let sleep = makeSleep(
