@@ -26,14 +26,9 @@ extension JournalConfiguration {
       "enabled", \.enabled, as: .boolean,
       about: "`false`: no history is written (`report` still counts)")
     Key<JournalConfiguration>(
-      "path", shape: ValueShape.text.called("path"),
+      "path", path: \.path, expects: "a directory's path",
       about: "a directory to which only the daemon's user may write",
-      usual: "`journal` in the state directory",
-      read: { reader, journal in
-        let path = Converter.path("a directory's path", from: reader.directory)
-        journal.path = reader.read("path", as: path) ?? journal.path
-      },
-      write: { $0.path.map { .text($0) } })
+      usual: "`journal` in the state directory")
     Key<JournalConfiguration>(
       "size", \.size, as: .segment, about: "a segment of this size is followed by the next one")
     Key<JournalConfiguration>(

@@ -53,7 +53,7 @@ struct SourceRuleTests {
     // While the daemon starts.
     "Daemon/Takeover/SurvivorsOfDaemon.swift",
     "Daemon/Talk/ConversationOfWorker.swift",
-    "Daemon/Worker/Launch/ListeningOfDaemon.swift",
+    "Daemon/Worker/Launch/ListeningAtStart.swift",
     // Of its cgroup only.
     "Daemon/External/ExternalsOfDaemon.swift", "Daemon/ControlService/WorkerReporter.swift",
     // The wrapper stops itself next, or runs again.

@@ -75,13 +75,9 @@ public final class Daemon {
 
   // MARK: workers
 
-  private lazy var isLaunching: (WorkerID) -> Bool = { [unowned self] in launcher.isLaunching($0) }
   private lazy var listening = ListeningSockets(
     watches: services.loop, timers: services.loop, jobs: services.jobs, files: services.socketFiles,
-    driver: driver, workers: workers,
-    host: ListeningOfDaemon(
-      phase: phase, workers: workers, declared: declared, log: services.log,
-      isLaunching: isLaunching))
+    driver: driver, workers: workers, phase: phase, declared: declared, log: services.log)
   private lazy var launchPlanner = LaunchPlanner(
     ground: LaunchGround(
       cgroups: cgroups, earlierCgroups: earlierCgroups, limitsObstacle: limitsObstacle,
@@ -89,7 +85,7 @@ public final class Daemon {
       inheritance: role.program?.inheritance),
     restarts: restarts, services: services)
   private lazy var launcher: WorkerLauncher = WorkerLauncher(
-    driver: driver, timers: services.loop,
+    driver: driver, workers: workers, timers: services.loop,
     host: LaunchesOfDaemon(
       .init(
         services: services, driver: driver, workers: workers, bootID: bootID, socket: socket,
@@ -102,9 +98,8 @@ public final class Daemon {
       services: services, driver: driver, probes: senses.probes, kernelKills: senses.kernelKills,
       sleeps: sleeps, ends: ends))
   private lazy var firstMoments = FirstMoments(
-    timers: services.loop, restarts: restarts,
-    host: FirstMomentsOfDaemon(
-      driver: driver, workers: workers, requests: requests, scanner: senses.scanner))
+    timers: services.loop, driver: driver, workers: workers, requests: requests,
+    restarts: restarts, scanner: senses.scanner)
   private lazy var memory = KernelMemory(
     services, state, keeper: keeperStarter, standby: standbyStarter,
     resumeChoice: ResumeChoice(override: role.resumeOverride))
@@ -131,8 +126,7 @@ public final class Daemon {
   private lazy var conversations = WorkerConversations(
     .init(
       services: services, driver: driver, workers: workers, reloads: reloads,
-      watchdogs: senses.watchdogs, snapshots: snapshots, recordWriter: recordWriter,
-      isLaunching: isLaunching))
+      watchdogs: senses.watchdogs, snapshots: snapshots, recordWriter: recordWriter))
   private lazy var sheds = WorkerSheds(
     services: services, driver: driver, workers: workers, meter: senses.meter,
     scanner: senses.scanner, liveness: senses.liveness)
@@ -209,7 +203,8 @@ public final class Daemon {
       .init(
         driver: driver, workers: workers, returning: returning, requests: requests,
         externals: external.adoption, starter: starter, recordWriter: recordWriter,
-        listening: listening, control: control, isLaunching: isLaunching, log: services.log)),
+        listening: listening, control: control,
+        isLaunching: { [workers] in workers.launching.contains($0) }, log: services.log)),
     stopping: OrderlyStop(stopHost, timers: services.loop), timers: services.loop, phase: phase)
   private lazy var signals = DaemonSignals(
     services, orphans: orphans, reloader: reloader, ending: ending)

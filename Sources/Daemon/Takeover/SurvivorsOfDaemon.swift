@@ -81,7 +81,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
 
   /// The next run is this daemon's own, and has nothing of what the record says. The image stays.
   private func giveUp(_ runtime: WorkerUnit) {
-    RunClosing(services.loop, KeptFiles()).close(runtime)
+    runtime.endRun(services.loop)
     runtime.external = nil
     guard !runtime.isDeclared else { return }
     parts.workers[runtime.id] = nil
@@ -288,9 +288,4 @@ final class SurvivorsOfDaemon: SurvivorHost {
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) { services.log(priority, text) }
-}
-
-/// For the end of a run whose process runs on, and may be taken over by a later daemon.
-private final class KeptFiles: RunClosingHost {
-  func removeFiles(of runtime: WorkerUnit) {}
 }

@@ -59,8 +59,7 @@ private final class ConversationOfWorker: ConversationHost {
     let stored =
       runtime.stored
       ?? DescriptorStoring(
-        services.loop, StoringOfWorker(worker, isLaunching: parts.isLaunching),
-        returning: services.loopReturn.relay)
+        services.loop, worker, parts.workers, returning: services.loopReturn.relay)
     runtime.stored = stored
     stored.keep(request)
   }
@@ -91,8 +90,6 @@ final class WorkerConversations {
     let watchdogs: WatchdogReporter
     let snapshots: SnapshotKeeper
     let recordWriter: WorkerRecordWriter
-    /// Between the directive to launch it and its outcome.
-    let isLaunching: (WorkerID) -> Bool
   }
 
   fileprivate let parts: Parts

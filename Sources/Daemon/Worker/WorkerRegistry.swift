@@ -3,6 +3,8 @@ import Lifecycle
 /// The workers that the daemon has, by name. Belongs to the loop's thread.
 final class WorkerRegistry: Sequence {
   private var workers: [WorkerID: WorkerUnit] = [:]
+  /// From the directive to launch one until the outcome; see `WorkerLauncher`.
+  var launching: Set<WorkerID> = []
 
   /// Setting `nil` removes it.
   subscript(id: WorkerID) -> WorkerUnit? {

@@ -6,7 +6,7 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// Everything that the daemon holds of one run of a worker's program: replaced as a whole by `RunClosing` when the
+/// Everything that the daemon holds of one run of a worker's program: replaced as a whole by `endRun` when the
 /// run ends, so that nothing of it reaches the next one, whose program may be another.
 final class WorkerRun {
   // MARK: its process, and what is done to it

@@ -66,8 +66,25 @@ final class WorkerUnit {
   /// Its program is launched with the configuration as it is now.
   func noteLaunch() { run.launchedWith = $configuration }
 
-  /// Nothing of this run reaches the next one. What it holds has been given back: see `RunClosing`.
-  func endRun() { run = WorkerRun() }
+  /// The one place where a run ends: its watches and timers on the loop are removed, open requests are answered, and
+  /// then the run is replaced by a new one, so that nothing of it reaches the next.
+  func endRun(_ watches: any DescriptorWatches) {
+    if let process = run.process, let token = run.exitWatch {
+      watches.unwatch(process.pidfd, token)
+      run.exitWatch = nil
+    }
+    run.conversation?.end()
+    run.wakeWatch?.end()
+    run.shed?.end()
+    run.sleep?.end()
+    run.stopCommand?.cancel()
+    run.ending?.end()
+    run.liveness?.end()
+    run.readiness?.end()
+    let held = run.heldOfLoop
+    assert(held.isEmpty, "\(id): not given back at the end of its run: \(held)")
+    run = WorkerRun()
+  }
 
   func noteImageWritten(_ bytes: Int64) { imageBytesWritten &+= bytes }
 

@@ -5,6 +5,8 @@ import Glibc
 public struct ProcessScan: Sendable {
   private let processes: [ProcessStat]
 
+  package init(processes: [ProcessStat]) { self.processes = processes }
+
   public static func read() throws(SystemCallError) -> ProcessScan {
     ProcessScan(processes: try ProcessTree.living(listNumbers("/proc"), skipsHidden: true))
   }

@@ -230,6 +230,6 @@ struct ComposeService: WorkerImport {
     case "no": return
     default: return note("Not taken over: `restart: \(shortened(text))`.")
     }
-    add("restart", WorkerRenderer.restart(rules))
+    add("restart", RestartKeys.text(rules))
   }
 }

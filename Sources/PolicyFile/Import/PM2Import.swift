@@ -184,7 +184,7 @@ private struct PM2App: WorkerImport {
       rules.giveUp = .init(restarts: most, window: .seconds(86_400))
       note("`max_restarts` are counted within a day here.")
     }
-    add("restart", WorkerRenderer.restart(rules))
+    add("restart", RestartKeys.text(rules))
   }
 
   private mutating func ending() {

@@ -217,7 +217,7 @@ struct ProcessImport: WorkerImport {
       let most = rules.number("max_restarts", 1...1_000)
       result.giveUp = most.map { RestartRules.GiveUp(restarts: $0, window: .seconds(86_400)) }
       if most != nil { note("`max_restarts` are counted within a day here.") }
-      add("restart", WorkerRenderer.restart(result))
+      add("restart", RestartKeys.text(result))
     }
     rules.skip("backoff_seconds", "max_restarts")
     for other in rules.leftovers { note("Not taken over: `availability.\(other)`.") }

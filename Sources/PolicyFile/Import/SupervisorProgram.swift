@@ -140,7 +140,7 @@ struct SupervisorProgram: WorkerImport {
     if rules.condition.followsOwnEnd, let most, (1...1000).contains(most) {
       rules.giveUp = .init(restarts: most, window: .seconds(60))
     }
-    add("restart", WorkerRenderer.restart(rules))
+    add("restart", RestartKeys.text(rules))
   }
 
   private mutating func ending(_ keys: inout ForeignSection) {

@@ -136,7 +136,7 @@ struct UnitService: WorkerImport {
     } else if let burst, (1...1000).contains(burst) {
       rules.giveUp = .init(restarts: burst, window: .seconds(max(window ?? 10, 1)))
     }
-    add("restart", WorkerRenderer.restart(rules))
+    add("restart", RestartKeys.text(rules))
   }
 
   private mutating func ending() {

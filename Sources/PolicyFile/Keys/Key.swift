@@ -9,7 +9,9 @@ struct Key<Root> {
   var about: String
   /// When it is asked for: it can take much longer than all else.
   private let makeShape: () -> ValueShape
-  var shape: ValueShape { makeShape() }
+  var shape: ValueShape { kind.map(makeShape().called) ?? makeShape() }
+  /// What the documentation calls its value, if the shape doesn't say it.
+  var kind: String?
   /// Of a section.
   var parts: [Key]?
   var holder = KeyHolder.any
@@ -83,7 +85,7 @@ struct Key<Root> {
   init<Value>(
     _ name: String, _ path: WritableKeyPath<Root, Value?>, or word: String, over base: Value,
     keys: [Key<Value>], about: String, words: [String: String] = [:],
-    check: @escaping (MappingReader, Value) -> Void
+    check: @escaping (MappingReader, Value) -> Void = { _, _ in }
   ) {
     self.init(
       name, shape: .either([.mapping(MappingShape(keys)), .words([word])]), about: about,
@@ -114,7 +116,8 @@ struct Key<Root> {
   ///   - check: finds what is wrong between the keys.
   init(
     _ name: String, about: String, holder: KeyHolder = .any, words: [Shorthand] = [],
-    check: @escaping (MappingReader, Root) -> Void = { _, _ in }, @KeyList<Root> parts: () -> [Key]
+    check: @escaping (MappingReader, inout Root) -> Void = { _, _ in },
+    @KeyList<Root> parts: () -> [Key]
   ) {
     let parts = parts()
     self.init(
@@ -123,7 +126,7 @@ struct Key<Root> {
       read: { reader, root in
         let word = reader.section(name, or: words.map { ($0.word, $0.key) }) { inner in
           parts.read(inner, into: &root)
-          check(inner, root)
+          check(inner, &root)
         }
         words.first { $0.word == word }?.apply(&root)
       },
@@ -133,6 +136,117 @@ struct Key<Root> {
       },
       copy: { other, own in for part in parts { part.copy(other, &own) } })
     self.parts = parts
+  }
+
+  /// A section that is a value of its own. What is as in `usual` isn't written.
+  init<Part>(
+    _ name: String, _ path: WritableKeyPath<Root, Part>, usual: Part, about: String,
+    check: @escaping (MappingReader, inout Part) -> Void = { _, _ in },
+    @KeyList<Part> keys: () -> [Key<Part>]
+  ) {
+    let keys = keys()
+    self.init(
+      name, shape: .mapping(MappingShape(keys)), about: about,
+      read: { reader, root in
+        reader.section(name) { inner in
+          var part = root[keyPath: path]
+          keys.read(inner, into: &part)
+          check(inner, &part)
+          root[keyPath: path] = part
+        }
+      },
+      write: { root in
+        let part = root[keyPath: path]
+        let pairs = keys.map { $0.omitted(if: usual) }.pairs(of: part)
+        return pairs.isEmpty ? nil : .mapping(pairs)
+      },
+      copy: { $1[keyPath: path] = $0[keyPath: path] })
+  }
+
+  /// A mapping that is replaced as a whole, or one value that is short for it.
+  ///
+  /// - Parameters:
+  ///   - isShort: the short form says all.
+  ///   - base: the value that the mapping's keys are laid over.
+  ///   - check: finds what is wrong between the keys.
+  init<Value>(
+    _ name: String, _ path: WritableKeyPath<Root, Value?>, short: Converter<Value>,
+    isShort: @escaping (Value) -> Bool, over base: Value, about: String,
+    check: @escaping (MappingReader, Value) -> Void, @KeyList<Value> keys: () -> [Key<Value>]
+  ) {
+    let keys = keys()
+    self.init(
+      name, shape: .either([short.shape, .mapping(MappingShape(keys))]), about: about,
+      read: { reader, root in
+        guard let node = reader.node(name) else { return }
+        guard case .mapping = node, let inner = reader.reader(of: node, called: name) else {
+          if let value = reader.convert(node, called: name, as: short) {
+            root[keyPath: path] = value
+          }
+          return
+        }
+        var value = base
+        keys.read(inner, into: &value)
+        inner.finish()
+        check(inner, value)
+        root[keyPath: path] = value
+      },
+      write: { root in
+        root[keyPath: path].map { isShort($0) ? short.write($0) : .mapping(keys.pairs(of: $0)) }
+      },
+      copy: { $1[keyPath: path] = $0[keyPath: path] })
+  }
+
+  /// A path, as seen from the file's directory.
+  init(
+    _ name: String, path: WritableKeyPath<Root, String?>, expects: String, about: String,
+    usual: String? = nil
+  ) {
+    self.init(
+      name, shape: .text, about: about, usual: usual,
+      read: { reader, root in
+        let converter = Converter.path(expects, from: reader.directory)
+        reader.read(name, as: converter).map { root[keyPath: path] = $0 }
+      },
+      write: { $0[keyPath: path].map(WorkerRenderer.escaped) },
+      copy: { $1[keyPath: path] = $0[keyPath: path] })
+    kind = "path"
+  }
+
+  /// A program and its arguments; an empty list stands for none.
+  init(_ name: String, command path: WritableKeyPath<Root, [String]>, about: String) {
+    self.init(
+      name, shape: .either([.text, .list(.text)]), about: about,
+      read: { reader, root in
+        reader.commands.read(name, in: reader).map { root[keyPath: path] = $0 }
+      },
+      write: { WorkerRenderer.command($0[keyPath: path]).nonEmpty },
+      copy: { $1[keyPath: path] = $0[keyPath: path] })
+  }
+
+  /// The same key of a value that has this one's as a part.
+  func at<Whole>(_ path: WritableKeyPath<Whole, Root>) -> Key<Whole> {
+    Key<Whole>(
+      name, shape: shape, about: about, holder: holder, usual: usual,
+      read: { read($0, &$1[keyPath: path]) }, write: { write($0[keyPath: path]) },
+      copy: { copy($0[keyPath: path], &$1[keyPath: path]) })
+  }
+
+  /// - Parameter kind: what the documentation calls its value.
+  func called(_ kind: String, usual: String = "none", isAtLaunch: Bool = false) -> Key {
+    var key = self
+    (key.kind, key.usual, key.isAtLaunch) = (kind, usual, isAtLaunch)
+    return key
+  }
+
+  /// Not written if its value is the same there.
+  func omitted(if usual: Root) -> Key {
+    var key = self
+    key.write = { root in
+      let value = write(root)
+      return value?.flow == write(usual)?.flow ? nil : value
+    }
+    return key
   }
 
   struct Shorthand {
@@ -175,6 +289,7 @@ struct ChangeMeaning {
 /// doesn't finish a long list of them.
 @resultBuilder enum KeyList<Root> {
   static func buildExpression(_ key: Key<Root>) -> [Key<Root>] { [key] }
+  static func buildExpression(_ keys: [Key<Root>]) -> [Key<Root>] { keys }
   static func buildBlock(_ keys: [Key<Root>]...) -> [Key<Root>] { keys.flatMap { $0 } }
 }
 
@@ -245,7 +360,9 @@ extension MappingShape {
     self.shorthands = shorthands
     for key in keys where key.holder.refusal(in: scope) == nil {
       let shape = key.parts.map { parts -> ValueShape in
-        .mapping(MappingShape(parts, in: scope, shorthands: key.shape.inner?.shorthands ?? []))
+        let inner = MappingShape(
+          parts, in: scope, shorthands: key.shape.inner?.shorthands ?? [])
+        return key.kind.map(ValueShape.mapping(inner).called) ?? .mapping(inner)
       }
       add(key.name, shape ?? key.shape, about: key.about, usual: key.usual)
     }

@@ -93,7 +93,7 @@ extension PolicyKeys {
     }
   }
 
-  private static func checkStall(_ inner: MappingReader, _ condition: PressureCondition) {
+  private static func checkStall(_ inner: MappingReader, _ condition: inout PressureCondition) {
     let window = inner.places[inner.path(of: "window")]
     if let time = condition.stall.window, time.wholeNanoseconds % 2_000_000_000 != 0 {
       inner.sink.warning(

@@ -8,11 +8,8 @@ enum WorkerKeys {
   static var all: [WorkerKey] { program + groups + health + ending + surroundings }
 
   @KeyList<WorkerConfiguration> private static var program: [WorkerKey] {
-    WorkerKey(
-      "command", kind: "list, or a text", about: "the program and its arguments",
-      usual: "required", isAtLaunch: true,
-      read: { $1.command = $0.commands.read("command", in: $0) ?? [] },
-      write: { WorkerRenderer.command($0.command) })
+    WorkerKey("command", command: \.command, about: "the program and its arguments")
+      .called("list, or a text", usual: "required", isAtLaunch: true)
     WorkerKey(
       "directory", kind: "path", about: "the working directory",
       usual: "the configuration's directory", isAtLaunch: true,
@@ -50,13 +47,9 @@ enum WorkerKeys {
       usual: "the daemon's"
     ).atLaunch
     WorkerKey(
-      "limits", kind: "mapping",
-      about: "memory, processor time and processes that it may use; see [Limits](#limits)",
-      isAtLaunch: true,
-      read: { reader, worker in
-        reader.section("limits") { worker.limits = LimitsReader(reader: $0).read() }
-      },
-      write: { WorkerRenderer.limits($0.limits) })
+      "limits", \.limits, usual: ResourceLimits(),
+      about: "memory, processor time and processes that it may use; see [Limits](#limits)"
+    ) { LimitKeys.all }.called("mapping", isAtLaunch: true)
   }
 
   @KeyList<WorkerConfiguration> private static var groups: [WorkerKey] {
@@ -108,19 +101,8 @@ enum WorkerKeys {
   }
 
   @KeyList<WorkerConfiguration> private static var health: [WorkerKey] {
-    WorkerKey(
-      "shed", kind: "see below", about: "how the worker is asked to free memory",
-      read: { reader, worker in
-        reader.section("shed") { worker.shed = HealthReader().shed($0) }
-      },
-      write: { WorkerRenderer.shed($0.shed) })
-    WorkerKey(
-      "readiness", kind: "see below",
-      about: "when the worker is ready; without this key, at once", isAtLaunch: true,
-      read: { reader, worker in
-        reader.section("readiness") { worker.readiness = HealthReader().readiness($0) }
-      },
-      write: { .mapping($0.readiness.map(WorkerRenderer.readiness) ?? []) })
+    HealthKeys.shed.called("see below")
+    HealthKeys.readiness.called("see below", isAtLaunch: true)
     WorkerKey(
       "notify", \.notify, as: .boolean,
       about: "whether it gets `NOTIFY_SOCKET`; see [sd_notify](#sd_notify)"
@@ -133,13 +115,7 @@ enum WorkerKeys {
       "watchdog", \.watchdog, as: .watchdog,
       about: "it has to send `WATCHDOG=1` this often; see [Watchdog](#watchdog)"
     ).atLaunch
-    WorkerKey(
-      "liveness", kind: "a probe",
-      about: "asked while the worker is awake; see [Liveness](#liveness)",
-      read: { reader, worker in
-        reader.section("liveness") { worker.liveness = HealthReader().liveness($0) }
-      },
-      write: { .mapping($0.liveness.map(WorkerRenderer.probe) ?? []) })
+    HealthKeys.liveness.called("a probe")
   }
 
   @KeyList<WorkerConfiguration> private static var ending: [WorkerKey] {
@@ -156,20 +132,14 @@ enum WorkerKeys {
         the signal that makes it read its own configuration; see \
         [Reloading a worker](#reloading-a-worker)
         """)
-    WorkerKey(
-      "restart", kind: "word, or a mapping",
-      about: "when it is started again after its end; see [Restarts](#restarts)",
-      usual: "`after-shortage`",
-      read: { RestartReader(reader: $0).read("restart", into: &$1.restart) },
-      write: { WorkerRenderer.restart($0.restart) })
+    RestartKeys.key.called("word, or a mapping", usual: "`after-shortage`")
   }
 
   @KeyList<WorkerConfiguration> private static var surroundings: [WorkerKey] {
     WorkerKey(
-      "output", kind: "mapping", about: "where its output is written; see [Output](#output)",
-      usual: "the daemon's logs",
-      isAtLaunch: true, read: { $1.output.read("output", in: $0) },
-      write: { WorkerRenderer.output($0.output) })
+      "output", \.output, usual: WorkerOutput(),
+      about: "where its output is written; see [Output](#output)", check: checkOutput
+    ) { output }.called("mapping", usual: "the daemon's logs", isAtLaunch: true)
     WorkerKey(
       "listen", kind: "address, list or mapping",
       about: "sockets that the daemon opens for it; see [Sockets](#sockets)",
@@ -214,6 +184,24 @@ enum WorkerKeys {
       about: "time from `stop_signal` to SIGKILL; another name for `policy.terminate.grace`",
       usual: "the policy's", shape: Converter.duration.shape, read: { _, _ in },
       write: { _ in .list([]) })
+  }
+
+  @KeyList<WorkerOutput> private static var output: [Key<WorkerOutput>] {
+    Key<WorkerOutput>(
+      "file", path: \.file, expects: "a file's path",
+      about: "the file to append to. Default: a file in the state directory")
+    Key<WorkerOutput>(
+      "max_size", \.maxSize, as: .size.notZero, about: "a larger file is rotated. Default: none is")
+    Key<WorkerOutput>(
+      "keep", \.keep, as: .integer(0...1_000),
+      about: "how many rotated files are kept, 0 to 1000. Default: 5")
+  }
+
+  private static func checkOutput(_ inner: MappingReader, _ output: inout WorkerOutput) {
+    guard output.maxSize == nil, let position = inner.position(ofKey: "keep") else { return }
+    inner.sink.error(
+      at: position, "`keep` needs `max_size`: without it the log is never rotated",
+      suggestion: "write `max_size: 10MB`")
   }
 }
 

@@ -1,7 +1,6 @@
 import Policy
 
-/// A sentence on each key of a configuration, for the JSON Schema; a policy's are in `PolicyKeys`. A test holds these
-/// complete.
+/// Sentences for the JSON Schema on keys that no table of `Keys/` declares. A test holds these complete.
 enum KeyDescriptions {
   /// `*` stands for a worker's name.
   static let configuration: [String: String] = {
@@ -16,7 +15,9 @@ enum KeyDescriptions {
       "journal": "The history for `events`, `report` and `replay`.",
     ]
     for (key, text) in AdoptionKeyDescriptions.all { result[key] = text }
-    for (key, text) in WorkerKeyDescriptions.all { result["workers.*.\(key)"] = text }
+    result["workers.*.health_checks_while_asleep.port"] = "1 to 65535."
+    result["workers.*.health_checks_while_asleep.path"] =
+      "Only requests of this path are answered. Without it, connections that are closed without a byte."
     return result
   }()
 }

@@ -4,7 +4,7 @@ import YAML
 extension Converter where Value == AsleepAnswer {
   /// `8080`, or `{ port: 8080, path: /healthz }`.
   static var asleepAnswer: Converter {
-    let port = Converter<Int>.port
+    let port = Converter<UInt16>.port
     let keys = MappingShape()
     keys.add("port", port.shape)
     keys.add("path", .text)
@@ -12,14 +12,14 @@ extension Converter where Value == AsleepAnswer {
     let expects = "a port, or `{ port: 8080, path: /healthz }`"
     return Converter(expects: expects, shape: .either([port.shape, .mapping(keys)])) { node in
       guard case .mapping(let mapping) = node else {
-        return port.convert(node).map { AsleepAnswer(port: UInt16($0)) }
+        return port.convert(node).map { AsleepAnswer(port: $0) }
       }
       var answer = AsleepAnswer(port: 0)
       for (key, value) in mapping {
         switch key.scalar?.string {
         case "port":
           switch port.convert(value) {
-          case .success(let number): answer.port = UInt16(number)
+          case .success(let number): answer.port = number
           case .failure: return .failure(Problem(message: "needs a `port` from 1 to 65535"))
           }
         case "path":
@@ -43,6 +43,8 @@ extension Converter where Value == AsleepAnswer {
   }
 }
 
-extension Converter where Value == Int {
-  static var port: Converter { integer(1...65_535) }
+extension Converter where Value == UInt16 {
+  static var port: Converter {
+    Converter<Int>.integer(1...65_535).map({ UInt16($0) }, back: { Int($0) })
+  }
 }

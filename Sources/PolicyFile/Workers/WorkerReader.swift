@@ -116,19 +116,6 @@ struct WorkerReader {
 }
 
 extension MappingReader {
-  /// Two ways for one purpose would leave open which of them counts.
-  func one(of keys: [String], example: String) {
-    let there = keys.filter { position(ofKey: $0) != nil }
-    if there.count > 1, let last = there.compactMap({ position(ofKey: $0) }).max() {
-      sink.error(at: last, "only one of \(listed(keys)) can be chosen")
-    }
-    if order.isEmpty {
-      sink.error(
-        at: own ?? places[path], "this needs one of \(listed(keys))",
-        suggestion: "write `{ \(example) }`")
-    }
-  }
-
   /// A value, or a list of such values.
   func oneOrMore<Item>(
     _ key: String, of converter: Converter<Item>
@@ -157,21 +144,6 @@ extension Converter where Value == String {
       }
       return !text.isEmpty && text.utf8.count <= 256 && isName && !text.hasPrefix("-")
         ? .success(text) : .failure(.wrongKind)
-    }
-  }
-}
-
-extension WorkerOutput {
-  mutating func read(_ key: String, in reader: MappingReader) {
-    reader.section(key) { section in
-      file = section.read("file", as: .path("a file's path", from: section.directory))
-      maxSize = section.read("max_size", as: .size.notZero)
-      section.read("keep", into: &keep, as: .integer(0...1_000))
-      if maxSize == nil, let position = section.position(ofKey: "keep") {
-        section.sink.error(
-          at: position, "`keep` needs `max_size`: without it the log is never rotated",
-          suggestion: "write `max_size: 10MB`")
-      }
     }
   }
 }

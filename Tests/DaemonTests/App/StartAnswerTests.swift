@@ -1,4 +1,6 @@
+import Glibc
 import Lifecycle
+import Linux
 import Policy
 import Testing
 
@@ -6,26 +8,51 @@ import Testing
 
 @Suite("The answer to a start") struct StartAnswerTests {
   /// A worker whose processes do what a test says.
-  private final class World: FirstMomentsHost {
-    final class Instance {}
+  private final class World {
     let restarts: RestartWorld
     let id = WorkerID("web")
-    var worker: Instance? = Instance()
-    var saysWhenReady = false
-    var hasProcess = true
-    var hasExited = false
-    var found: RestLook?
+    let end = EndWorld()
+    /// What a look finds: processor time, and whether it rests; nil: it can't look.
+    var found: (ticks: UInt64, rests: Bool)?
     /// Looks wait for `answerLook`.
     var isSlow = false
-    private var waiting: [(RestLook?) -> Void] = []
+    private let own: ProcessStat
+    private var waiting: [(ProcessScan?) -> Void] = []
     private(set) var looks = 0
     private(set) var answers: [Answer] = []
     private(set) lazy var moments = FirstMoments(
-      timers: restarts.timers, restarts: restarts.supervisor, host: self)
+      timers: restarts.timers, driver: restarts.driver, workers: restarts.workers,
+      requests: restarts.requesting, restarts: restarts.supervisor,
+      scanner: ProcessScanner(restarts.timers, launchedAt: restarts.supervisor.launchedAt) {
+        [unowned self] in
+        looks += 1
+        if isSlow { waiting.append($0) } else { $0(scan) }
+      })
 
     init() throws {
       restarts = try RestartWorld()
       restarts.add()
+      own = try ProcessStat.read(getpid())
+      worker?.process = try .forTest()
+    }
+
+    var worker: WorkerUnit? {
+      get { restarts.workers[id] }
+      set { restarts.workers[id] = newValue }
+    }
+
+    private var scan: ProcessScan? {
+      found.map { ticks, rests in
+        var stat = own
+        (stat.cpuTicks, stat.state) = (ticks, rests ? .sleeping : .running)
+        return ProcessScan(processes: [stat])
+      }
+    }
+
+    /// Its process has ended, and its remains are being cleared.
+    func exit() {
+      worker?.ending = end.ending
+      end.ending.rootHasEnded()
     }
 
     /// It has been launched, and the engine has answered.
@@ -42,21 +69,9 @@ import Testing
     func answerLook(times: Int = 1) {
       let all = waiting
       waiting = []
-      for then in all { for _ in 0..<times { then(found) } }
+      for then in all { for _ in 0..<times { then(scan) } }
     }
     var codes: [Answer.Code] { answers.map(\.code) }
-
-    func saysWhenReady(_ id: WorkerID) -> Bool { saysWhenReady }
-    func isAlive(_ id: WorkerID) -> Bool { restarts.state(of: "web")?.isAlive == true }
-    func instance(of id: WorkerID) -> AnyObject? { worker }
-    func hasExited(_ id: WorkerID) -> Bool { hasExited }
-    func runs(_ id: WorkerID) -> Bool { restarts.state(of: "web")?.runs == true }
-    func look(at id: WorkerID, then: @escaping (RestLook?) -> Void) -> Bool {
-      guard hasProcess else { return false }
-      looks += 1
-      if isSlow { waiting.append(then) } else { then(found) }
-      return true
-    }
   }
 
   private let world: World
@@ -65,7 +80,7 @@ import Testing
 
   @Test("A start is answered as soon as the worker rests, and not within 100 ms")
   func rests() {
-    world.found = RestLook(timeUsed: 3, rests: true)
+    world.found = (3, true)
     world.start()
     world.pass(99)
     #expect(world.answers.isEmpty)
@@ -75,7 +90,7 @@ import Testing
 
   @Test("A start is answered after a second if the worker continues to work")
   func works() {
-    world.found = RestLook(timeUsed: 30, rests: false)
+    world.found = (30, false)
     world.start()
     world.pass(990)
     #expect(world.answers.isEmpty)
@@ -85,7 +100,7 @@ import Testing
 
   @Test("A start is answered after five seconds if the worker has hardly got a processor")
   func starved() {
-    world.found = RestLook(timeUsed: 1, rests: false)
+    world.found = (1, false)
     world.start()
     world.pass(4900)
     #expect(world.answers.isEmpty)
@@ -95,10 +110,10 @@ import Testing
 
   @Test("A start isn't answered while a worker that rested at one look has worked until the next")
   func restsNow() {
-    world.found = RestLook(timeUsed: 20, rests: true)
+    world.found = (20, true)
     world.start()
     for used in 1...20 {
-      world.found = RestLook(timeUsed: 20 + UInt64(used), rests: true)
+      world.found = (20 + UInt64(used), true)
       world.pass(25)
     }
     #expect(world.answers.isEmpty)
@@ -108,10 +123,10 @@ import Testing
 
   @Test("The answer to a start says how the worker ended in its first moments")
   func ends() {
-    world.found = RestLook(timeUsed: 3, rests: false)
+    world.found = (3, false)
     world.start()
     world.pass(60)
-    world.hasExited = true
+    world.exit()
     world.pass(5000)
     #expect(world.answers.isEmpty, "its end is about to be reported")
     world.restarts.end()
@@ -123,9 +138,9 @@ import Testing
 
   @Test("A start is answered at once if the worker has reported readiness, or the start has failed")
   func atOnce() {
-    world.saysWhenReady = true
+    world.worker?.configuration.readiness = .notify
     world.start()
-    world.saysWhenReady = false
+    world.worker?.configuration.readiness = nil
     world.ask(.failed)
     world.ask(.refused)
     #expect(world.codes == [.done, .failed, .refused] && world.looks == 0)
@@ -140,7 +155,7 @@ import Testing
 
   @Test("A start is answered at once if there is no worker, or it has no process")
   func nothingThere() {
-    world.hasProcess = false
+    world.worker?.process = nil
     world.start()
     world.worker = nil
     world.ask()
@@ -149,7 +164,7 @@ import Testing
 
   @Test("One look at the worker answers all clients that wait for its start")
   func several() {
-    world.found = RestLook(timeUsed: 30, rests: false)
+    world.found = (30, false)
     world.start()
     world.ask()
     #expect(world.looks == 1)
@@ -160,10 +175,10 @@ import Testing
   @Test("A look at a worker that has been replaced since doesn't answer the start")
   func replaced() {
     world.isSlow = true
-    world.found = RestLook(timeUsed: 30, rests: false)
+    world.found = (30, false)
     world.start()
     world.pass(2000)
-    world.worker = World.Instance()
+    world.worker = .forTest("web")
     world.answerLook()
     #expect(world.answers.isEmpty && world.looks == 1)
   }
@@ -184,7 +199,7 @@ import Testing
   @Test("One look at a time examines a started worker, also if an outcome comes twice")
   func twice() {
     world.isSlow = true
-    world.found = RestLook(timeUsed: 1, rests: false)
+    world.found = (1, false)
     world.start()
     world.answerLook(times: 2)
     world.pass(30)

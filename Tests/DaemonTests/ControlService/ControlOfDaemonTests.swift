@@ -37,7 +37,7 @@ import Testing
         requests: world.requests, configuration: configuration,
         read: { ParseResult(value: nil, diagnostics: []) }, chronicle: chronicle,
         pressure: world.pressure, supervision: world.supervision, starter: world.starter,
-        declared: world.declared, listening: world.listeners.sockets, schedules: schedules,
+        declared: world.declared, listening: world.listening, schedules: schedules,
         encryption: world.senses.encryption, restarts: world.restarts,
         returning: world.returning))
     reload.host = reloading
@@ -51,10 +51,8 @@ import Testing
         pressure: world.pressure, restarts: world.restarts, starter: world.starter,
         supervision: world.supervision,
         firstMoments: FirstMoments(
-          timers: world.timers, restarts: world.restarts,
-          host: FirstMomentsOfDaemon(
-            driver: world.driver, workers: world.workers, requests: world.requests,
-            scanner: world.senses.scanner)),
+          timers: world.timers, driver: world.driver, workers: world.workers,
+          requests: world.requests, restarts: world.restarts, scanner: world.senses.scanner),
         schedules: schedules, reloads: world.reloads, reloader: reloading.makeReloader(),
         externals: world.externals, rules: world.rules, wrappers: world.wrappers, cgroups: nil,
         socket: world.socket))

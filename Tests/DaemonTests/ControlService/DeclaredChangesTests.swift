@@ -18,12 +18,9 @@ import Testing
     changes = DeclaredChanges(
       driver: world.driver, workers: world.workers, declared: world.declared,
       requests: world.requests, starter: world.starter, supervision: world.supervision,
-      listening: world.listeners.sockets)
+      listening: world.listening)
     unit = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.hasEnded(unit, RestartWorld.failure)
-    // The world's sockets have a registry of their own.
-    world.listeners.workers[unit.id] = unit
-    world.listeners.driver.send(.added(unit.id, unit.profile))
   }
 
   private func run() { driver.send(.adopted(id, unit.profile, .background)) }
@@ -31,7 +28,7 @@ import Testing
   private var isPlanned: Bool { world.restarts.plan(of: id) != nil }
 
   /// How many sockets wait for connections.
-  private var sockets: Int { world.listeners.watches.active }
+  private var sockets: Int { world.watches.active }
 
   private func listen() throws -> (inout WorkerConfiguration) -> Void {
     let port = try freePort()

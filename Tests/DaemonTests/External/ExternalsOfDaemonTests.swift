@@ -22,7 +22,7 @@ import Testing
         requests: world.requests, wrappers: world.wrappers, restarts: world.restarts,
         processes: world.processes, ends: world.ends, supervision: world.supervision,
         recordWriter: world.recordWriter, declared: world.declared,
-        listening: world.listeners.sockets,
+        listening: world.listening,
         configuration: ConfigurationInForce(DaemonConfiguration())))
   }
 

@@ -38,8 +38,7 @@ final class AdapterWorld {
   let wrapped = WrapperWorld()
   let foreign = FakeExternalHost()
   let daemonEnd = DaemonEndWorld()
-  let listeners: ListeningWorld
-  var launching: Set<WorkerID> = []
+  let watches = FakeWatches()
   /// External workers whose root process has ended.
   private(set) var externalEnds: [WorkerID] = []
   private(set) var keptLines: [WorkerID: [String]] = [:]
@@ -54,7 +53,6 @@ final class AdapterWorld {
       hibernation: HibernationService(lanes: 1, separatesWorkers: true),
       files: JobPool(name: "test", most: 256, endsAfter: .seconds(5)))
     heldToTheEnd = services
-    listeners = try ListeningWorld()
     driver = .forTest(timers, notes)
     requests = WorkerRequests(driver, returning)
     recordWriter = WorkerRecordWriter(records: services.records, bootID: Self.bootID, log: log)
@@ -75,7 +73,10 @@ final class AdapterWorld {
 
   private(set) lazy var supervision = WorkerSupervision(
     workers: workers, restarts: restarts, starter: starter, reloads: reloads,
-    liveness: senses.liveness, listening: listeners.sockets)
+    liveness: senses.liveness, listening: listening)
+  private(set) lazy var listening = ListeningSockets(
+    watches: watches, timers: timers, jobs: services.jobs, files: services.socketFiles,
+    driver: driver, workers: workers, phase: phase, declared: declared, log: log)
   private(set) lazy var snapshots = SnapshotKeeper(
     directory: state.snapshots, disk: services.disk, log: log)
   private(set) lazy var jetsam = JetsamKeeper(
@@ -105,8 +106,7 @@ final class AdapterWorld {
   private(set) lazy var conversations = WorkerConversations(
     .init(
       services: services, driver: driver, workers: workers, reloads: reloads,
-      watchdogs: senses.watchdogs, snapshots: snapshots, recordWriter: recordWriter,
-      isLaunching: { [unowned self] in launching.contains($0) }))
+      watchdogs: senses.watchdogs, snapshots: snapshots, recordWriter: recordWriter))
   private(set) lazy var sheds = WorkerSheds(
     services: services, driver: driver, workers: workers, meter: senses.meter,
     scanner: senses.scanner, liveness: senses.liveness)
@@ -114,7 +114,7 @@ final class AdapterWorld {
     .init(
       services: services, driver: driver, workers: workers, requests: requests, senses: senses,
       snapshots: snapshots, launchPlanner: planner, restarts: restarts,
-      listening: listeners.sockets, supervision: supervision, endedRuns: endedRuns, program: nil,
+      listening: listening, supervision: supervision, endedRuns: endedRuns, program: nil,
       keepLastLines: { [unowned self] in keptLines[$0] = $1 },
       externalRootHasEnded: { [unowned self] in
         externalEnds.append($0.id)
@@ -169,7 +169,7 @@ final class AdapterWorld {
           DaemonConfiguration(policy: LifecyclePolicy(name: "test"))),
         read: read, chronicle: chronicle, pressure: pressure,
         supervision: supervision, starter: starter, declared: declared,
-        listening: listeners.sockets,
+        listening: listening,
         schedules: ScheduleMonitor(
           services: services, state: state, driver: driver, workers: workers,
           returning: returning), encryption: senses.encryption,

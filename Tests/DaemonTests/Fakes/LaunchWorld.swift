@@ -56,11 +56,12 @@ final class FakeLaunch: LaunchMechanics {
 final class LaunchWorld: DirectiveExecutor, EngineObserver, LaunchHost {
   let timers = FakeTimers()
   let driver: EngineDriver
+  let workers = WorkerRegistry()
   let id = WorkerID("web")
   /// One that says when it is ready.
   let slow = WorkerID("slow")
   private(set) lazy var launcher = WorkerLauncher(
-    driver: driver, timers: timers, host: self,
+    driver: driver, workers: workers, timers: timers, host: self,
     machine: .init(most: launchesAtOnce) { true })
   let launchesAtOnce: Int
   var obstacle: String?

@@ -7,62 +7,46 @@ import TestSupport
 
 @testable import Daemon
 
-/// The daemon as listening sockets see it: real sockets, workers without processes, time that passes when a test
-/// says so. Files of sockets are made on another thread.
+/// Listening sockets under the real engine: real sockets, workers that run when a test says so, and time that passes
+/// then. Files of sockets are made on another thread.
 final class ListeningWorld {
   let loop: EventLoop
-  let timers = FakeTimers()
   let watches = FakeWatches()
-  let scratch: Scratch
-  let driver: EngineDriver
-  let workers = WorkerRegistry()
+  let restarts: RestartWorld
   let sockets: ListeningSockets
-  private let host: Host
-  private let executor = NoExecutor()
-
-  private final class Host: ListeningHost {
-    weak var world: ListeningWorld?
-    var isClosing: Bool { world?.isClosing ?? true }
-    func hasProcess(_ id: WorkerID) -> Bool { world?.hasProcess(id) ?? false }
-    func isLaunching(_ id: WorkerID) -> Bool { world?.isLaunching(id) ?? false }
-    func processes(of id: WorkerID) -> ProcessTree? { nil }
-    func start(_ id: WorkerID) { world?.start(id) }
-    func log(_ priority: DaemonLog.Priority, _ text: String) { world?.log(priority, text) }
-  }
-
-  private final class NoExecutor: DirectiveExecutor {
-    func execute(_ directive: Directive) {}
-    func engineIsQuiet() {}
-  }
-
-  var isClosing = false
-  var running: Set<String> = []
-  var launching: Set<String> = []
-  private(set) var started: [String] = []
-  private(set) var logged: [String] = []
-
   let threads: JobPool
+
+  var timers: FakeTimers { restarts.timers }
+  var scratch: Scratch { restarts.scratch }
+  var driver: EngineDriver { restarts.driver }
+  var workers: WorkerRegistry { restarts.workers }
 
   init(threads count: Int = 256) throws {
     loop = try EventLoop()
-    scratch = try Scratch()
-    driver = EngineDriver(
-      Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
-    driver.connect(executor, [])
+    restarts = try RestartWorld()
     threads = JobPool(name: "test", most: count, endsAfter: .seconds(5))
     let jobs = try LoopJobs(loop, threads)
-    host = Host()
     sockets = ListeningSockets(
-      watches: watches, timers: timers, jobs: jobs, files: SocketFiles(jobs, threads),
-      driver: driver, workers: workers, host: host)
-    host.world = self
+      watches: watches, timers: restarts.timers, jobs: jobs, files: SocketFiles(jobs, threads),
+      driver: restarts.driver, workers: restarts.workers, phase: restarts.phase,
+      declared: DeclaredWorkers(
+        driver: restarts.driver, workers: restarts.workers, returning: restarts.returning,
+        phase: restarts.phase, environment: [:], restarts: restarts.supervisor,
+        starter: restarts.starter,
+        learnedMemory: LearnedMemoryKeeper(path: nil, restarts.timers) { _, _, _, _ in },
+        wrappers: RegisteredWrappers(
+          driver: restarts.driver, workers: restarts.workers, clock: restarts.timers,
+          host: NoWrappers()),
+        stoppedByPerson: StoppedByPerson(path: "/state/stopped", files: restarts.files),
+        log: restarts.log),
+      log: restarts.log)
   }
 
-  func hasProcess(_ id: WorkerID) -> Bool { running.contains(id.name) }
-  func isLaunching(_ id: WorkerID) -> Bool { launching.contains(id.name) }
-  func start(_ id: WorkerID) { started.append(id.name) }
-  func log(_ priority: DaemonLog.Priority, _ text: String) { logged.append(text) }
+  /// The workers that connections have started, in order.
+  var started: [String] {
+    restarts.requests.filter { $0.occasion == .connection }.map(\.worker.name)
+  }
+  var logged: [String] { restarts.lines }
 
   @discardableResult
   func add(_ name: String, _ listen: ListenSocket...) -> WorkerUnit {
@@ -70,8 +54,15 @@ final class ListeningWorld {
     configuration.listen = listen
     let runtime = WorkerUnit(configuration: configuration, environment: [:], isDeclared: true)
     workers[runtime.id] = runtime
+    restarts.supervisor.add(runtime.id, exits: [])
     driver.send(.added(runtime.id, WorkerProfile(policy: configuration.policy)))
     return runtime
+  }
+
+  /// It has run, and has accepted no connection.
+  func end(_ runtime: WorkerUnit) {
+    driver.send(.launched(runtime.id))
+    driver.send(.exited(runtime.id, .exited(0)))
   }
 
   func open(then: @escaping () -> Void = {}) {

@@ -18,6 +18,9 @@ extension WorkerUnit {
     WorkerUnit(
       configuration: .forTest(name, mode: mode, change), environment: [:], isDeclared: isDeclared)
   }
+
+  /// Of a run that no loop watches.
+  func endRun() { endRun(FakeWatches()) }
 }
 
 extension WorkerConfiguration {

@@ -16,10 +16,11 @@ final class RestartWorld: DirectiveExecutor {
   let driver: EngineDriver
   let supervisor: RestartSupervisor
   let starter: DependencyStarter
-  private let phase = DaemonPhase()
+  let requesting: WorkerRequests
+  let phase = DaemonPhase()
   private let notes = EventNotes()
-  private let scratch: Scratch
-  private let log: DaemonLog
+  let scratch: Scratch
+  let log: DaemonLog
   /// Of the next end. The engine ends workers for memory by rules of its own.
   private var cause: Cause?
 
@@ -35,9 +36,10 @@ final class RestartWorld: DirectiveExecutor {
       timers: timers, wallClock: { 1_795_341_600_000_000_000 },
       stopped: StoppedByPerson(path: "/state/stopped", files: files), phase: phase,
       driver: driver, workers: workers, log: log)
+    requesting = WorkerRequests(driver, returning)
     starter = DependencyStarter(
       clock: timers, driver: driver, workers: workers, returning: returning,
-      restarts: supervisor, requests: WorkerRequests(driver, returning))
+      restarts: supervisor, requests: requesting)
     supervisor.connect(starter)
     driver.connect(self, [notes])
   }

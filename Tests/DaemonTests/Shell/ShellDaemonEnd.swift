@@ -42,7 +42,7 @@ final class ShellDaemonEnd: DaemonEndHost {
     return EndingWorker(
       id: runtime.id, state: state, isAdopting: world.returning.isAdopting(runtime.id),
       isExternal: runtime.external != nil,
-      isBusy: runtime.isBusy || world.launching.launcher.isLaunching(runtime.id),
+      isBusy: runtime.isBusy || world.workers.launching.contains(runtime.id),
       restsFrozen: state?.sleeps == true && hasFreezer,
       hasOutlivedKill: world.driver.state.hasOutlivedKill(runtime.id))
   }

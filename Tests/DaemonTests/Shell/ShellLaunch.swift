@@ -7,7 +7,7 @@ import Policy
 final class ShellLaunching: LaunchHost {
   private unowned let world: ShellWorld
   private(set) lazy var launcher = WorkerLauncher(
-    driver: world.driver, timers: world.clock, host: self)
+    driver: world.driver, workers: world.workers, timers: world.clock, host: self)
   /// Between fork and the program.
   private var children: [ShellRun] = []
 
@@ -19,7 +19,7 @@ final class ShellLaunching: LaunchHost {
 
   /// What must not be under way when the daemon ends.
   var unfinished: String? {
-    world.workers.keys.first(where: launcher.isLaunching)
+    world.workers.launching.first
       .map { id in
         "the launch of \(id) hasn't ended (\(world.driver.state.state(of: id)?.rawValue ?? "-"))"
       }

@@ -16,6 +16,8 @@ final class ShellProcesses {
   private var inputCount = 0
   /// Looks at nothing.
   let traffic: TrafficMonitor
+  /// Of the test's process, which stands for each.
+  private let own: ProcessStat
   /// What stands for a process of another supervisor.
   let external: ExternalProcess
   let log = DaemonLog(ofWrapper: "/dev/null")
@@ -30,28 +32,27 @@ final class ShellProcesses {
     all = try (0..<64).map { _ in try .forTest("shell") }
     inputs = try (0..<32).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
-    let own = try ProcessStat.read(getpid())
+    own = try ProcessStat.read(getpid())
     external = ExternalProcess(root: own, tree: ProcessTree(processes: [own]))
   }
 
   func makeListening(_ world: ShellWorld) -> ListeningSockets {
     ListeningSockets(
       watches: world.clock, timers: world.clock, jobs: jobs, files: SocketFiles(jobs, threads),
-      driver: world.driver, workers: world.workers, host: NoListening())
-  }
-
-  private final class NoListening: ListeningHost {
-    let isClosing = false
-    func hasProcess(_ id: WorkerID) -> Bool { false }
-    func isLaunching(_ id: WorkerID) -> Bool { false }
-    func processes(of id: WorkerID) -> ProcessTree? { nil }
-    func start(_ id: WorkerID) {}
-    func log(_ priority: DaemonLog.Priority, _ text: String) {}
+      driver: world.driver, workers: world.workers, phase: world.phase, declared: world.declared,
+      log: log)
   }
 
   func next() -> WorkerProcess {
     count += 1
     return all[Int(count) % all.count]
+  }
+
+  /// Each process as resting, after so many ticks of processor time.
+  func scan(afterTicks ticks: UInt64) -> ProcessScan {
+    var stat = own
+    (stat.state, stat.cpuTicks) = (.sleeping, ticks)
+    return ProcessScan(processes: [stat])
   }
 
   /// Nothing has come at them.

@@ -8,12 +8,11 @@ import Supervision
 @testable import Daemon
 
 /// The runs that there are, from the moment at which a process is held until nothing of it is left: the real
-/// `ProcessHolder`, `RunClosing` and `EndedRuns`.
-final class ShellRuns: ProcessHost, RunClosingHost {
+/// `ProcessHolder` and `EndedRuns`.
+final class ShellRuns: ProcessHost {
   private unowned let world: ShellWorld
   private var runs: [WorkerID: ShellRun] = [:]
   private lazy var holder = ProcessHolder(world.clock, self)
-  private lazy var closing = RunClosing(world.clock, self)
   private lazy var ended = EndedRuns(
     driver: world.driver, workers: world.workers, requests: world.requests,
     supervision: world.supervision.real, limit: 2)
@@ -107,7 +106,8 @@ final class ShellRuns: ProcessHost, RunClosingHost {
     for (what, part) in parts {
       if let part { past.append(("\(runtime.id): its \(what)", Weak(object: part))) }
     }
-    closing.close(runtime)
+    world.images.remove(runtime.id)
+    runtime.endRun(world.clock)
     if let run {
       world.liveness.forget(run)
       if run.body == .evicted { world.complain("\(run.id) is let go of without its memory") }
@@ -133,8 +133,6 @@ final class ShellRuns: ProcessHost, RunClosingHost {
     world.clock.unwatch(run.process.pidfd, token)
     runtime.exitWatch = nil
   }
-
-  func removeFiles(of runtime: WorkerUnit) { world.images.remove(runtime.id) }
 
   // MARK: the holder's host
 

@@ -8,7 +8,7 @@ import PolicyFile
 
 /// The real `RestartSupervisor`, `DependencyStarter`, `WorkerSupervision` and `FirstMoments` over a simulated world,
 /// wired as the daemon wires them.
-final class ShellSupervision: FirstMomentsHost {
+final class ShellSupervision {
   private unowned let world: ShellWorld
   /// Whose rules have been changed since they ended.
   private var changedSince: Set<WorkerID> = []
@@ -21,7 +21,17 @@ final class ShellSupervision: FirstMomentsHost {
     reloads: WorkerReloads(world.clock, QuietReloads()), liveness: world.liveness.supervisor,
     listening: listening)
   private lazy var firstMoments = FirstMoments(
-    timers: world.clock, restarts: restarts, host: self)
+    timers: world.clock, driver: world.driver, workers: world.workers, requests: world.requests,
+    restarts: restarts,
+    scanner: ProcessScanner(world.clock, launchedAt: restarts.launchedAt) {
+      [unowned world] then in
+      world.count("first look")
+      world.after(.milliseconds(100), rarely: .seconds(8)) {
+        let found =
+          world.chance(10) ? nil : world.processes.scan(afterTicks: world.pick([3, 30]))
+        world.report(late: .seconds(30), twice: .seconds(10)) { then(found) }
+      }
+    })
   /// Since they last began to run.
   private var stoppedByPerson: Set<WorkerID> = []
 
@@ -90,26 +100,6 @@ final class ShellSupervision: FirstMomentsHost {
   }
 
   private func state(of id: WorkerID) -> WorkerState? { world.driver.state.state(of: id) }
-
-  // MARK: the first moments of a run
-
-  func saysWhenReady(_ id: WorkerID) -> Bool {
-    world.workers[id]?.configuration.readiness != nil
-  }
-  func isAlive(_ id: WorkerID) -> Bool { world.requests.isAlive(id) }
-  func instance(of id: WorkerID) -> AnyObject? { world.workers[id] }
-  func hasExited(_ id: WorkerID) -> Bool { world.workers[id]?.hasExited ?? true }
-  func runs(_ id: WorkerID) -> Bool { state(of: id)?.runs == true }
-
-  func look(at id: WorkerID, then: @escaping (RestLook?) -> Void) -> Bool {
-    guard world.hasRun(id) else { return false }
-    world.count("first look")
-    world.after(.milliseconds(100), rarely: .seconds(8)) { [self] in
-      let found = world.chance(10) ? nil : RestLook(timeUsed: world.pick([3, 30]), rests: true)
-      world.report(late: .seconds(30), twice: .seconds(10)) { then(found) }
-    }
-    return true
-  }
 }
 
 /// No wrapper registers with the simulated daemon.

@@ -111,9 +111,7 @@ final class ShellWorld {
   /// The daemon's process has ended, and what it was about to do isn't done.
   func abandon() {
     for runtime in workers.values {
-      runtime.liveness?.end()
-      runtime.readiness?.end()
-      runtime.endRun()
+      runtime.endRun(clock)
     }
     workers.removeAll()
     clock.abandon()

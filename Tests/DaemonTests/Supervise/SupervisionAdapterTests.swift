@@ -100,35 +100,6 @@ import Testing
     host.isUnhealthy("it doesn't answer")
     #expect(world.notes.all == [.unhealthy(runtime.id, "it doesn't answer")])
   }
-
-  // MARK: sockets
-
-  @Test("A connection starts a worker as `connection`, and not while the daemon ends")
-  func connection() throws {
-    let runtime = try world.add("web", .terminated)
-    let host = ListeningOfDaemon(
-      phase: world.phase, workers: world.workers, declared: world.declared, log: world.log
-    ) { [world] in world.launching.contains($0) }
-    host.start(runtime.id)
-    #expect(world.asked == ["start web"])
-    #expect(!host.hasProcess(runtime.id) && !host.isLaunching(runtime.id) && !host.isClosing)
-    #expect(host.processes(of: runtime.id) == nil)
-    world.launching = [runtime.id]
-    runtime.process = try .forTest()
-    #expect(host.hasProcess(runtime.id) && host.isLaunching(runtime.id))
-    #expect(host.processes(of: runtime.id)?.pids.contains(getpid()) == true)
-    world.ending.end()
-    #expect(host.isClosing)
-  }
-
-  @Test("A connection to a worker that runs already starts nothing")
-  func alreadyRunning() throws {
-    let runtime = try world.add()
-    ListeningOfDaemon(
-      phase: world.phase, workers: world.workers, declared: world.declared, log: world.log
-    ) { _ in false }.start(runtime.id)
-    #expect(world.asked == [])
-  }
 }
 
 @Suite("How the daemon reaches registered wrappers") struct WrapperSocketsTests {

@@ -18,7 +18,7 @@ import Testing
     reloads = WorkerReloads(world.timers, QuietReloads())
     supervision = WorkerSupervision(
       workers: world.workers, restarts: world.restarts, starter: world.starter, reloads: reloads,
-      liveness: world.senses.liveness, listening: world.listeners.sockets)
+      liveness: world.senses.liveness, listening: world.listening)
   }
 
   private func transit(
@@ -54,9 +54,9 @@ import Testing
   @Test("A worker's stored descriptors are closed only if its end was requested")
   func store() throws {
     let runtime = try world.add("web", .terminated) { $0.fdstore = 4 }
-    let storing = DescriptorStoring(
-      world.timers, StoringOfWorker(world.handle(runtime)) { _ in false }
-    ) { _ in { _ in } }
+    let storing = DescriptorStoring(world.timers, world.handle(runtime), world.workers) { _ in
+      { _ in }
+    }
     runtime.stored = storing
     storing.keep(
       .store([try EventCounter().descriptor], name: "state", isPolled: false))

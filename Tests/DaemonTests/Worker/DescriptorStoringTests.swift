@@ -1,4 +1,5 @@
 import Glibc
+import Lifecycle
 import Linux
 import Supervision
 import TestSupport
@@ -7,16 +8,29 @@ import Testing
 @testable import Daemon
 
 @Suite("A worker's stored descriptors") struct DescriptorStoringTests {
-  private final class World: StoringHost {
-    let timers = FakeTimers()
-    var limit = 3
-    var isDown = false
-    private(set) var lines: [String] = []
+  private final class World {
+    let adapters: AdapterWorld
+    let runtime: WorkerUnit
     /// Calls on the loop what the store's thread has reported.
     private(set) var hungUp: ((UInt64) -> Void)?
-    private(set) lazy var storing = DescriptorStoring(timers, self) { [unowned self] body in
+    private(set) lazy var storing = DescriptorStoring(
+      timers, adapters.handle(runtime), adapters.workers
+    ) { [unowned self] body in
       hungUp = body
       return { _ in }
+    }
+
+    init() throws {
+      adapters = try AdapterWorld()
+      runtime = try adapters.add("web", .terminated) { $0.fdstore = 3 }
+      runtime.process = try .forTest()
+    }
+
+    var timers: FakeTimers { adapters.timers }
+    var lines: [String] {
+      adapters.logged.split(separator: "\n").compactMap {
+        $0.split(separator: "web: ").last.map(String.init)
+      }
     }
 
     func store(_ count: Int, _ name: String = "state") throws {
@@ -25,10 +39,11 @@ import Testing
     }
     /// What the next run gets.
     var names: [String] { storing.entriesForLaunch().map(\.name) }
-    func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
   }
 
-  private let world = World()
+  private let world: World
+
+  init() throws { world = try World() }
 
   @Test("Stored descriptors are passed to the next run, and to the one after it")
   func kept() throws {
@@ -66,7 +81,7 @@ import Testing
   @Test("Stored descriptors over a lowered limit are closed at the next launch")
   func lowered() throws {
     try world.store(3)
-    world.limit = 1
+    world.runtime.configuration.fdstore = 1
     #expect(world.names.count == 1)
     #expect(world.lines == ["2 of its stored descriptors closed: fdstore was lowered"])
   }
@@ -87,7 +102,7 @@ import Testing
     world.storing.wasStopped()
     world.timers.advance(by: DescriptorStoring.patience)
     #expect(world.names.count == 2, "it runs again")
-    world.isDown = true
+    world.runtime.process = nil
     world.storing.wasStopped()
     world.timers.advance(by: DescriptorStoring.patience - .milliseconds(1))
     #expect(world.names.count == 2)
@@ -99,7 +114,7 @@ import Testing
   @Test("Descriptors that are stored after a stop aren't closed by it")
   func laterStore() throws {
     try world.store(1, "old")
-    world.isDown = true
+    world.runtime.process = nil
     world.storing.wasStopped()
     world.storing.wasStopped()
     world.timers.advance(by: DescriptorStoring.patience)
@@ -107,5 +122,21 @@ import Testing
     try world.store(1, "new")
     world.timers.advance(by: DescriptorStoring.patience)
     #expect(world.names == ["new"] && world.lines.count == 1)
+  }
+
+  @Test(
+    "Stored descriptors are kept while the worker is launched, or the engine takes it for running")
+  func launched() throws {
+    try world.store(1)
+    world.runtime.process = nil
+    let (workers, id) = (world.adapters.workers, world.runtime.id)
+    workers.launching = [id]
+    world.storing.wasStopped()
+    world.timers.advance(by: DescriptorStoring.patience)
+    workers.launching = []
+    world.adapters.driver.send(.adopted(id, world.runtime.profile, .background))
+    world.storing.wasStopped()
+    world.timers.advance(by: DescriptorStoring.patience)
+    #expect(world.names == ["state"])
   }
 }

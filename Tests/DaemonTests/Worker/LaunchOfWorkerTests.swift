@@ -17,7 +17,7 @@ extension AdapterWorld {
     LaunchesOfDaemon.Parts(
       services: services, driver: driver, workers: workers, bootID: Self.bootID, socket: socket,
       program: program, recordWriter: recordWriter, senses: senses, starter: starter,
-      supervision: supervision, endedRuns: endedRuns, listening: listeners.sockets,
+      supervision: supervision, endedRuns: endedRuns, listening: listening,
       planner: planner, conversations: conversations, processes: processes, ends: ends)
   }
 }

@@ -99,49 +99,4 @@ import Testing
     host.hasLaunched(runtime.id)
     #expect(world.asked == ["restart db", "start web"])
   }
-
-  // MARK: first moments and stored descriptors
-
-  @Test("A worker that isn't known doesn't run, has ended, and can't be looked at")
-  func firstMoments() throws {
-    let host = FirstMomentsOfDaemon(
-      driver: world.driver, workers: world.workers, requests: world.requests,
-      scanner: world.senses.scanner)
-    let id = WorkerID("web")
-    #expect(host.hasExited(id) && !host.runs(id) && !host.isAlive(id))
-    #expect(host.instance(of: id) == nil && !host.saysWhenReady(id))
-    #expect(!host.look(at: id) { _ in })
-    let runtime = try world.add { $0.readiness = .notify }
-    #expect(!host.hasExited(id) && host.runs(id) && host.isAlive(id))
-    #expect(host.instance(of: id) === runtime && host.saysWhenReady(id))
-    runtime.process = nil
-    #expect(!host.look(at: id) { _ in })
-  }
-
-  @Test("Stored descriptors are dropped only from a worker that neither runs nor is launched")
-  func storing() throws {
-    let runtime = try world.add("web", .terminated) { $0.fdstore = 4 }
-    let host = StoringOfWorker(world.handle(runtime)) { [world] in world.launching.contains($0) }
-    #expect(host.isDown && host.limit == 4)
-    world.launching = [runtime.id]
-    #expect(!host.isDown)
-    world.launching = []
-    runtime.process = try .forTest()
-    #expect(!host.isDown)
-    runtime.process = nil
-    world.driver.send(.adopted(runtime.id, runtime.profile, .background))
-    #expect(!host.isDown, "the engine takes it for running")
-    world.driver.send(.removed(runtime.id))
-    world.driver.send(.exited(runtime.id, .unknown))
-    #expect(host.isDown && world.driver.state.state(of: runtime.id) == nil)
-  }
-
-  @Test("A worker that was freed stores nothing")
-  func storingFreed() throws {
-    var runtime: WorkerUnit? = try world.add("web") { $0.fdstore = 4 }
-    let host = StoringOfWorker(world.handle(try #require(runtime))) { _ in true }
-    world.workers.removeAll()
-    runtime = nil
-    #expect(host.isDown && host.limit == 0)
-  }
 }

@@ -40,13 +40,15 @@ import Testing
   @Test("A connection that still waits after five seconds is looked at again")
   func again() throws {
     let port = try freePort()
-    world.add("web", tcp(port))
+    let runtime = world.add("web", tcp(port))
     world.open()
     let client = try world.connect(port)
+    world.end(runtime)
     world.timers.advance(by: .seconds(5))
     try world.watches.serveOnce()
     #expect(world.started == ["web", "web"])
-    world.running = ["web"]
+    world.end(runtime)
+    runtime.process = try .forTest()
     world.timers.advance(by: .seconds(5))
     #expect(world.watches.active == 0)
     withExtendedLifetime(client) {}
@@ -61,6 +63,7 @@ import Testing
     world.open()
     let client = try world.connect(port)
     for _ in 0..<6 {
+      world.end(runtime)
       world.sockets.offer(runtime)
       try world.watches.serveOnce()
     }
@@ -76,20 +79,23 @@ import Testing
   @Test("No connection is offered while the worker runs, after a failure and while the daemon ends")
   func notOffered() throws {
     let runtime = world.add("web", tcp(try freePort()))
-    world.running = ["web"]
-    world.open()
-    #expect(world.watches.active == 0)
-    world.running = []
-    world.isClosing = true
+    let other = world.add("api", tcp(try freePort()))
+    runtime.process = try .forTest()
+    var isOpen = false
+    world.open { isOpen = true }
+    try world.turn { isOpen }
+    #expect(world.watches.active == 1, "the other one's")
+    runtime.process = nil
     world.sockets.offer(runtime)
-    #expect(world.watches.active == 0)
-    world.isClosing = false
-    world.sockets.offer(runtime)
-    #expect(world.watches.active == 1)
+    #expect(world.watches.active == 2)
     world.driver.request(.start, runtime.id) { _ in }
     world.driver.send(.launchFailed(runtime.id, "no such program"))
     _ = try world.sockets.listeners(for: runtime, as: nil)
     world.sockets.offer(runtime)
+    #expect(world.watches.active == 1)
+    _ = try world.sockets.listeners(for: other, as: nil)
+    world.restarts.close()
+    world.sockets.offer(other)
     #expect(world.watches.active == 0)
   }
 
@@ -219,7 +225,7 @@ import Testing
   func launchesMeanwhile() throws {
     let port = try freePort()
     let runtime = world.add("web", tcp(port))
-    world.launching = ["web"]
+    world.workers.launching = [runtime.id]
     world.sockets.relisten(runtime)
     #expect(!isOpen(port) && world.watches.active == 0)
   }

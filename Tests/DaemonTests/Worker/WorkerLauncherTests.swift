@@ -10,7 +10,7 @@ import Testing
   /// Nothing is under way any more: no timer, no launch, no process.
   private func expectNothingLeft(_ launch: FakeLaunch) {
     #expect(launch.made.isEmpty && launch.pid == nil)
-    #expect(!world.launcher.isLaunching(world.id) && world.launcher.pids.isEmpty)
+    #expect(!world.workers.launching.contains(world.id) && world.launcher.pids.isEmpty)
     #expect(world.timers.pending.isEmpty)
   }
 
@@ -19,12 +19,12 @@ import Testing
     let launch = try #require(world.start())
     for (index, step) in LaunchStep.allCases.enumerated() {
       #expect(launch.performed == Array(LaunchStep.allCases[...index]))
-      #expect(world.events.isEmpty && world.launcher.isLaunching(world.id))
+      #expect(world.events.isEmpty && world.workers.launching.contains(world.id))
       launch.answer(step)
     }
     #expect(world.events == ["launched"] && world.calls == ["runs", "launched"])
     #expect(world.state == .foreground && launch.undoCount == 0)
-    #expect(!world.launcher.isLaunching(world.id) && world.timers.pending.isEmpty)
+    #expect(!world.workers.launching.contains(world.id) && world.timers.pending.isEmpty)
   }
 
   @Test("Steps of a launch that end at once have the same effect")
@@ -47,7 +47,7 @@ import Testing
     launch.succeed(until: step)
     launch.answer(step, "no \(step)")
     #expect(launch.performed.last == step && launch.undoCount == 1)
-    #expect(world.events.isEmpty && world.launcher.isLaunching(world.id), "something is left")
+    #expect(world.events.isEmpty && world.workers.launching.contains(world.id), "something is left")
     launch.finishUndoing()
     #expect(world.events == ["failed: no \(step)"] && world.calls == ["failed"])
     #expect(world.state == .terminated && world.answers.map(\.code) == [.failed])
@@ -171,7 +171,7 @@ import Testing
     #expect(world.lines == ["can't undo its launch within 30 s"])
     let second = try #require(world.start())
     launch.finishUndoing()
-    #expect(world.events.count == 1 && world.launcher.isLaunching(world.id))
+    #expect(world.events.count == 1 && world.workers.launching.contains(world.id))
     for step in LaunchStep.allCases { second.answer(step) }
     #expect(world.events.last == "launched")
   }

@@ -13,19 +13,7 @@ import Testing
 struct WorkerRunTests {
   private let timers = FakeTimers()
   private let watches = FakeWatches()
-  private let host = Host()
   private let wakes = WakeWorld()
-
-  private final class Host: RunClosingHost {
-    private(set) var calls: [String] = []
-    /// The run has a conversation no more when its files are removed: it can't bring new ones.
-    var conversationWasOver = false
-
-    func removeFiles(of runtime: WorkerUnit) {
-      calls.append("remove files")
-      conversationWasOver = runtime.conversation?.isOver ?? true
-    }
-  }
 
   private final class Liveness: LivenessHost {
     let mayBeAsked = true
@@ -165,7 +153,7 @@ struct WorkerRunTests {
     #expect(watches.active == 1 && world.watches.active > 0 && !timers.pending.isEmpty)
     let run = runtime.run
 
-    RunClosing(watches, host).close(runtime)
+    runtime.endRun(watches)
 
     #expect(runtime.run !== run)
     #expect(properties(runtime.run) == new)
@@ -175,8 +163,6 @@ struct WorkerRunTests {
     #expect(world.removedFiles.count == 3)
     #expect(timers.pending.isEmpty)
     #expect(wakes.watches.active == 0 && wakes.timers.pending.isEmpty, "what wakes it")
-    #expect(host.calls == ["remove files"])
-    #expect(host.conversationWasOver)
   }
 
   @Test("A closed run gets no further events")
@@ -184,7 +170,7 @@ struct WorkerRunTests {
     let (runtime, world) = (runtime(), try ConversationWorld())
     try fill(runtime, world)
     let run = runtime.run
-    RunClosing(watches, host).close(runtime)
+    runtime.endRun(watches)
     let next = properties(runtime.run)
     run.ending?.rootHasEnded()
     run.ending?.kill()
@@ -227,7 +213,7 @@ struct WorkerRunTests {
     runtime.configuration.command = ["sleep", "2"]
     runtime.configuration.importance = 5
     #expect(runtime.keysChangedSinceLaunch == ["command"])
-    runtime.endRun()
+    runtime.endRun(watches)
     #expect(runtime.keysChangedSinceLaunch.isEmpty)
   }
 

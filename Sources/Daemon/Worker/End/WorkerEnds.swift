@@ -25,13 +25,8 @@ final class WorkerEnds {
   }
 
   let parts: Parts
-  private let closing: RunClosing
 
-  init(_ parts: Parts) {
-    self.parts = parts
-    closing = RunClosing(
-      parts.services.loop, RunClosingOfDaemon(parts.snapshots, parts.senses.imageRemover))
-  }
+  init(_ parts: Parts) { self.parts = parts }
 
   /// - Parameter signal: instead of its `stop_signal`.
   func terminate(_ id: WorkerID, by signal: Int32? = nil) {
@@ -58,23 +53,11 @@ final class WorkerEnds {
   /// Nothing of a worker's run stays: sockets, watches, image, process.
   func clearAway(_ runtime: WorkerUnit) {
     let before = runtime.profile
-    closing.close(runtime)
+    // Before its files are removed: it can't bring new ones.
+    runtime.conversation?.end()
+    parts.snapshots.remove(runtime.id.name)
+    parts.senses.imageRemover.removeImages(of: runtime)
+    runtime.endRun(parts.services.loop)
     if runtime.profile != before { parts.driver.send(runtime.channelsChanged) }
-  }
-}
-
-/// The daemon's implementation for `RunClosing`.
-private final class RunClosingOfDaemon: RunClosingHost {
-  private let snapshots: SnapshotKeeper
-  private let images: ImageRemover
-
-  init(_ snapshots: SnapshotKeeper, _ images: ImageRemover) {
-    self.snapshots = snapshots
-    self.images = images
-  }
-
-  func removeFiles(of runtime: WorkerUnit) {
-    snapshots.remove(runtime.id.name)
-    images.removeImages(of: runtime)
   }
 }

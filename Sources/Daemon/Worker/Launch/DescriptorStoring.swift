@@ -2,15 +2,6 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// The worker's functions that `DescriptorStoring` uses.
-protocol StoringHost: AnyObject {
-  /// `fdstore`, as it is now.
-  var limit: Int { get }
-  /// It doesn't run, and isn't being started.
-  var isDown: Bool { get }
-  func log(_ priority: DaemonLog.Priority, _ text: String)
-}
-
 /// `fdstore:`, the file descriptor store of sd_notify(3), of one worker. Stored descriptors outlive the
 /// worker's runs, and are passed to the next run after the sockets of `listen`. They don't outlive the daemon.
 /// Belongs to the loop's thread.
@@ -19,7 +10,8 @@ final class DescriptorStoring {
   static let patience = Duration.seconds(10)
 
   private let timers: any Timers
-  private let host: any StoringHost
+  private let worker: WorkerHandle
+  private let workers: WorkerRegistry
   /// The store's other thread calls the returned closure, whose argument is then called on the loop.
   private let returning: (@escaping (UInt64) -> Void) -> @Sendable (UInt64) -> Void
   private var store: DescriptorStore?
@@ -27,12 +19,23 @@ final class DescriptorStoring {
   private var hasComplained = (noRoom: false, unsafe: false)
 
   init(
-    _ timers: any Timers, _ host: any StoringHost,
+    _ timers: any Timers, _ worker: WorkerHandle, _ workers: WorkerRegistry,
     returning: @escaping (@escaping (UInt64) -> Void) -> @Sendable (UInt64) -> Void
   ) {
     self.timers = timers
-    self.host = host
+    self.worker = worker
+    self.workers = workers
     self.returning = returning
+  }
+
+  /// `fdstore`, as it is now.
+  private var limit: Int { worker.runtime?.configuration.fdstore ?? 0 }
+
+  /// It doesn't run, and isn't being started.
+  private var isDown: Bool {
+    guard let runtime = worker.runtime else { return true }
+    return runtime.process == nil && !workers.launching.contains(worker.id)
+      && worker.state ?? .terminated == .terminated
   }
 
   /// The worker has requested it.
@@ -42,7 +45,7 @@ final class DescriptorStoring {
     case .store(let descriptors, let name, let isPolled):
       let store = store ?? makeStore()
       self.store = store
-      report(store.add(descriptors, name: name, isPolled: isPolled, limit: host.limit), name)
+      report(store.add(descriptors, name: name, isPolled: isPolled, limit: limit), name)
     }
   }
 
@@ -50,9 +53,9 @@ final class DescriptorStoring {
   func entriesForLaunch() -> [DescriptorStore.Entry] {
     hasComplained = (false, false)
     guard let store else { return [] }
-    let dropped = store.keep(atMost: host.limit)
+    let dropped = store.keep(atMost: limit)
     if dropped > 0 {
-      host.log(.notice, "\(dropped) of its stored descriptors closed: fdstore was lowered")
+      worker.log(.notice, "\(dropped) of its stored descriptors closed: fdstore was lowered")
     }
     return store.entries
   }
@@ -61,9 +64,9 @@ final class DescriptorStoring {
   func wasStopped() {
     guard let stopped = store else { return }
     timers.after(Self.patience) { [weak self] in
-      guard let self, store === stopped, host.isDown else { return }
+      guard let self, store === stopped, isDown else { return }
       store = nil
-      host.log(.info, "its stored descriptors closed: it was stopped")
+      worker.log(.info, "its stored descriptors closed: it was stopped")
     }
   }
 
@@ -75,14 +78,14 @@ final class DescriptorStoring {
   private func report(_ refused: DescriptorStore.Refused, _ name: String) {
     if refused.noRoom > 0, !hasComplained.noRoom {
       hasComplained.noRoom = true
-      host.log(
+      worker.log(
         .warning,
         "\(refused.noRoom) descriptors named \(name) closed: the store is full "
-          + "(fdstore: \(host.limit))")
+          + "(fdstore: \(limit))")
     }
     if refused.unsafe > 0, !hasComplained.unsafe {
       hasComplained.unsafe = true
-      host.log(
+      worker.log(
         .warning,
         "\(refused.unsafe) descriptors named \(name) closed: only sockets, pipes, "
           + "memfds and anonymous inodes (eventfd, timerfd) can be stored")
@@ -91,6 +94,6 @@ final class DescriptorStoring {
 
   private func hungUp(_ number: UInt64) {
     guard let name = store?.hungUp(number) else { return }
-    host.log(.info, "stored descriptor \(name) closed: the other end hung up")
+    worker.log(.info, "stored descriptor \(name) closed: the other end hung up")
   }
 }

@@ -3,28 +3,11 @@ import Linux
 import Policy
 
 /// The result of one look at a worker's processes.
-struct RestLook: Equatable {
+private struct RestLook {
   /// Clock ticks of processor time.
   var timeUsed: UInt64
   /// None of its threads runs, or waits for a processor or a disk.
   var rests: Bool
-}
-
-/// The functions of the daemon that `FirstMoments` uses.
-protocol FirstMomentsHost: AnyObject {
-  /// The worker reports its readiness, and has done so by now.
-  func saysWhenReady(_ id: WorkerID) -> Bool
-  func isAlive(_ id: WorkerID) -> Bool
-  /// nil: there is no worker of this name; else the same for as long as it is the same.
-  func instance(of id: WorkerID) -> AnyObject?
-  /// Its process has ended, and its remains are being cleared.
-  func hasExited(_ id: WorkerID) -> Bool
-  /// The engine takes it for running.
-  func runs(_ id: WorkerID) -> Bool
-  /// `then` is called on the loop, perhaps at once; nil: its processes can't be read.
-  ///
-  /// - Returns: false: it has no process.
-  func look(at id: WorkerID, then: @escaping (RestLook?) -> Void) -> Bool
 }
 
 /// Holds back the answer to a start until it is known whether the worker stays.
@@ -47,76 +30,84 @@ final class FirstMoments {
   static let patience = Duration.seconds(10)
 
   private let timers: any Timers
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let requests: WorkerRequests
   private let restarts: RestartSupervisor
-  private let host: any FirstMomentsHost
+  private let scanner: ProcessScanner
 
-  init(timers: any Timers, restarts: RestartSupervisor, host: any FirstMomentsHost) {
+  init(
+    timers: any Timers, driver: EngineDriver, workers: WorkerRegistry, requests: WorkerRequests,
+    restarts: RestartSupervisor, scanner: ProcessScanner
+  ) {
     self.timers = timers
+    self.driver = driver
+    self.workers = workers
+    self.requests = requests
     self.restarts = restarts
-    self.host = host
+    self.scanner = scanner
   }
 
   /// Passes on the answer to a start: at once, or when it is known whether the worker stays.
   func watch(_ id: WorkerID, _ answer: Answer, then respond: @escaping (Answer) -> Void) {
-    guard let instance = host.instance(of: id) else { return respond(answer) }
+    guard let runtime = workers[id] else { return respond(answer) }
     if answer.code == .failed {
       return respond(Answer(.failed, answer.text + restarts.lastWords(of: id)))
     }
-    guard answer.code == .done, !host.saysWhenReady(id), host.isAlive(id),
+    guard answer.code == .done, runtime.configuration.readiness == nil, requests.isAlive(id),
       age(of: id) < Self.maxStarved
     else { return respond(answer) }
     let isFirst = restarts.watch(id) { end in respond(end ?? answer) }
-    if isFirst { look(at: id, instance, restingSince: nil) }
+    if isFirst { look(at: runtime, restingSince: nil) }
   }
 
   private func age(of id: WorkerID) -> Duration { timers.now - restarts.launchedAt(of: id) }
 
   /// - Parameter before: the processor time that it had used when it rested at the last look.
-  private func look(at id: WorkerID, _ instance: AnyObject, restingSince before: UInt64?) {
+  private func look(at runtime: WorkerUnit, restingSince before: UInt64?) {
+    let id = runtime.id
     // Another worker of the same name may have been started since.
-    guard host.instance(of: id) === instance, restarts.isWatched(id) else { return }
+    guard workers[id] === runtime, restarts.isWatched(id) else { return }
     // A worker that has ended is only waited for: its end is reported in a moment.
-    if host.hasExited(id) { return lookAgain(at: id, instance, restingSince: nil) }
+    if runtime.hasExited { return lookAgain(at: runtime, restingSince: nil) }
+    guard let process = runtime.process else { return restarts.stays(id) }
     // The outcome counts once; one that is lost counts as processes that can't be read.
     var deadline: EventLoop.Token?
     let take: (RestLook?) -> Void = { [self] found in
       guard let token = deadline else { return }
       timers.cancel(token)
       deadline = nil
-      hasLooked(found, id: id, instance: instance, restingSince: before)
+      hasLooked(found, at: runtime, restingSince: before)
     }
     deadline = timers.after(Self.patience) { take(nil) }
-    if !host.look(at: id, then: take) {
-      if let deadline { timers.cancel(deadline) }
-      restarts.stays(id)
-    }
+    scanner.withTree(of: process) { take($0.map(RestLook.init)) }
   }
 
   private func hasLooked(
-    _ found: RestLook?, id: WorkerID, instance: AnyObject, restingSince before: UInt64?
+    _ found: RestLook?, at runtime: WorkerUnit, restingSince before: UInt64?
   ) {
-    guard host.instance(of: id) === instance else { return }
+    let id = runtime.id
+    guard workers[id] === runtime else { return }
     let rests = found?.rests == true && found?.timeUsed == before
     let used = found?.rests == true ? found?.timeUsed : nil
     // Processes that can't be read have ended meanwhile.
     let hasBegun = found.map { $0.rests || $0.timeUsed >= Self.ticksToBegin } ?? true
     let limit = hasBegun ? Self.most : Self.maxStarved
     let ran = age(of: id)
-    if !host.hasExited(id), !host.runs(id) || rests && ran >= Self.least || ran >= limit {
+    let runs = driver.state.state(of: id)?.runs == true
+    if !runtime.hasExited, !runs || rests && ran >= Self.least || ran >= limit {
       return restarts.stays(id)
     }
-    lookAgain(at: id, instance, restingSince: used)
+    lookAgain(at: runtime, restingSince: used)
   }
 
-  private func lookAgain(at id: WorkerID, _ instance: AnyObject, restingSince used: UInt64?) {
-    timers.after(Self.interval) { [unowned self] in
-      look(at: id, instance, restingSince: used)
-    }
+  private func lookAgain(at runtime: WorkerUnit, restingSince used: UInt64?) {
+    timers.after(Self.interval) { [unowned self] in look(at: runtime, restingSince: used) }
   }
 }
 
 extension RestLook {
-  init(_ tree: ProcessTree) {
+  fileprivate init(_ tree: ProcessTree) {
     timeUsed = tree.processes.reduce(0) { $0 &+ $1.cpuTicks }
     rests = !tree.isEmpty && tree.processes.allSatisfy { $0.state == .sleeping }
   }

@@ -41,7 +41,8 @@ extension ListeningSockets {
 
   /// From its processes, if it has any. Where the sockets' files are, a file system may not answer.
   private func takeBack(_ runtime: WorkerUnit, then: @escaping () -> Void) {
-    guard let tree = host.processes(of: runtime.id) else { return then() }
+    // Of a worker that has ended, or can't be read, no sockets are taken back: they are opened again.
+    guard let tree = try? runtime.process?.tree() else { return then() }
     jobs.run(about: "sockets of \(runtime.id)", within: WorkerStart.patience) {
       [wanted = runtime.configuration.listen] in
       Listener.recover(wanted, from: tree)

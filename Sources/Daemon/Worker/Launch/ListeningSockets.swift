@@ -5,20 +5,6 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// The functions of the daemon that `ListeningSockets` uses. Tests provide their own.
-protocol ListeningHost: AnyObject {
-  /// The daemon ends, or leaves its workers: none is started any more.
-  var isClosing: Bool { get }
-  func hasProcess(_ id: WorkerID) -> Bool
-  /// Between the directive to launch it and its outcome.
-  func isLaunching(_ id: WorkerID) -> Bool
-  /// Its processes; nil: it has none that can be read.
-  func processes(of id: WorkerID) -> ProcessTree?
-  /// A connection has come.
-  func start(_ id: WorkerID)
-  func log(_ priority: DaemonLog.Priority, _ text: String)
-}
-
 /// The sockets of `listen`: the daemon opens them, they outlive their worker's launches, and while the worker is down
 /// a client that connects waits, or starts it. Belongs to the loop's thread.
 final class ListeningSockets {
@@ -33,7 +19,9 @@ final class ListeningSockets {
   private let files: SocketFiles
   private let driver: EngineDriver
   let workers: WorkerRegistry
-  let host: any ListeningHost
+  private let phase: DaemonPhase
+  private let declared: DeclaredWorkers
+  private let log: DaemonLog
   private var sets: [WorkerID: Sockets] = [:]
   /// Workers whose files are being opened, and what waits for that.
   private var openings: [WorkerID: [() -> Void]] = [:]
@@ -51,7 +39,8 @@ final class ListeningSockets {
 
   init(
     watches: any DescriptorWatches, timers: any Timers, jobs: LoopJobs, files: SocketFiles,
-    driver: EngineDriver, workers: WorkerRegistry, host: any ListeningHost
+    driver: EngineDriver, workers: WorkerRegistry, phase: DaemonPhase,
+    declared: DeclaredWorkers, log: DaemonLog
   ) {
     self.watches = watches
     self.timers = timers
@@ -59,7 +48,9 @@ final class ListeningSockets {
     self.files = files
     self.driver = driver
     self.workers = workers
-    self.host = host
+    self.phase = phase
+    self.declared = declared
+    self.log = log
   }
 
   private func set(of runtime: WorkerUnit) -> Sockets {
@@ -72,7 +63,7 @@ final class ListeningSockets {
   private func isCurrent(_ runtime: WorkerUnit) -> Bool { workers[runtime.id] === runtime }
 
   private func warn(_ runtime: WorkerUnit, _ text: String) {
-    host.log(.warning, "\(runtime.id): \(text)")
+    log(.warning, "\(runtime.id): \(text)")
   }
 
   // MARK: opening
@@ -108,7 +99,7 @@ final class ListeningSockets {
     // It was removed, changed again or started meanwhile: that opens its sockets.
     let isWanted = { [unowned self] in
       isCurrent(runtime) && runtime.configuration == configuration
-        && !host.isLaunching(runtime.id)
+        && !workers.launching.contains(runtime.id)
     }
     look { [weak self] account in
       guard let self, isWanted() else { return then() }
@@ -240,7 +231,7 @@ final class ListeningSockets {
   /// A connection starts a worker that was terminated for memory, ended successfully by itself, or never ran. A
   /// worker that the operator stopped stays stopped, and `restart` decides about failures.
   func offer(_ runtime: WorkerUnit) {
-    guard let set = sets[runtime.id], !host.isClosing, !host.hasProcess(runtime.id),
+    guard let set = sets[runtime.id], !phase.isClosing, runtime.process == nil,
       startsOnConnection(runtime.id)
     else { return }
     withdraw(runtime)
@@ -277,14 +268,14 @@ final class ListeningSockets {
     let (id, now) = (runtime.id, timers.now)
     set.starts.removeAll { now - $0 > Self.startsWithin }
     guard set.starts.count < Self.maxStarts else {
-      return host.log(
+      return log(
         .error,
         "\(id): ended \(set.starts.count) times without accepting its connection; connections don't start "
           + "it any more: use `dormouse start \(id)`")
     }
     set.starts.append(now)
-    host.log(.info, "\(id): starting: a connection to \(listener.socket.address.text)")
-    host.start(id)
+    log(.info, "\(id): starting: a connection to \(listener.socket.address.text)")
+    declared.startAutomatically(id, verb: .start, occasion: .connection)
     // Where the start was refused, or held back, a connection that still waits is looked at again.
     timers.after(Self.pause) { [weak self] in
       if let self, isCurrent(runtime) { offer(runtime) }

@@ -20,23 +20,22 @@ protocol LaunchHost: AnyObject {
 /// `launchFailed`. Belongs to the loop's thread.
 final class WorkerLauncher: EngineObserver {
   private let driver: EngineDriver
+  private let workers: WorkerRegistry
   private let timers: any Timers
   private let host: any LaunchHost
   private let turns: LaunchTurns
   private var attempts: [WorkerID: LaunchAttempt] = [:]
 
   init(
-    driver: EngineDriver, timers: any Timers, host: any LaunchHost,
+    driver: EngineDriver, workers: WorkerRegistry, timers: any Timers, host: any LaunchHost,
     machine: LaunchTurns.Machine = .own
   ) {
     self.driver = driver
+    self.workers = workers
     self.timers = timers
     self.host = host
     turns = LaunchTurns(timers: timers, machine: machine)
   }
-
-  /// From the directive until the outcome. The remains of a failed launch are removed before that.
-  func isLaunching(_ id: WorkerID) -> Bool { attempts[id] != nil }
 
   /// Children of this process that only their launches may wait for.
   var pids: [Int32] { attempts.values.compactMap(\.pid) }
@@ -53,12 +52,14 @@ final class WorkerLauncher: EngineObserver {
       ended(id, outcome)
     }
     attempts[id] = attempt
+    workers.launching.insert(id)
     let cause = driver.state.snapshot(of: id)?.cause
     turns.take(id, isWanted: cause?.isWaitedFor ?? true) { attempt.proceed() }
   }
 
   private func ended(_ id: WorkerID, _ outcome: LaunchAttempt.Outcome) {
     attempts[id] = nil
+    workers.launching.remove(id)
     switch outcome {
     case .launched:
       host.programRuns(id)
