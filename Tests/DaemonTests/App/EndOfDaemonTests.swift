@@ -22,35 +22,15 @@ import Testing
   private let requests: WorkerRequests
   private let launches = Launches()
   private let orders = DaemonEndWorld()
-  private let mechanics = Operations()
+  private let sleeping: SleepWorld
   private let host: EndOfDaemon
 
   private final class Launches { var underWay: Set<WorkerID> = [] }
 
-  /// A thaw that ends when a test says so.
-  private final class Operations {
-    var waiting: [(String?) -> Void] = []
-  }
-
-  private final class Mechanics: SleepMechanics {
-    private let operations: Operations
-    init(_ operations: Operations) { self.operations = operations }
-    var isUnderWay: Bool { !operations.waiting.isEmpty }
-    func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {}
-    func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {}
-    func thaw(isStopped: Bool, then: @escaping (String?) -> Void) {
-      operations.waiting.append(then)
-    }
-    func restore(
-      from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
-    ) {}
-    func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {}
-    func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {}
-  }
-
   init() throws {
     scratch = try Scratch()
     listening = try ListeningWorld()
+    sleeping = try SleepWorld()
     driver = .forTest(timers, notes)
     records = try WorkerRecordKeeper(directory: scratch.path)
     requests = WorkerRequests(driver, returning)
@@ -77,9 +57,7 @@ import Testing
     let runtime = WorkerUnit.forTest(name)
     if state != .terminated {
       runtime.process = try .forTest(name)
-      let quiet = NoSleepMechanics()
-      runtime.sleep = WorkerSleep(
-        runtime.id, driver: driver, clock: timers, mechanics: Mechanics(mechanics), host: quiet)
+      sleeping.sleeps.makeSleep(for: runtime)
     }
     workers[runtime.id] = runtime
     if state == .terminated || state == .launching {
@@ -138,7 +116,7 @@ import Testing
     launches.underWay = []
     web.sleep?.resume()
     #expect(host.workers.map(\.isBusy) == [false, true])
-    mechanics.waiting.removeFirst()(nil)
+    sleeping.memory.thawed?(nil)
     #expect(host.workers.map(\.isBusy) == [false, false])
   }
 

@@ -30,7 +30,7 @@ final class ShellProcesses {
     loop = try EventLoop()
     jobs = try LoopJobs(loop, threads)
     all = try (0..<64).map { _ in try .forTest("shell") }
-    inputs = try (0..<32).map { _ in try FakeInputs() }
+    inputs = try (0..<128).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
     own = try ProcessStat.read(getpid())
     external = ExternalProcess(root: own, tree: ProcessTree(processes: [own]))
