@@ -125,12 +125,12 @@ final class FakeInputs: WakeInputs {
 
   init() throws { counter = try EventCounter() }
 
-  private func get<Value: Sendable>(_ path: KeyPath<Facts, Value> & Sendable) -> Value {
+  private func get<Value: Sendable>(_ path: any KeyPath<Facts, Value> & Sendable) -> Value {
     facts.withLock { $0[keyPath: path] }
   }
 
   private func set<Value: Sendable>(
-    _ path: WritableKeyPath<Facts, Value> & Sendable, _ value: Value
+    _ path: any WritableKeyPath<Facts, Value> & Sendable, _ value: Value
   ) {
     facts.withLock { $0[keyPath: path] = value }
   }
@@ -155,7 +155,7 @@ final class FakeInputs: WakeInputs {
     get { get(\.unwatched) }
     set { set(\.unwatched, newValue) }
   }
-  var admissions: Int { get(\.admissions) }
+  var admissions: Int { facts.withLock { $0.admissions } }
   let hasClients = true
 
   var descriptor: Descriptor { counter.descriptor }

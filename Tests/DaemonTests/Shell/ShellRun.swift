@@ -105,6 +105,9 @@ final class ShellRun {
     return next
   }
 
+  /// Its supervisor has it again.
+  var wasReleased: Bool { isExternal && world.run(of: id) !== self && body != .dead }
+
   func kill() {
     switch body {
     case .running, .stopped, .evicted:

@@ -61,7 +61,8 @@ import Testing
     let records = world.services.records
     if record == .late { records.whenSaved { gate.pass() } }
     if record != .missing { world.recordWriter.save(runtime, state: .launching) }
-    let memory = world.makeMemory(recordPatience: record == .late ? .milliseconds(50) : .seconds(60))
+    let patience = record == .late ? Duration.milliseconds(50) : .seconds(60)
+    let memory = world.makeMemory(recordPatience: patience)
     var outcome: String?
     let order = HibernationOrder(
       target: try #require(runtime.target()), rules: runtime.configuration.policy.hibernate,

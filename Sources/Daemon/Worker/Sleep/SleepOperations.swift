@@ -23,7 +23,7 @@ extension WorkerSleep {
     timers.after(.zero) { then(outcome) }
   }
 
-  /// Its suspension, until the engine has got what its image may take: it may be hibernated next.
+  /// Suspends it. The outcome comes when the engine has got what its image may take, too.
   func stop(then: @escaping (Result<Asleep, Refusal>) -> Void) {
     guard let runtime, let process = runtime.process else {
       return refuse(then, .failure(Refusal(text: Self.noProcess)))
@@ -34,14 +34,15 @@ extension WorkerSleep {
     runtime.traffic = nil
     var (result, isRead): (Result<Asleep, Refusal>?, Bool) = (nil, false)
     let end = { if isRead, let result { then(result) } }
+    // It may be hibernated next.
+    sleeps.imageDisk.sendReading {
+      isRead = true
+      end()
+    }
     current = memory.suspend(job, of: id.name, isRestoring: missing != nil) { [weak runtime] in
       let process = runtime?.process
       if let opened = $0.opened, process?.identity == job.identity { process?.adopt(opened) }
       result = $0.result
-      end()
-    }
-    sleeps.imageDisk.sendReading {
-      isRead = true
       end()
     }
   }

@@ -205,7 +205,9 @@ final class WorkerSleep {
     recoveredAfterLook(outcome, call: "it was not suspended (\(why)), and is still stopped")
   }
 
-  private func hibernationEnded(_ outcome: Result<(RestingImage, HibernationResult), HibernationError>) {
+  private func hibernationEnded(
+    _ outcome: Result<(RestingImage, HibernationResult), HibernationError>
+  ) {
     switch outcome {
     case .success((let image, let result)):
       rest = .image(ImageOnDisk(image, length: result.imageSize.bytes))
