@@ -125,6 +125,12 @@ public struct ConfigurationFiles {
       ? main : path
   }
 
+  /// The first file of a configuration, whether or not it exists.
+  public static func main(of path: String) -> String {
+    guard case .success(let files) = find(path) else { return path }
+    return files.paths.first ?? path
+  }
+
   /// Whether a directory, or the one of a file, holds a configuration.
   public static func isThere(_ path: String) -> Bool {
     guard case .success(let files) = find(path) else { return true }

@@ -15,6 +15,8 @@ public struct DaemonConfiguration: Hashable, Sendable {
   public var socket: String?
   /// Which line of which file each value comes from.
   public var origins: Origins
+  /// Where `run --save` adds workers, whether or not it exists; `nil`: nowhere.
+  public var file: String?
   public var journal = JournalConfiguration()
   /// Where policies are looked up by their name.
   public var library = PolicyLibrary.builtIn

@@ -75,6 +75,24 @@ import YAML
     #expect(values == Set(PolicyFile.values(of: LifecyclePolicy()).map(\.path)))
   }
 
+  @Test(
+    arguments: [
+      (.policy, "counts as quiet. 0 to 100 %."), (.policy, "Zstd's level. -7 to 19."),
+      (.policy, "within the room of its state. 0 to 29."),
+      (.policy, "The policy's name in reports. Default: the file's name without `.yaml`."),
+      (.configuration, "by the next one. `64KB` to `1GB`. Default: `8MB`."),
+      (.configuration, "many times `size`. 1 to 10000. Default: `8`."),
+      (.configuration, "Permission bits that its new files don't get; with or without quotes."),
+      (.configuration, "Default: `after-shortage`."),
+      (.configuration, "see Users. Default: the daemon's."),
+      (.configuration, "among workers in the same state. 0 to 100. Default: `0`."),
+    ] as [(JSONSchema.Kind, String)])
+  func `A description has the bounds and the default that the documentation has`(
+    kind: JSONSchema.Kind, part: String
+  ) {
+    #expect(JSONSchema.text(kind).contains(part))
+  }
+
   @Test(arguments: JSONSchema.Kind.allCases)
   func `Each key in a JSON Schema has a description`(kind: JSONSchema.Kind) throws {
     let paths = Self.undescribed(try Self.schema(kind), at: "")

@@ -142,6 +142,22 @@ import Testing
     #expect(WorkerAddition.removed("web", from: both) == other.added(to: before))
   }
 
+  @Test(
+    "A file whose lines end with CR LF keeps them, and has one `workers:`",
+    arguments: [
+      ("# mine\r\npolicy: ios-5\r\n", 0), ("workers: {}\r\n", 0),
+      ("workers:\r\n  one:\r\n    command: [y]\r\n\r\n  two: { command: x }\r\n\r\n# end\r\n", 2),
+    ])
+  func carriageReturns(before: String, count: Int) throws {
+    let text = try #require(try worker(["hibernate.after=5m"]).added(to: before))
+    let result = read(text)
+    #expect(result.value?.workers.count == count + 1, "\(text)\n\(result.rendered)")
+    #expect(text.utf8.count { $0 == UInt8(ascii: "\n") } == text.count { $0 == "\r\n" })
+    let rest = try #require(WorkerAddition.removed("web", from: text))
+    #expect(read(rest).value?.workers.count == count, "\(rest)")
+    if count > 0 { #expect(rest == before) }
+  }
+
   @Test("An entry that was written by hand isn't removed")
   func byHand() throws {
     #expect(WorkerAddition.removed("web", from: "workers:\n  web:\n    command: [x]\n") == nil)

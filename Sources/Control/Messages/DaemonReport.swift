@@ -17,6 +17,8 @@ public struct DaemonReport: Codable, Hashable, Sendable {
   /// How workers are suspended: `cgroup-v2 freezer` or `SIGSTOP`.
   public var freezer: CodedText
   public var stateDirectory: String
+  /// The configuration's file, where `run --save` adds workers; nil: there is none.
+  public var configuration: String?
   /// What shadow mode would have done with all workers.
   public var shadow: ShadowReport?
   /// The last 24 hours' hibernations: bytes written to images, of how many that may be; how long they

@@ -4,7 +4,7 @@ public struct RemedyReport: Codable, Hashable, Sendable {
   public var text: String
   /// Empty: no key helps.
   public var settings: [Setting]
-  /// The line for the file; nil: no key helps.
+  /// The line for the file, or lines; nil: no key helps.
   public var line: String?
   /// Where it belongs: "in /etc/dormouse/dormouse.yaml, under `web:` of `workers:`".
   public var place: String?

@@ -68,14 +68,15 @@ func lastUseText(_ activity: ActivityReport) -> String {
   return "\(durationText(ago)) ago: \(escaped(last.text))"
 }
 
-/// The line to paste is never broken.
+/// A line to paste is never broken.
 private func remedyLines(_ remedy: RemedyReport, _ width: Int?) -> [String] {
   let once = remedy.command.map { "`\(escaped($0))`" }
   guard let line = remedy.line else {
     return wrapped("To let it sleep: \(once ?? ""): \(escaped(remedy.text))", to: width)
   }
   let place = remedy.place.map { " \(escaped($0))" } ?? ""
-  return wrapped("To let it sleep,\(place):", to: width) + ["    \(escaped(line))"]
+  let lines = line.split(separator: "\n").map { "    \(escaped(String($0)))" }
+  return wrapped("To let it sleep,\(place):", to: width) + lines
     + wrapped(
       "Then \(escaped(remedy.text)).\(once.map { " Once, without it: \($0)." } ?? "")", to: width)
 }
@@ -221,16 +222,9 @@ private func withKey(_ text: String, _ key: String?) -> String {
 }
 
 private func item(_ text: String, _ width: Int?, by indent: Int = 2) -> [String] {
-  let lead = String(repeating: " ", count: indent)
-  return wrapped(text, to: width.map { max(20, $0 - indent - 2) }).enumerated().map {
-    "\(lead)\($0.offset == 0 ? "- " : "  ")\($0.element)"
-  }
+  hanging(padded("", to: indent) + "- ", text, to: width)
 }
 
 private func numbered(_ number: Int, _ text: String, width: Int?) -> [String] {
-  let lead = "  \(number). "
-  let rest = String(repeating: " ", count: lead.count)
-  return wrapped(text, to: width.map { max(20, $0 - lead.count) }).enumerated().map {
-    ($0.offset == 0 ? lead : rest) + $0.element
-  }
+  hanging("  \(number). ", text, to: width)
 }

@@ -113,8 +113,8 @@ final class ControlOfDaemon: ControlHost {
   func daemonFacts() -> DaemonFacts {
     DaemonFacts(
       version: parts.version, freezer: parts.freezer, stateDirectory: parts.state.path,
-      limitedBy: parts.pressure.limitedBy, imageCosts: parts.senses.imageDisk.costs,
-      savings: parts.chronicle.savings(at: now))
+      configuration: parts.configuration.current.file, limitedBy: parts.pressure.limitedBy,
+      imageCosts: parts.senses.imageDisk.costs, savings: parts.chronicle.savings(at: now))
   }
 
   func savings(of id: WorkerID) -> RecentSavingsReport {

@@ -42,13 +42,24 @@ struct RemedyReporter {
       return report
     }
     guard isOfOne else {
-      report.line = OverrideLine.text(settings)
-      report.place = "in dormouse.yaml, for all workers"
+      let inside = origins.lines(of: settings, worker: nil)
+      report.line = inside?.text ?? OverrideLine.text(settings)
+      report.place =
+        inside.map { "\(Self.place(of: $0.section)), in `policy_overrides:`" }
+        ?? "in dormouse.yaml, for all workers"
       return report
     }
     guard facts?.isDeclared == true || facts?.rule != nil else {
       report.line = report.settings.map { "--set \($0.key)=\($0.value)" }.joined(separator: " ")
       report.place = "as options of `dormouse run`, when it is started next"
+      return report
+    }
+    let name = facts?.rule.map(Origins.name(ofRule:)) ?? id.name
+    if let (section, text) = origins.lines(of: settings, worker: name) {
+      report.line = text
+      (report.file, report.fileLine) = (section.file, section.position?.line)
+      let owner = facts?.rule.map { "the rule `\($0)` of `adopt:`" } ?? "`\(id.name):`"
+      report.place = "\(Self.place(of: section)), in `policy:` of \(owner)"
       return report
     }
     report.line = OverrideLine.policy(settings)
@@ -88,6 +99,11 @@ struct RemedyReporter {
     report.line = "health_checks_while_asleep: \(value)"
     place(&report, id, rule: nil)
     return report
+  }
+
+  /// `in /etc/dormouse.yaml, line 7`.
+  private static func place(of origin: Origin) -> String {
+    "in \(origin.file ?? "dormouse.yaml")" + (origin.position.map { ", line \($0.line)" } ?? "")
   }
 
   private func place(_ report: inout RemedyReport, _ id: WorkerID, rule: String?) {

@@ -123,6 +123,7 @@ extension DaemonReport {
       budget: engine.budget.bytes, available: engine.available.bytes,
       budgetIsHost: engine.policy.memory == .host, freezer: facts.freezer,
       stateDirectory: facts.stateDirectory)
+    configuration = facts.configuration
     if budgetIsHost { limitedBy = facts.limitedBy }
     if let set = engine.setPressure, now < set.until {
       pressureSet = set.level.name

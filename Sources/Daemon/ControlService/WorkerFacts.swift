@@ -101,6 +101,8 @@ struct DaemonFacts {
   var version: String
   var freezer: CodedText
   var stateDirectory: String
+  /// See `DaemonConfiguration`.
+  var configuration: String?
   /// See `PressureMonitor`.
   var limitedBy: String?
   /// Of the last 24 hours.

@@ -2,7 +2,7 @@ import Policy
 
 extension LifecyclePolicy {
   /// For helpers of an editor or agent host, one in each wrapper. None is ever terminated for
-  /// memory: to its host that would be a crash. It is hibernated two minutes after its last use. It
+  /// memory: to its host that would be a crash. It is hibernated within two minutes of its last use. It
   /// needs no cool-down: `idle_after` and `hibernate.after` pass between two hibernations, unless its
   /// own timer woke it.
   public static func wrapping() -> LifecyclePolicy {
@@ -13,7 +13,7 @@ extension LifecyclePolicy {
     // A request that waits for a time continues after it.
     policy.background.wakeForTimers = .seconds(45)
     policy.hibernate = HibernationRules(
-      maxFootprint: nil, minFootprint: .megabytes(4), after: .seconds(50),
+      maxFootprint: nil, minFootprint: .megabytes(4), after: .seconds(40),
       onlyIfFasterThanRelaunch: false, cooldown: .zero,
       disk: DiskRules(budget: .gigabytes(16), minFreePercent: 5, dailyWrites: .gigabytes(50)))
     // Idle times as short as these double if they are too short for a server.

@@ -84,6 +84,25 @@ public struct Origins: Hashable, Sendable {
     guard let position = source.keys[key ?? ""] else { return .byDefault }
     return Origin(layer: source.layer, file: source.file, position: position)
   }
+
+  /// Lines for the section with a policy's keys that a file has already, which may stand there once only; nil:
+  /// there is none.
+  ///
+  /// - Parameter name: of a worker or a rule; nil: of `policy_overrides`.
+  public func lines(
+    of settings: [(key: String, value: String)], worker name: String?
+  ) -> (section: Origin, text: String)? {
+    let source = name.map { overrides[$0] } ?? machine.last { $0.layer == .overrides }
+    guard let source else { return nil }
+    let own = name.flatMap { declarations[$0] }
+    let first = source.keys.filter { $0.key.contains(".") }.values.min()
+    guard let position = own.map({ $0.keys["policy"] }) ?? first else { return nil }
+    let lines = OverrideLine.lines(settings, beside: source.keys)
+    return (
+      Origin(layer: source.layer, file: source.file, position: position),
+      lines.joined(separator: "\n")
+    )
+  }
 }
 
 extension Origin {

@@ -23,6 +23,27 @@ public enum OverrideLine {
     mapping(parts(settings)).flow
   }
 
+  /// For a section that has keys already: a line for each of its own sections and keys.
+  static func lines(
+    _ settings: [(key: String, value: String)], beside keys: [String: Position]
+  ) -> [String] {
+    var new: [(key: String, value: String)] = []
+    var lines: [String] = []
+    for (key, value) in settings {
+      let section = Places.ancestors(of: key).first { section in
+        keys.keys.contains { $0.hasPrefix("\(section).") }
+      }
+      guard let section else {
+        new.append((key, value))
+        continue
+      }
+      let rest = String(key.dropFirst(section.count + 1))
+      let place = keys[key].map { "instead of that in line \($0.line)" } ?? "in `\(section)`"
+      lines += pairs(parts([(rest, value)])).map { "\($0): \($1.flow)  # \(place)" }
+    }
+    return lines + pairs(parts(new)).map { "\($0): \($1.flow)" }
+  }
+
   private static func parts(
     _ settings: [(key: String, value: String)]
   ) -> [(path: ArraySlice<String>, value: String)] {
@@ -31,17 +52,22 @@ public enum OverrideLine {
 
   /// A section is written once, however many of its keys are set.
   private static func mapping(_ settings: [(path: ArraySlice<String>, value: String)]) -> YAMLText {
+    .mapping(pairs(settings))
+  }
+
+  private static func pairs(
+    _ settings: [(path: ArraySlice<String>, value: String)]
+  ) -> [(String, YAMLText)] {
     var names: [String] = []
     for case let name? in settings.map(\.path.first) where !names.contains(name) {
       names.append(name)
     }
-    let pairs = names.map { name -> (String, YAMLText) in
+    return names.map { name -> (String, YAMLText) in
       let inner = settings.filter { $0.path.first == name }
       if let value = inner.first(where: { $0.path.count == 1 })?.value {
         return (name, .plain(value))
       }
       return (name, mapping(inner.map { ($0.path.dropFirst(), $0.value) }))
     }
-    return .mapping(pairs)
   }
 }

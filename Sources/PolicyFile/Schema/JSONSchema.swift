@@ -60,7 +60,7 @@ private struct SchemaWriter {
     _ key: MappingShape.Entry, at path: String
   ) -> [(String, JSONText)] {
     var pairs = self.shape(key.shape, at: path)
-    if let text = key.sentence ?? KeyDescriptions.configuration[path] {
+    if let text = key.sentence(usual: Self.usual[path]) ?? KeyDescriptions.configuration[path] {
       pairs.insert(("description", .string(text)), at: 0)
     }
     if kind == .policy, let value = Self.defaults[path] { pairs.append(("default", value)) }
@@ -135,6 +135,17 @@ private struct SchemaWriter {
     return [("anyOf", .array([.object(scalar), variable]))]
   }
 
+  /// What a missing key of a configuration means, as its file has it.
+  private static let usual: [String: String] = {
+    let worker = WorkerKeys.all.pairs(of: WorkerConfiguration(name: "w", command: []))
+    let journal = JournalConfiguration.keys.pairs(of: JournalConfiguration())
+    let all =
+      worker.map { ("workers.*.\($0)", $1) } + journal.map { ("journal.\($0)", $1) }
+    return Dictionary(
+      all.compactMap { path, value in value.nonEmpty.map { (path, "`\($0.flow)`") } }
+    ) { $1 }
+  }()
+
   /// Scalars only: editors offer them as they are.
   private static let defaults: [String: JSONText] = {
     let values = PolicyFile.values(of: LifecyclePolicy()).filter {
@@ -152,11 +163,25 @@ private struct SchemaWriter {
 }
 
 extension MappingShape.Entry {
-  /// Without links, which editors wouldn't follow. Where a number has bounds, a pattern can't express them.
-  fileprivate var sentence: String? {
+  /// Without links, which editors wouldn't follow. With the bounds, which a pattern can't express.
+  fileprivate func sentence(usual value: String?) -> String? {
     guard let about else { return nil }
-    var text = about.replacing(#/\[([^\]]*)\]\([^)]*\)/#) { $0.1 }
-    text = text.prefix(1).uppercased() + text.dropFirst() + "."
-    return shape.kind.contains("over 0") ? "\(text) Over 0." : text
+    var text = about.prefix(1).uppercased() + about.dropFirst() + "."
+    let kind = shape.kind
+    if kind.contains("over 0") {
+      text += " Over 0."
+    } else if kind == "percentage" {
+      text += " 0 to 100 %."
+    } else if let bounds = kind.firstMatch(of: #/`?-?[0-9]+[A-Z]* *`? to `?[0-9]+[A-Z]*`?/#)?
+      .output,
+      !text.contains(bounds)
+    {
+      text += " \(bounds)."
+    }
+    if let value = usual ?? value, !["none", "required"].contains(value), !text.contains("Default:")
+    {
+      text += " Default: \(value)."
+    }
+    return text.replacing(#/\[([^\]]*)\]\([^)]*\)/#) { String($0.1) }
   }
 }

@@ -34,13 +34,15 @@ struct DaemonOptions: Sendable {
 
   func load(_ environment: [String: String]) -> ParseResult<DaemonConfiguration> {
     let library = PolicyLibrary(directories: policyDirectories)
-    if isWithoutFile {
-      return ConfigurationFile.parse(
+    var loaded =
+      isWithoutFile
+      ? ConfigurationFile.parse(
         text: "", file: configuration, library: library, environment: environment, policy: policy)
-    }
-    return ConfigurationFile.load(
-      path: configuration, library: library, environment: environment, policy: policy,
-      wait: Self.wait)
+      : ConfigurationFile.load(
+        path: configuration, library: library, environment: environment, policy: policy,
+        wait: Self.wait)
+    loaded.value?.file = absolute(ConfigurationFiles.main(of: configuration))
+    return loaded
   }
 
   /// A thread that waits for a dead file system doesn't end. One directory costs one thread, and one wait: the other files

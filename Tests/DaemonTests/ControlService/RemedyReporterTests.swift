@@ -25,11 +25,11 @@ import Testing
 
   /// The worker is suspended and too large, or in the foreground.
   private func remedy(
-    suspended: Bool, isWrapper: Bool = false, activity: ActivityReport? = nil,
-    change: (inout WorkerFacts) -> Void = { _ in }
+    _ text: String = text, suspended: Bool, isWrapper: Bool = false,
+    activity: ActivityReport? = nil, change: (inout WorkerFacts) -> Void = { _ in }
   ) throws -> RemedyReport? {
-    let configuration = try read(Self.text)
-    let policy = try #require(configuration.workers.first?.policy)
+    let configuration = try read(text)
+    let policy = try #require(configuration.workers.last?.policy)
     var engine = Engine(policy: configuration.policy)
     let now = Instant.zero + .seconds(1)
     _ = engine.handle(
@@ -58,6 +58,49 @@ import Testing
     let line = try #require(remedy.line)
     let pasted = try read("workers:\n  web:\n    command: [sleep, \"600\"]\n    \(line)\n")
     #expect(pasted.workers.first?.policy.hibernate.maxFootprint == .megabytes(32))
+  }
+
+  /// In the entry, what is pasted takes the place of `old`.
+  @Test(
+    "Into a section that is there already goes what belongs inside",
+    arguments: [
+      ("OLD", "hibernate: { max_footprint: 32MB }"),
+      ("hibernate:\n        OLD\n        after: 5m", "max_footprint: 32MB  # in `hibernate`"),
+      (
+        "hibernate:\n        max_footprint: 17MB",
+        "max_footprint: 32MB  # instead of that in line 9"
+      ),
+    ])
+  func inside(section: String, line: String) throws {
+    let old = section.contains("OLD") ? "OLD" : "max_footprint: 17MB"
+    let text =
+      "\(Self.text.replacing("web: {", with: "old: {"))\n  web:\n    policy:\n      "
+      + "\(section)\n      background: { suspend_after: 77s }\n    command: sleep 600\n"
+    let before = text.replacing("OLD", with: "# nothing")
+    let remedy = try #require(try self.remedy(before, suspended: true))
+    #expect(remedy.line == line && remedy.fileLine == 7)
+    #expect(remedy.place == "in etc/dormouse.yaml, line 7, in `policy:` of `web:`")
+    let workers = try read(text.replacing(old, with: line)).workers
+    let policy = try #require(workers.first { $0.name == "web" }).policy
+    #expect(policy.hibernate.maxFootprint == .megabytes(32))
+    #expect(policy.background.suspendAfter == .seconds(77))
+  }
+
+  @Test("Several keys are lines of their own, for a worker and for all")
+  func several() throws {
+    let origins = try read(Self.text).origins
+    let settings = [
+      ("foreground.idle_after", "5s"), ("hibernate.disk.budget", "1GB"),
+      ("background.suspend_after", "2s"),
+    ].map { (key: $0, value: $1) }
+    let lines = try #require(origins.lines(of: settings, worker: nil))
+    #expect(
+      lines.text.split(separator: "\n") == [
+        "idle_after: 5s  # instead of that in line 2", "disk: { budget: 1GB }  # in `hibernate`",
+        "background: { suspend_after: 2s }",
+      ])
+    #expect(lines.section.text == "etc/dormouse.yaml:2")
+    #expect(origins.lines(of: settings, worker: "web") == nil)
   }
 
   @Test("A wrapped or adopted program gets options, and so does a worker of `run`")

@@ -98,12 +98,6 @@ import Testing
     let again = try home.run(["up", "-d"], in: "shop")
     #expect(again.error.contains("is started again"), "\(again)")
     #expect(again.code == failed && again.error.contains("one doesn't run"), "\(again)")
-    // It is launched, and fails at once.
-    try home.project(
-      "shop", "workers: { one: { command: [sh, -c, exit 3] }, two: { command: sleep 690 } }")
-    let ended = try home.run(["up", "-d"], in: "shop")
-    #expect(ended.code == failed && ended.error.contains("one doesn't run: exited"), "\(ended)")
-    try home.project("shop", "workers: { one: { command: [\(home.scratch.path)/later] } }")
     // The program exists now, and the configuration is the same.
     try home.scratch.write("later", "#!/bin/sh\nexec sleep 690\n")
     #expect(chmod("\(home.scratch.path)/later", 0o755) == 0)
@@ -111,6 +105,17 @@ import Testing
     #expect(third.code == 0 && third.error.contains("nothing changed"), "\(third)")
     #expect(
       try eventually { try home.run(["ps"], in: "shop").output.contains("foreground") })
+    // The second is launched, and fails at once.
+    try home.project(
+      "shop",
+      """
+      workers: { one: { command: [\(home.scratch.path)/later] }, two: { command: [sh, -c, exit 3] } }
+      """)
+    #expect(
+      try eventually {
+        let ended = try home.run(["up", "-d"], in: "shop")
+        return ended.code == failed && ended.error.contains("two doesn't run: exited")
+      })
   }
 
   @Test("`up` starts its daemon again after a crash, which takes the workers over")

@@ -89,6 +89,23 @@ import Testing
     #expect(try readText(file) == before)
   }
 
+  @Test("`run --save` and `rm` change the file that the daemon was started with")
+  func otherConfiguration() throws {
+    let home = try Home()
+    let own = try home.scratch.write("config/dormouse/dormouse.yaml", "workers: {}\n")
+    let before = "# other\nworkers:\n  one: { command: sleep 690 }\n"
+    let file = try home.scratch.write("run/other.yaml", before)
+    let daemon = try home.run(["daemon", "-d", "--config", "other.yaml"], in: "run")
+    #expect(daemon.code == 0, "\(daemon)")
+    let run = try home.run(["run", "two", "--save", "--", "sleep", "691"], in: "")
+    #expect(run.code == 0 && run.error.contains("run/other.yaml"), "\(run)")
+    #expect(try readText(file).hasPrefix(before))
+    let removed = try home.run(["rm", "-f", "two"], in: "")
+    #expect(removed.output.contains("run/other.yaml"), "\(removed)")
+    #expect(try readText(file) == before)
+    #expect(try readText(own) == "workers: {}\n")
+  }
+
   @Test("`run --policy` is that of the daemon it starts, and an error with another daemon")
   func policy() throws {
     let home = try Home()

@@ -30,7 +30,7 @@ struct RemoveCommand: ParsableCommand {
       return try daemon.attempt(
         force ? .removeRunning : .remove, to: names, quietly: selection.json
       ).map { attempt in
-        if attempt.failure == nil { return try removed(attempt) }
+        if attempt.failure == nil { return try removed(attempt, &daemon) }
         let mayRemove = force || states[attempt.worker] == "terminated"
         return attempt.code == "refused" && mayRemove ? try undeclared(attempt, &daemon) : attempt
       }
@@ -38,9 +38,11 @@ struct RemoveCommand: ParsableCommand {
   }
 
   /// The daemon has no such worker any more.
-  private func removed(_ attempt: WorkerAttempt) throws -> WorkerAttempt {
+  private func removed(
+    _ attempt: WorkerAttempt, _ daemon: inout DaemonConnection
+  ) throws -> WorkerAttempt {
     var attempt = attempt
-    switch try RunToSave.remove(attempt.worker, of: connection) {
+    switch try RunToSave.remove(attempt.worker, of: &daemon) {
     case .done(let text, _):
       if !selection.json { try Output.line(text) }
       attempt.text += "; \(text)"
@@ -57,7 +59,7 @@ struct RemoveCommand: ParsableCommand {
     _ attempt: WorkerAttempt, _ daemon: inout DaemonConnection
   ) throws -> WorkerAttempt {
     guard
-      case .done(let text, let leavesNone) = try RunToSave.remove(attempt.worker, of: connection)
+      case .done(let text, let leavesNone) = try RunToSave.remove(attempt.worker, of: &daemon)
     else { return attempt }
     let response = try daemon.request(.reload, allowEmpty: leavesNone)
     let whole = "\(text); \(response.text)"

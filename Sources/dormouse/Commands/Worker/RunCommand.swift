@@ -23,8 +23,7 @@ struct RunCommand: ParsableCommand {
       does; not with --socket or --project, nor for a project whose daemon has ended.
 
       A worker of `run` is forgotten with its daemon when it doesn't run. With --save the worker is also added \
-      to a configuration, which keeps all its other lines: that of the project whose daemon is used, or else \
-      your own. There its environment is the daemon's, with the variables of --env.
+      to the configuration that the daemon reads, which keeps all its other lines. There its environment is the daemon's, with the variables of --env.
 
       Examples:
         dormouse run web -- python3 -m http.server 8080
@@ -102,7 +101,7 @@ struct RunCommand: ParsableCommand {
     } else {
       name = try daemon.freeName(chosenName(in: launch.directory))
     }
-    let saved = try save ? RunToSave(addition(launch, name), connection) : nil
+    let saved = try save ? RunToSave(addition(launch, name), of: &daemon) : nil
     try daemon.report(
       daemon.request(.run, worker: name, launch: launch), of: "run", worker: name, json: json)
     try saved?.write()

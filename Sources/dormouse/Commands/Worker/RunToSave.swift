@@ -8,9 +8,14 @@ struct RunToSave {
   private let file: String
   private let text: String
 
-  init(_ worker: WorkerAddition, _ connection: ConnectionOptions) throws {
+  init(_ worker: WorkerAddition, of daemon: inout DaemonConnection) throws {
     name = escaped(worker.name)
-    file = try Self.file(of: connection)
+    guard let found = try Self.file(of: &daemon) else {
+      throw CommandFailure(
+        exit: .notDone,
+        text: "nothing started: this daemon reads no configuration to which \(name) could be added")
+    }
+    file = found
     let before = isAbsent(file) ? "" : try readText(file)
     guard let after = worker.added(to: before) else {
       throw CommandFailure(
@@ -22,11 +27,9 @@ struct RunToSave {
     try check()
   }
 
-  /// Where `--save` writes.
-  private static func file(of connection: ConnectionOptions) throws -> String {
-    let path =
-      try connection.target().project?.configuration
-      ?? DefaultPaths.ofThisProcess().configuration
+  /// Where `--save` writes: the file that this daemon reads; nil: it reads none.
+  private static func file(of daemon: inout DaemonConnection) throws -> String? {
+    guard let path = try daemon.ask(.status).daemon?.configuration else { return nil }
     // A link's file is replaced, not the link.
     return isAbsent(path) ? path : try resolvedPath(path)
   }
@@ -47,9 +50,8 @@ struct RunToSave {
   }
 
   /// Removes the entry that `--save` has written; nil: the file has none of this name.
-  static func remove(_ worker: String, of connection: ConnectionOptions) throws -> Removal? {
-    let file = try file(of: connection)
-    if isAbsent(file) { return nil }
+  static func remove(_ worker: String, of daemon: inout DaemonConnection) throws -> Removal? {
+    guard let file = try file(of: &daemon), !isAbsent(file) else { return nil }
     let text = try readText(file)
     let (name, path) = (escaped(worker), escaped(file))
     let rest = WorkerAddition.removed(worker, from: text)

@@ -39,7 +39,7 @@ struct WrapCommand: ParsableCommand {
   @Option(
     help: ArgumentHelp(
       "Hibernate it when it was suspended for this long; `never`: only when memory is short, or on "
-        + "request. Default: 50s.",
+        + "request. Default: 40s.",
       valueName: "duration"))
   var hibernateAfter: String?
   @Option(
