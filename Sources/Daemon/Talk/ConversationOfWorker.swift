@@ -45,10 +45,10 @@ private final class ConversationOfWorker: ConversationHost {
   func saidReady() {
     guard let runtime else { return }
     runtime.readiness?.saidReady()
-    parts.reloads.isReady(id)
+    parts.reloads.didBecomeReady(id)
   }
 
-  func saidReloading() { parts.reloads.isReloading(id) }
+  func saidReloading() { parts.reloads.didAnnounceReload(id) }
 
   func saidWatchdogInterval(_ interval: Duration) {
     if let runtime { parts.watchdogs.setWatchdog(of: runtime, to: interval) }

@@ -128,7 +128,7 @@ func quoted(_ names: some Sequence<some StringProtocol>) -> String {
 
 extension NameRule {
   /// The nearest text that can be a worker's name; empty: none of it can.
-  static func name(of text: String) -> String {
+  static func fitted(_ text: String) -> String {
     let letters = text.unicodeScalars.map { scalar -> Character in
       switch scalar {
       case "a"..."z", "A"..."Z", "0"..."9", "-", "_", ".": Character(scalar)

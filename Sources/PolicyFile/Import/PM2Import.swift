@@ -106,7 +106,7 @@ private struct PM2App: WorkerImport {
   private mutating func name(_ script: String) {
     let file = FilePaths.name(of: script)
     let text = first("name") ?? String(file.prefix { $0 != "." && $0 != " " })
-    let start = NameRule.name(of: text)
+    let start = NameRule.fitted(text)
     imported.name = start.isEmpty ? "app" : start
     if imported.name != text { note("Its name was `\(shortened(text))`.") }
   }

@@ -97,7 +97,7 @@ struct UnitName {
 
   /// As a worker's name: `bot-alice`.
   var worker: String {
-    let start = NameRule.name(of: bare.split(separator: "@").joined(separator: "-"))
+    let start = NameRule.fitted(bare.split(separator: "@").joined(separator: "-"))
     return start.isEmpty ? "worker" : start
   }
 

@@ -39,13 +39,17 @@ extension WorkerConfiguration {
 
 extension WorkerProcess {
   /// This test's own process stands for it.
-  static func forTest(_ name: String = "web") throws -> WorkerProcess {
-    try forTest(ProcessStat.read(getpid()).identity, name)
+  static func forTest(
+    _ name: String = "web", in cgroup: WorkerCgroup? = nil
+  ) throws -> WorkerProcess {
+    try forTest(ProcessStat.read(getpid()).identity, name, in: cgroup)
   }
 
-  static func forTest(_ identity: ProcessIdentity, _ name: String = "web") throws -> WorkerProcess {
+  static func forTest(
+    _ identity: ProcessIdentity, _ name: String = "web", in cgroup: WorkerCgroup? = nil
+  ) throws -> WorkerProcess {
     let plan = LaunchPlan(
-      name: name, command: [name, "--serve"], directory: "/", environment: [:],
+      name: name, command: [name, "--serve"], directory: "/", environment: [:], cgroup: cgroup,
       logPath: "/logs/\(name).log")
     return try adopt(identity, plan: plan, opensMemory: false)
   }
@@ -60,7 +64,10 @@ final class EventNotes: DirectiveExecutor, EngineObserver {
   func forget() { (events, all) = ([], []) }
 
   func execute(_ directive: Directive) {}
-  func engineIsQuiet() {}
+  /// The engine has handled all events so far.
+  var whenQuiet: () -> Void = {}
+
+  func engineIsQuiet() { whenQuiet() }
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     events.append(String("\(event)".prefix { $0 != "(" }))
     all.append(event)

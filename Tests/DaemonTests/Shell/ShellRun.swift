@@ -43,7 +43,7 @@ final class ShellRun {
     self.id = id
     self.world = world
     self.isExternal = isExternal
-    process = world.processes.next()
+    process = world.processes.next(isFrozenAsleep: world.hasFreezer)
     number = world.processes.count
     isSick = world.chance(10)
     children = world.pick([0, 0, 1, 3])
@@ -54,7 +54,7 @@ final class ShellRun {
     id = old.id
     self.world = world
     isExternal = old.isExternal
-    process = world.processes.next()
+    process = world.processes.next(isFrozenAsleep: world.hasFreezer)
     number = old.number
     isSick = old.isSick
     children = old.children
@@ -78,7 +78,9 @@ final class ShellRun {
   /// Another process of its group stands for it; false: none is left.
   func takeSuccessor() -> Bool {
     guard body == .dead, lastBody == .running else { return false }
-    (body, children, process) = (.running, 0, world.processes.next())
+    (body, children, process) = (
+      .running, 0, world.processes.next(isFrozenAsleep: world.hasFreezer)
+    )
     number = world.processes.count
     return true
   }

@@ -169,7 +169,7 @@ final class ShellSurvivors: SurvivorHost {
   func killUnverified(_ id: WorkerID) { world.workers[id]?.sleep?.killUnverified() }
 
   func save(_ id: WorkerID, _ state: WorkerState) {
-    if let runtime = world.workers[id] { world.save(runtime, state) }
+    if let runtime = world.workers[id] { world.recordWriter.save(runtime, state: state) }
   }
 
   func isBack(_ id: WorkerID) {}

@@ -11,6 +11,7 @@ import Testing
 
 @Suite("What is written down of a worker for the next daemon") struct WorkerRecordWriterTests {
   private let scratch: Scratch
+  private let records: WorkerRecordKeeper
   private let writer: WorkerRecordWriter
   private let timers = FakeTimers()
   private let sleeping: SleepWorld
@@ -18,8 +19,8 @@ import Testing
   init() throws {
     scratch = try Scratch()
     sleeping = try SleepWorld()
-    writer = WorkerRecordWriter(
-      records: try WorkerRecordKeeper(directory: scratch.path), bootID: "boot", log: DaemonLog())
+    records = try WorkerRecordKeeper(directory: scratch.path)
+    writer = WorkerRecordWriter(records: records, bootID: "boot", log: DaemonLog())
   }
 
   private func runtime() throws -> WorkerUnit {
@@ -75,7 +76,7 @@ import Testing
     let runtime = try runtime()
     writer.save(runtime, state: .background)
     writer.save(.forTest("db"), state: .background)
-    writer.records.drain()
+    records.drain()
     let found = try WorkerRecordKeeper(directory: scratch.path).loadAll()
     #expect(found.records.map(\.name) == ["web"] && found.failures.isEmpty)
     #expect(found.records.first?.state == "background")

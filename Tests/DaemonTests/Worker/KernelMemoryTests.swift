@@ -59,7 +59,7 @@ import Testing
     let gate = ThreadGate()
     defer { gate.open() }
     let records = world.services.records
-    if record == .late { records.whenSaved { gate.pass() } }
+    if record == .late { records.afterSaves { gate.pass() } }
     if record != .missing { world.recordWriter.save(runtime, state: .launching) }
     let patience = record == .late ? Duration.milliseconds(50) : .seconds(60)
     let memory = world.makeMemory(recordPatience: patience)
