@@ -99,12 +99,13 @@ public final class Daemon {
   private lazy var firstMoments = FirstMoments(
     timers: services.loop, driver: driver, workers: workers, requests: requests,
     restarts: restarts, scanner: senses.scanner)
+  private lazy var memory = KernelMemory(
+    services, state, keeper: keeperStarter, standby: standbyStarter,
+    resumeChoice: ResumeChoice(override: role.resumeOverride))
   private lazy var sleeps = WorkerSleeps(
-    .init(
-      services: services, driver: driver, workers: workers, state: state, senses: senses,
-      conversations: conversations, managers: managers, keeperStarter: keeperStarter,
-      standbyStarter: standbyStarter, resumeChoice: ResumeChoice(override: role.resumeOverride),
-      ends: ends))
+    driver: driver, workers: workers, timers: services.loop, watches: services.loop,
+    memory: memory, imageDisk: senses.imageDisk, costs: senses.hibernationCosts,
+    managers: managers, log: services.log, kill: { [ends] in ends.kill($0) })
   private lazy var ends: WorkerEnds = WorkerEnds(
     services: services, driver: driver, workers: workers, requests: requests, senses: senses,
     snapshots: snapshots, launchPlanner: launchPlanner, restarts: restarts, listening: listening,
