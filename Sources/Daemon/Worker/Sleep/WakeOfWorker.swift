@@ -49,9 +49,9 @@ extension WorkerUnit {
 
 extension PreforkMasters {
   /// The children of a prefork server run; its masters follow.
-  func releaseLater(about id: WorkerID, by services: Services) {
+  func releaseLater(about id: WorkerID, by services: Services, in wait: Duration = grace) {
     guard areHeld else { return }
-    services.loop.after(Self.grace) { [services, weak self] in
+    services.loop.after(wait) { [services, weak self] in
       guard let self else { return }
       services.mechanics.submit(about: id.name, isUrgent: true) { self.release() }
     }
