@@ -82,7 +82,7 @@ public final class Daemon {
     ground: LaunchGround(
       cgroups: cgroups, earlierCgroups: earlierCgroups, limitsObstacle: limitsObstacle,
       records: services.records.store, logs: state.logs, socket: socket,
-      inheritance: role.program?.inheritance),
+      processes: services.processes, inheritance: role.program?.inheritance),
     restarts: restarts, services: services)
   private lazy var launcher: WorkerLauncher = WorkerLauncher(
     driver: driver, workers: workers, timers: services.loop,
@@ -93,19 +93,20 @@ public final class Daemon {
         supervision: supervision, endedRuns: endedRuns, listening: listening,
         planner: launchPlanner, conversations: conversations, processes: processes, ends: ends)))
   private lazy var processes = ProcessHolder(
-    services.loop,
-    ProcessesOfDaemon(
-      services: services, driver: driver, probes: senses.probes, kernelKills: senses.kernelKills,
-      sleeps: sleeps, ends: ends))
+    loop: services.loop, jobs: services.jobs, processes: services.processes,
+    probes: senses.probes, driver: driver, log: services.log,
+    host: ProcessesOfDaemon(
+      services: services, kernelKills: senses.kernelKills, sleeps: sleeps, ends: ends))
   private lazy var firstMoments = FirstMoments(
     timers: services.loop, driver: driver, workers: workers, requests: requests,
     restarts: restarts, scanner: senses.scanner)
+  private lazy var memory = KernelMemory(
+    services, state, keeper: keeperStarter, standby: standbyStarter,
+    resumeChoice: ResumeChoice(override: role.resumeOverride))
   private lazy var sleeps = WorkerSleeps(
-    .init(
-      services: services, driver: driver, workers: workers, state: state, senses: senses,
-      conversations: conversations, managers: managers, keeperStarter: keeperStarter,
-      standbyStarter: standbyStarter, resumeChoice: ResumeChoice(override: role.resumeOverride),
-      ends: ends))
+    driver: driver, workers: workers, timers: services.loop, watches: services.loop,
+    memory: memory, imageDisk: senses.imageDisk, costs: senses.hibernationCosts,
+    managers: managers, log: services.log, kill: { [ends] in ends.kill($0) })
   private lazy var ends: WorkerEnds = WorkerEnds(
     .init(
       services: services, driver: driver, workers: workers, requests: requests, senses: senses,
@@ -116,7 +117,8 @@ public final class Daemon {
   private lazy var endedRuns = EndedRuns(
     driver: driver, workers: workers, requests: requests, supervision: supervision)
   private lazy var orphans = OrphanReaper(
-    timers: services.loop, workers: workers, launcher: launcher, senses: senses, hooks: hooks)
+    timers: services.loop, processes: services.processes, workers: workers, launcher: launcher,
+    senses: senses, hooks: hooks)
   private lazy var pendingSignals = PendingSignals(
     timers: services.loop, driver: driver, workers: workers)
 
@@ -130,11 +132,9 @@ public final class Daemon {
     services: services, driver: driver, workers: workers, meter: senses.meter,
     scanner: senses.scanner, liveness: senses.liveness)
   private lazy var reloads = WorkerReloads(
-    services.loop,
-    ReloadingOfWorker(
-      .init(
-        services: services, driver: driver, workers: workers, phase: phase, returning: returning,
-        requests: requests, wrappers: wrappers, restarts: restarts)))
+    timers: services.loop, driver: driver, workers: workers, phase: phase, returning: returning,
+    requests: requests, wrappers: wrappers, restarts: restarts,
+    hibernation: services.hibernation, log: services.log)
 
   // MARK: workers of an earlier daemon, of another supervisor and of wrappers
 
@@ -196,15 +196,11 @@ public final class Daemon {
   private lazy var hooks = HookRunner(
     services, chronicle, from: configuration, workers: workers, environment: environment)
   private lazy var statusReporter = StatusReporter(driver, controlHost, clock: services.loop)
-  private lazy var stopHost = OrderlyStopOfDaemon(workers, requests, log: services.log)
   private lazy var ending = DaemonEnd(
-    host: EndOfDaemon(
-      .init(
-        driver: driver, workers: workers, returning: returning, requests: requests,
-        externals: external.adoption, starter: starter, recordWriter: recordWriter,
-        listening: listening, control: control,
-        isLaunching: { [workers] in workers.launching.contains($0) }, log: services.log)),
-    stopping: OrderlyStop(stopHost, timers: services.loop), timers: services.loop, phase: phase)
+    driver: driver, workers: workers, returning: returning, requests: requests,
+    externals: external.adoption, starter: starter, recordWriter: recordWriter,
+    listening: listening, control: control, timers: services.loop, phase: phase,
+    log: services.log)
   private lazy var signals = DaemonSignals(
     services, orphans: orphans, reloader: reloader, ending: ending)
 

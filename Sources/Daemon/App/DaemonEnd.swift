@@ -1,57 +1,12 @@
 import Lifecycle
 import Policy
 
-/// What `DaemonEnd` knows of a worker.
-struct EndingWorker: Hashable {
-  var id: WorkerID
-  /// nil: the engine doesn't know it.
-  var state: WorkerState?
-  /// An earlier daemon has left it, and it is being adopted.
-  var isAdopting = false
-  /// Another program supervises it: it is released, and not stopped.
-  var isExternal = false
-  /// An operation on it is under way on another thread, or it is being launched.
-  var isBusy = false
-  /// It sleeps in a frozen cgroup, which stays frozen without a daemon. A worker that only a signal or a tracer
-  /// holds would be continued by any SIGCONT.
-  var restsFrozen = false
-  /// It hasn't ended since SIGKILL: nothing that the daemon can wait for is under way.
-  var hasOutlivedKill = false
-
-  var isAlive: Bool { isAdopting || state?.isAlive == true }
-}
-
-/// The functions of the daemon that `DaemonEnd` uses. Tests provide their own.
-protocol DaemonEndHost: AnyObject {
-  /// In the order of their names.
-  var workers: [EndingWorker] { get }
-  /// Workers that an earlier daemon has left are being adopted.
-  var isAdopting: Bool { get }
-  /// No event waits for the engine. If false, `engineIsQuiet` will be called.
-  var isEngineQuiet: Bool { get }
-  func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void)
-  /// Releases an external worker, awake. `then` gets the reason if that failed.
-  func release(_ id: WorkerID, then: @escaping (_ failure: String?) -> Void)
-  /// Processes of an earlier daemon's workers that this one couldn't adopt, and that may still run.
-  var unadopted: [(id: WorkerID, pid: Int32)] { get }
-  /// It would sleep in a frozen cgroup.
-  func freezes(_ id: WorkerID) -> Bool
-  /// No worker is started any more because its dependencies are ready.
-  func refuseWaitingStarts()
-  /// For the next daemon.
-  func save(_ id: WorkerID, _ state: WorkerState)
-  func closeListeners()
-  /// To all clients.
-  func announceEnd(_ text: String)
-  func log(_ priority: DaemonLog.Priority, _ text: String)
-}
-
-/// Whether the daemon continues. `DaemonEnd` sets it.
+/// Whether the daemon continues. Only `DaemonEnd` changes it.
 final class DaemonPhase {
   /// It stops its workers.
-  fileprivate(set) var isEnding = false
+  var isEnding = false
   /// The daemon ends without its workers.
-  fileprivate(set) var isLeaving = false
+  var isLeaving = false
 
   /// No worker is started any more.
   var isClosing: Bool { isEnding || isLeaving }
@@ -60,9 +15,18 @@ final class DaemonPhase {
 /// The daemon's end. It stops its workers first, each before those that it depends on; or it leaves them (`leave`),
 /// for an upgrade, or to move to another configuration directory. Belongs to the loop's thread.
 final class DaemonEnd {
-  private let host: any DaemonEndHost
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let returning: ReturningWorkers
+  private let requests: WorkerRequests
+  private let externals: ExternalAdoption
+  private let starter: DependencyStarter
+  private let recordWriter: WorkerRecordWriter
+  private let listening: ListeningSockets
+  private let control: ControlSocket
   private let stopping: OrderlyStop
   private let timers: any Timers
+  private let log: DaemonLog
   let phase: DaemonPhase
   /// The loop has nothing to do any more.
   private(set) var hasEnded = false
@@ -80,24 +44,35 @@ final class DaemonEnd {
   private var woken: [WorkerID: Bool] = [:]
 
   init(
-    host: any DaemonEndHost, stopping: OrderlyStop, timers: any Timers,
-    phase: DaemonPhase = DaemonPhase()
+    driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
+    requests: WorkerRequests, externals: ExternalAdoption, starter: DependencyStarter,
+    recordWriter: WorkerRecordWriter, listening: ListeningSockets, control: ControlSocket,
+    timers: any Timers, phase: DaemonPhase, log: DaemonLog
   ) {
-    self.host = host
-    self.stopping = stopping
+    self.driver = driver
+    self.workers = workers
+    self.returning = returning
+    self.requests = requests
+    self.externals = externals
+    self.starter = starter
+    self.recordWriter = recordWriter
+    self.listening = listening
+    self.control = control
+    stopping = OrderlyStop(workers, requests, timers: timers, log: log)
     self.timers = timers
     self.phase = phase
+    self.log = log
   }
 
   /// By SIGTERM or SIGINT. The second one ends it at once.
   func signalHasCome() {
     guard phase.isEnding else {
-      host.log(
+      log(
         .notice, "stopping: all workers are stopped first (a second signal ends the daemon at once)"
       )
       return end()
     }
-    host.log(
+    log(
       .warning, "second signal: the daemon ends now, and workers that still run are left running")
     endAtOnce()
   }
@@ -113,8 +88,28 @@ final class DaemonEnd {
 
   /// Why it isn't suspended any more; nil: it may be. What only a signal or a tracer holds was woken, or will be.
   func refusalToSuspend(_ id: WorkerID) -> String? {
-    guard phase.isLeaving, !host.freezes(id) else { return nil }
+    guard phase.isLeaving, !sleepsFrozen(id) else { return nil }
     return "the daemon is ending, and nothing else would keep it asleep"
+  }
+
+  // MARK: its workers
+
+  /// In the order of their names, with those that are being adopted.
+  private var alive: [WorkerID] { workers.keys.filter(requests.isAlive).sorted() }
+
+  /// It sleeps in a frozen cgroup, or would, which stays frozen without a daemon. A worker that only a signal or a
+  /// tracer holds would be continued by any SIGCONT.
+  private func sleepsFrozen(_ id: WorkerID) -> Bool {
+    workers[id]?.process?.cgroup?.freezer != nil
+  }
+
+  /// For the next daemon.
+  private func save(_ left: [WorkerID]) {
+    for id in left {
+      if let runtime = workers[id], let state = driver.state.state(of: id) {
+        recordWriter.save(runtime, state: state)
+      }
+    }
   }
 
   // MARK: with its workers
@@ -128,12 +123,12 @@ final class DaemonEnd {
   }
 
   private func releaseExternals() {
-    for worker in host.workers where worker.isAlive && worker.isExternal { release(worker.id) }
+    for id in alive where workers[id]?.external != nil { release(id) }
   }
 
   private func release(_ id: WorkerID) {
     guard releasing.insert(id).inserted else { return }
-    host.release(id) { [unowned self] failure in
+    externals.release(id) { [unowned self] failure in
       releasing.remove(id)
       if let failure { releaseHasFailed(id, failure) }
       endWhenAllIsQuiet()
@@ -143,7 +138,7 @@ final class DaemonEnd {
   private func releaseHasFailed(_ id: WorkerID, _ failure: String) {
     let pause = OrderlyStop.pauses.delay(afterRestarts: failedReleases[id, default: 0])
     failedReleases[id, default: 0] += 1
-    host.log(.error, "\(id): can't be released: \(failure); next attempt in \(pause.spoken)")
+    log(.error, "\(id): can't be released: \(failure); next attempt in \(pause.spoken)")
     timers.after(pause) { [weak self] in
       guard let self, !hasEnded else { return }
       releaseExternals()
@@ -151,19 +146,19 @@ final class DaemonEnd {
   }
 
   private func endWhenAllIsQuiet() {
-    host.refuseWaitingStarts()
+    starter.stopWaiting("the daemon is ending")
     stopping.advance()
-    let alive = host.workers.filter(\.isAlive)
+    let alive = alive
     if alive.isEmpty { return finish(saying: lastWords) }
     // The next attempt to stop such a worker begins its end again.
-    outlived.formUnion(alive.filter(\.hasOutlivedKill).map(\.id))
-    guard !isPatient, alive.allSatisfy({ outlived.contains($0.id) }) else { return }
+    outlived.formUnion(alive.filter(driver.state.hasOutlivedKill))
+    guard !isPatient, outlived.isSuperset(of: alive) else { return }
     isPatient = true
     timers.after(Self.lastPatience) { [weak self] in self?.endWithoutLast() }
   }
 
   private var lastWords: String {
-    let unadopted = host.unadopted
+    let unadopted = unadopted
     if unadopted.isEmpty { return "all workers have ended; the daemon ends" }
     let names = unadopted.map { "\($0.id)" }.joined(separator: ", ")
     let pids = unadopted.map { "\($0.pid)" }.joined(separator: " ")
@@ -171,17 +166,21 @@ final class DaemonEnd {
       + "couldn't adopt may still run (\(names)): run `kill -9 \(pids)`"
   }
 
+  /// Processes of an earlier daemon's workers that this one couldn't adopt, and that may still run.
+  private var unadopted: [(id: WorkerID, pid: Int32)] {
+    recordWriter.records.all.filter { record in
+      workers[WorkerID(record.name)]?.process == nil && record.external == nil
+        && record.life(bootID: recordWriter.bootID) != .hasEnded
+    }.map { (WorkerID($0.name), $0.process.pid) }.sorted { $0.0 < $1.0 }
+  }
+
   /// Nothing ends a process that waits in the kernel without limit.
   private func endWithoutLast() {
     isPatient = false
-    let alive = host.workers.filter(\.isAlive)
-    guard !hasEnded, alive.allSatisfy({ outlived.contains($0.id) }) else {
-      return endWhenAllIsQuiet()
-    }
-    for worker in alive {
-      if let state = worker.state { host.save(worker.id, state) }
-    }
-    let names = alive.map { "\($0.id)" }.joined(separator: ", ")
+    let alive = alive
+    guard !hasEnded, outlived.isSuperset(of: alive) else { return endWhenAllIsQuiet() }
+    save(alive)
+    let names = alive.map { "\($0)" }.joined(separator: ", ")
     finish(
       saying: "the daemon ends without \(names): SIGKILL has been sent, and has had no effect yet;"
         + " a process in state D (ps(1)) waits in the kernel, probably for a file system, and"
@@ -194,38 +193,39 @@ final class DaemonEnd {
   /// or a tracer holds are woken first. A worker that has outlived SIGKILL is left as it is.
   func leave() {
     guard !phase.isClosing else { return }
-    host.log(.notice, "stopping: the workers keep running for the next daemon")
+    log(.notice, "stopping: the workers keep running for the next daemon")
     phase.isLeaving = true
     leaveWhenAllIsQuiet()
   }
 
   private func leaveWhenAllIsQuiet() {
     // Such a start would begin after the daemon's last look at its workers.
-    host.refuseWaitingStarts()
-    guard !hasEnded, !host.isAdopting, host.isEngineQuiet else { return }
-    let workers = host.workers
+    starter.stopWaiting("the daemon is ending")
+    guard !hasEnded, !returning.isUnderWay, driver.isQuiet else { return }
     var isQuiet = true
-    for worker in workers {
-      guard let state = worker.state, state.isAlive, !worker.hasOutlivedKill else { continue }
-      let mustWake = state.sleeps && !worker.restsFrozen && woken[worker.id] != true
-      if mustWake { wake(worker.id) }
-      if mustWake || worker.isBusy || !state.isSettled { isQuiet = false }
+    for id in workers.keys.sorted() {
+      guard let state = driver.state.state(of: id), state.isAlive,
+        !driver.state.hasOutlivedKill(id)
+      else { continue }
+      let mustWake = state.sleeps && !sleepsFrozen(id) && woken[id] != true
+      if mustWake { wake(id) }
+      // A process that is launched after the daemon has left would have no record.
+      let isBusy = workers[id]?.isBusy == true || workers.launching.contains(id)
+      if mustWake || isBusy || !state.isSettled { isQuiet = false }
     }
     guard isQuiet else { return }
-    let left = workers.filter(\.isAlive)
-    for worker in left {
-      if let state = worker.state { host.save(worker.id, state) }
-    }
-    finish(saying: Self.leavingText(left.compactMap(\.state)))
+    let left = alive
+    save(left)
+    finish(saying: Self.leavingText(left.compactMap { driver.state.state(of: $0) }))
   }
 
   /// Each is tried once: a worker that this daemon can't wake may be woken by the next one.
   private func wake(_ id: WorkerID) {
     guard woken[id] == nil else { return }
     woken[id] = false
-    host.wake(id) { [unowned self] answer in
+    requests.request(.wake, id) { [unowned self] answer in
       woken[id] = true
-      if answer.code != .done { host.log(.error, answer.text) }
+      if answer.code != .done { log(.error, answer.text) }
       // The answer may come after the engine's last event, when the disk has the records.
       leaveWhenAllIsQuiet()
     }
@@ -243,10 +243,13 @@ final class DaemonEnd {
 
   private func finish(saying text: String) {
     guard !hasEnded else { return }
-    if !phase.isLeaving { host.closeListeners() }
-    host.announceEnd(text)
+    if !phase.isLeaving {
+      for runtime in workers.values { listening.closeListeners(of: runtime) }
+    }
+    driver.deliverAnswers()
+    control.announceEnd(text)
     hasEnded = true
-    host.log(.notice, text)
+    log(.notice, text)
   }
 }
 

@@ -22,6 +22,6 @@ final class SavedRecords: SavedState {
 
   func whenSaved(_ body: @escaping () -> Void) {
     let done: @Sendable (Bool) -> Void = loop.callback { _ in body() }
-    records.whenSaved { done(true) }
+    records.afterSaves { done(true) }
   }
 }

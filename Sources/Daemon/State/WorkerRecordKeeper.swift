@@ -3,6 +3,16 @@ import Linux
 import Supervision
 import Synchronization
 
+/// The disk with the workers' records. Tests have one that is slow, or loses power.
+protocol WorkerRecords: AnyObject {
+  /// All that were saved or found, and not removed.
+  var all: [WorkerRecord] { get }
+  /// - Parameter onFailure: called on another thread.
+  func save(_ record: WorkerRecord, onFailure: @escaping @Sendable (WorkerRecordError) -> Void)
+  /// Calls `body`, on another thread, when the disk has what was saved before this call.
+  func afterSaves(_ body: @escaping @Sendable () -> Void)
+}
+
 /// The records of running workers, for the next daemon. What was saved last is known at once; the disk has
 /// it a moment later, in the same order.
 ///
@@ -11,7 +21,7 @@ import Synchronization
 /// the memory is lost, so a resume doesn't remove the image, and the worker doesn't run, before `barrier` has
 /// returned; if the record still says so then, the worker's cgroup gets a note (`ResumeNote`). An
 /// image without a record is removed, so it gets its name when there is a record (`RecordWait`).
-final class WorkerRecordKeeper {
+final class WorkerRecordKeeper: WorkerRecords {
   let store: WorkerRecordStore
   private let queue = WorkQueue(name: "dormouse-recs")
   private var known: [String: Known] = [:]
@@ -68,7 +78,7 @@ final class WorkerRecordKeeper {
   var isSaved: Bool { pending.count.load(ordering: .acquiring) == 0 }
 
   /// Calls `body`, on another thread, when the disk has what was saved before this call.
-  func whenSaved(_ body: @escaping @Sendable () -> Void) { queue.submit(body) }
+  func afterSaves(_ body: @escaping @Sendable () -> Void) { queue.submit(body) }
 
   /// The same; `body` gets whether there is a record of that name.
   func whenSaved(_ name: String, _ body: @escaping @Sendable (_ isThere: Bool) -> Void) {

@@ -4,7 +4,7 @@ import Supervision
 
 /// Records what a later daemon needs to find a worker again. Belongs to the loop's thread.
 struct WorkerRecordWriter {
-  let records: WorkerRecordKeeper
+  let records: any WorkerRecords
   let bootID: String
   let log: DaemonLog
 
@@ -20,7 +20,7 @@ struct WorkerRecordWriter {
   ) {
     let state = WorkerState.launching
     save(completed(forked.record(bootID: bootID, state: state.rawValue), of: runtime, state))
-    records.whenSaved(done)
+    records.afterSaves(done)
   }
 
   private func save(_ record: WorkerRecord) {

@@ -45,10 +45,10 @@ private final class ConversationOfWorker: ConversationHost {
   func saidReady() {
     guard let runtime else { return }
     runtime.readiness?.saidReady()
-    parts.reloads.isReady(id)
+    parts.reloads.didBecomeReady(id)
   }
 
-  func saidReloading() { parts.reloads.isReloading(id) }
+  func saidReloading() { parts.reloads.didAnnounceReload(id) }
 
   func saidWatchdogInterval(_ interval: Duration) {
     if let runtime { parts.watchdogs.setWatchdog(of: runtime, to: interval) }
@@ -109,19 +109,6 @@ final class WorkerConversations {
   }
 
   // MARK: messages about its life cycle
-
-  /// Calls `action` when the worker knows that it will be suspended, and has had its moment.
-  func whenTold(_ runtime: WorkerUnit, _ action: @escaping () -> Void) {
-    guard let conversation = runtime.conversation else { return action() }
-    conversation.lifecycle.willSuspend(then: action)
-  }
-
-  /// Before the engine hears of it. `why`: a clause, where it isn't the engine's cause.
-  func sendAwake(_ runtime: WorkerUnit, why: String? = nil) {
-    let asleep = runtime.asleepSince.map { EventLoop.now - $0 } ?? .zero
-    runtime.asleepSince = nil
-    runtime.conversation?.lifecycle.didResume(after: asleep, why: why)
-  }
 
   func sendPressure() {
     for runtime in parts.workers.values where parts.driver.state.state(of: runtime.id)?.runs == true

@@ -1,57 +1,58 @@
 import Control
+import Hibernation
 import Lifecycle
+import Linux
 import Policy
-
-/// A worker that is to read its own configuration again.
-struct ReloadTerms {
-  var state: WorkerState
-  /// An earlier daemon's, which is being brought back.
-  var isAdopting = false
-  /// nil: the configuration names none.
-  var signal: Int32?
-  /// Its readiness is what it says itself.
-  var announces = false
-  /// How long it may take once it has said `RELOADING=1`.
-  var limit = Duration.zero
-}
-
-/// What became of the signal.
-enum ReloadDelivery: Hashable {
-  case sent
-  case hasEnded
-  /// The process handles it in no way: it would end by it, or not notice.
-  case isNotHandled(pid: Int32)
-  case failed(String)
-}
-
-/// The functions of the daemon that `WorkerReloads` uses.
-protocol ReloadsHost: AnyObject {
-  /// The daemon ends, or leaves its workers.
-  var isClosing: Bool { get }
-  func isWrapped(_ name: String) -> Bool
-  /// nil: there is no such worker.
-  func reloadTerms(of id: WorkerID) -> ReloadTerms?
-  /// Answered when it runs.
-  func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void)
-  func deliver(_ signal: Int32, to id: WorkerID) -> ReloadDelivery
-  func nameOfSignal(_ signal: Int32) -> String
-  func send(_ event: Event)
-  /// The end of a sentence about a run that has ended.
-  func lastWords(of id: WorkerID) -> String
-  func log(_ priority: DaemonLog.Priority, _ text: String)
-}
+import PolicyFile
+import Supervision
 
 /// `dormouse reload NAME`: a worker is asked to read its own configuration again, by its `reload_signal`. A
-/// sleeping worker is woken for it. Belongs to the loop's thread.
+/// sleeping worker is woken for it. A worker that then says `RELOADING=1` (sd_notify(3), as systemd's
+/// `Type=notify-reload` has it) isn't suspended before its `READY=1`, for which the answer waits; of any other it is
+/// only known that it is still there. Belongs to the loop's thread.
 final class WorkerReloads {
-  private let timers: any Timers
-  private let host: any ReloadsHost
-  /// Those that are under way. They outlive the worker's run: the answer names how it ended.
-  private var reloads: [WorkerID: WorkerReload] = [:]
+  /// For `RELOADING=1`, if the worker uses a channel to the daemon, and if nothing shows whether it does.
+  static let patience = Duration.seconds(1)
+  static let minPatience = Duration.milliseconds(200)
+  /// The background task that keeps it awake meanwhile.
+  static let task = "reload"
 
-  init(_ timers: any Timers, _ host: any ReloadsHost) {
+  private let timers: any Timers
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let phase: DaemonPhase
+  private let returning: ReturningWorkers
+  private let requests: WorkerRequests
+  private let wrappers: RegisteredWrappers
+  private let restarts: RestartSupervisor
+  private let hibernation: HibernationService
+  private let log: DaemonLog
+  /// Those that are under way. They outlive the worker's run: the answer names how it ended.
+  private var reloads: [WorkerID: Reload] = [:]
+
+  /// From the signal to the answer.
+  private struct Reload {
+    var answers: [(Answer) -> Void]
+    /// It has said `RELOADING=1`.
+    var isAnnounced = false
+    var deadline: EventLoop.Token?
+  }
+
+  init(
+    timers: any Timers, driver: EngineDriver, workers: WorkerRegistry, phase: DaemonPhase,
+    returning: ReturningWorkers, requests: WorkerRequests, wrappers: RegisteredWrappers,
+    restarts: RestartSupervisor, hibernation: HibernationService, log: DaemonLog
+  ) {
     self.timers = timers
-    self.host = host
+    self.driver = driver
+    self.workers = workers
+    self.phase = phase
+    self.returning = returning
+    self.requests = requests
+    self.wrappers = wrappers
+    self.restarts = restarts
+    self.hibernation = hibernation
+    self.log = log
   }
 
   func reloadWorker(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
@@ -62,27 +63,28 @@ final class WorkerReloads {
       return answer(.badRequest, "`reloadWorker` needs a worker")
     }
     let id = WorkerID(name)
-    if host.isWrapped(name) {
+    if wrappers.isWrapped(name) {
       return answer(.refused, "\(name) is managed by `dormouse wrap`, which can't reload it")
     }
-    guard let terms = host.reloadTerms(of: id) else {
+    guard let runtime = workers[id], let state = driver.state.state(of: id) else {
       return answer(.unknownWorker, "there is no worker named \(name)")
     }
-    guard let signal = terms.signal else {
+    guard let signal = runtime.configuration.reloadSignal else {
       return answer(
         .refused,
         "\(name) has no `reload_signal` in the configuration; use `dormouse restart \(name)`"
       )
     }
-    if host.isClosing { return answer(.refused, "the daemon is ending") }
+    if phase.isClosing { return answer(.refused, "the daemon is ending") }
     let reply = { (outcome: Answer) in answer(.init(outcome.code), outcome.text) }
-    switch terms.state {
-    case .terminated where !terms.isAdopting:
+    switch state {
+    case .terminated where !returning.isAdopting(id):
       answer(.refused, "\(name) is not running; start it with `dormouse start \(name)`")
-    case .launching, .terminating: answer(.refused, "\(name) is \(terms.state.spoken)")
+    case .launching, .terminating: answer(.refused, "\(name) is \(state.spoken)")
     case .foreground, .background: signalReload(id, signal, then: reply)
     default:
-      host.wake(id) { [weak self] woken in
+      hibernation.prioritize(name)
+      requests.request(.wake, id) { [weak self] woken in
         guard let self, woken.code == .done else { return reply(woken) }
         signalReload(id, signal, then: reply)
       }
@@ -92,51 +94,79 @@ final class WorkerReloads {
   private func signalReload(
     _ id: WorkerID, _ signal: Int32, then answer: @escaping (Answer) -> Void
   ) {
-    if let reload = reloads[id] { return reload.whenDone(answer) }
-    let named = host.nameOfSignal(signal)
-    switch host.deliver(signal, to: id) {
-    case .sent: break
-    case .hasEnded: return answer(Answer(.failed, "\(id) has just ended"))
-    case .isNotHandled(let pid):
+    if reloads[id] != nil {
+      reloads[id]?.answers.append(answer)
+      return
+    }
+    guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
+      return answer(Answer(.failed, "\(id) has just ended"))
+    }
+    let named = SignalName.text(signal)
+    let pid = process.identity.pid
+    // What can't be read has just ended.
+    guard (try? ProcessStatus.read(pid))?.catches(signal) == true else {
       return answer(
         Answer(
           .refused,
           "\(id) does not handle \(named) in its first process, pid \(pid); the signal would end it or do nothing"
         ))
-    case .failed(let why):
-      return answer(Answer(.failed, "\(id) can't be sent \(named): \(why)"))
     }
-    host.log(.info, "\(id): sent \(named) to reload")
-    let reload = WorkerReload(id, timers: timers, host: Reload(self, id))
-    reloads[id] = reload
-    reload.whenDone(answer)
-    reload.begin(by: named, announces: host.reloadTerms(of: id)?.announces == true)
+    do throws(SystemCallError) { try process.signal(signal) } catch {
+      return answer(Answer(.failed, "\(id) can't be sent \(named): \(error)"))
+    }
+    log(.info, "\(id): sent \(named) to reload")
+    reloads[id] = Reload(answers: [answer])
+    driver.send(.taskBegan(id, task: Self.task, limit: limit(of: id)))
+    // Its readiness is what it says itself.
+    let announces = runtime.configuration.readiness == .notify
+    conclude(
+      id, after: announces ? Self.patience : Self.minPatience,
+      Answer(.done, "\(id) was sent \(named) to reload"))
   }
 
-  /// What a `WorkerReload` gets of it.
-  private final class Reload: WorkerReloadHost {
-    private unowned let reloads: WorkerReloads
-    private let id: WorkerID
+  /// How long a worker may take that has said `RELOADING=1`.
+  private func limit(of id: WorkerID) -> Duration {
+    workers[id]?.configuration.policy.watchdog.launch ?? .zero
+  }
 
-    init(_ reloads: WorkerReloads, _ id: WorkerID) {
-      self.reloads = reloads
-      self.id = id
-    }
+  private func conclude(_ id: WorkerID, after time: Duration, _ answer: Answer) {
+    guard let reload = reloads[id] else { return }
+    if let deadline = reload.deadline { timers.cancel(deadline) }
+    reloads[id]?.deadline = timers.after(time) { [weak self] in self?.conclude(id, answer) }
+  }
 
-    var limit: Duration { reloads.host.reloadTerms(of: id)?.limit ?? .zero }
-    func send(_ event: Event) { reloads.host.send(event) }
-    func reloadHasEnded() { reloads.reloads[id] = nil }
+  private func conclude(_ id: WorkerID, _ answer: Answer) {
+    guard let reload = reloads.removeValue(forKey: id) else { return }
+    if let deadline = reload.deadline { timers.cancel(deadline) }
+    driver.send(.taskEnded(id, task: Self.task))
+    for each in reload.answers { each(answer) }
   }
 
   // MARK: what the worker does
 
   /// `RELOADING=1`.
-  func isReloading(_ id: WorkerID) { reloads[id]?.isReloading() }
+  func didAnnounceReload(_ id: WorkerID) {
+    guard reloads[id]?.isAnnounced == false else { return }
+    reloads[id]?.isAnnounced = true
+    let limit = limit(of: id)
+    conclude(
+      id, after: limit,
+      Answer(
+        .failed,
+        "\(id) is reloading (RELOADING=1) and was not ready again within \(limit.spoken), its "
+          + "watchdog.launch"))
+  }
 
   /// `READY=1`.
-  func isReady(_ id: WorkerID) { reloads[id]?.isReady() }
+  func didBecomeReady(_ id: WorkerID) {
+    guard reloads[id]?.isAnnounced == true else { return }
+    conclude(id, Answer(.done, "\(id) has reloaded and is ready"))
+  }
 
+  /// Its end's cause, and what it last wrote, are in the answer.
   func workerHasEnded(_ id: WorkerID, _ cause: Cause) {
-    reloads[id]?.workerHasEnded(cause.sentence + host.lastWords(of: id))
+    guard reloads[id] != nil else { return }
+    let why = cause.sentence + restarts.lastWords(of: id)
+    conclude(id, Answer(.failed, "\(id) ended while it reloaded: \(why)"))
   }
 }

@@ -107,6 +107,17 @@ final class WorkerUnit {
     return profile
   }
 
+  /// The sockets between the worker and the daemon.
+  var ownChannels: Set<String> { run.conversation?.paths ?? [] }
+
+  /// Ports at which a connection alone is no reason to wake it.
+  var answeredPorts: Set<UInt16> { Set(configuration.healthChecksWhileAsleep.map(\.port)) }
+
+  /// Ports that only health checks use: they aren't activity while it runs.
+  var healthPorts: Set<UInt16> {
+    Set(configuration.healthChecksWhileAsleep.filter { $0.path != nil }.map(\.port))
+  }
+
   /// Keys of its configuration that were changed by a reload, and apply at its next launch.
   var keysChangedSinceLaunch: [String] {
     guard let launched = run.launched else { return [] }

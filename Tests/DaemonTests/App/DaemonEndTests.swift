@@ -1,194 +1,200 @@
+import Control
+import Glibc
 import Lifecycle
+import Linux
+import Policy
+import Supervision
 import Testing
 
 @testable import Daemon
 
 @Suite("The daemon's end") struct DaemonEndTests {
-  private let world = DaemonEndWorld()
-  private let end: DaemonEnd
+  private let ending: EndingWorld
+  private var end: DaemonEnd { ending.end }
 
-  init() { end = world.makeEnd() }
-
-  private func hasStopped(_ name: String) {
-    world.set(name) { $0.state = .terminated }
-    end.engineIsQuiet()
-  }
-
-  // MARK: with its workers
+  init() throws { ending = try EndingWorld() }
 
   @Test("A worker is stopped before those that it depends on")
-  func order() {
-    world.add("db")
-    world.add("api", .hibernated, needs: ["db"])
-    world.add("web", needs: ["api"])
+  func order() throws {
+    try ending.add("db")
+    try ending.add("api", .hibernated, needs: ["db"])
+    try ending.add("web", needs: ["api"])
     end.end()
     #expect(end.phase.isEnding && end.phase.isClosing)
-    #expect(world.asked == ["stop web"])
-    hasStopped("web")
-    #expect(world.asked == ["stop web", "stop api"])
-    hasStopped("api")
-    #expect(world.asked == ["stop web", "stop api", "stop db"] && !end.hasEnded)
-    hasStopped("db")
+    #expect(ending.asked == ["stop web"])
+    ending.hasStopped("web")
+    #expect(ending.asked == ["stop web", "stop api"])
+    ending.hasStopped("api")
+    #expect(ending.asked == ["stop web", "stop api", "stop db"] && !end.hasEnded)
+    ending.hasStopped("db")
     #expect(end.hasEnded)
   }
 
   @Test("Workers that don't depend on each other are stopped at the same time, and each once")
-  func atOnce() {
-    world.add("one")
-    world.add("two", .suspended)
-    world.add("gone", .terminated)
+  func atOnce() throws {
+    try ending.add("one")
+    try ending.add("two", .suspended)
+    try ending.add("gone", .terminated)
     end.end()
     end.engineIsQuiet()
-    end.engineIsQuiet()
-    #expect(world.asked == ["stop one", "stop two"])
+    #expect(ending.asked == ["stop one", "stop two"])
   }
 
   @Test("A worker that can't be killed doesn't delay the stop of those that it depends on")
-  func unstoppable() {
-    world.add("db")
-    world.add("web", needs: ["db"])
+  func unstoppable() throws {
+    try ending.add("db")
+    try ending.add("web", needs: ["db"])
     end.end()
-    world.answer("web", .failed, "it can't be killed")
-    #expect(world.asked == ["stop web", "stop db"])
-    hasStopped("db")
+    ending.outlivesKill("web")
+    #expect(ending.asked == ["stop web", "stop db"])
+    ending.hasStopped("db")
     #expect(!end.hasEnded, "web still runs")
-    hasStopped("web")
+    ending.hasStopped("web")
     #expect(end.hasEnded)
-  }
-
-  @Test("A worker that ends after a first refusal delays the stop of its dependencies until then")
-  func slow() {
-    world.add("db")
-    world.add("web", needs: ["db"])
-    end.end()
-    world.answer("web", .refused, "busy")
-    #expect(world.asked == ["stop web"])
   }
 
   @Test("The daemon's last words name processes that it couldn't adopt, and what ends them")
-  func unadopted() {
-    world.unadopted = [(WorkerID("agent"), 71), (WorkerID("keys"), 72)]
+  func unadopted() throws {
+    try ending.add("adopted", .terminated).process = .forTest()
+    let others = [
+      try ending.world.record("adopted"),
+      try ending.world.record("external") { $0.external = .mayNot },
+      try ending.world.record("earlier") { $0.bootID = "earlier boot" },
+    ]
+    for record in try [ending.world.record("keys"), ending.world.record("agent")] + others {
+      ending.world.services.records.save(record) { _ in }
+    }
     end.end()
-    #expect(end.hasEnded)
-    #expect(world.lines.count == 1)
-    #expect(world.lines[0].contains("(agent, keys): run `kill -9 71 72`"))
+    #expect(end.hasEnded && ending.lines.count == 1)
+    #expect(ending.hasLogged("(agent, keys): run `kill -9 \(getpid()) \(getpid())`"))
   }
 
-  @Test(
-    "Without workers the daemon ends at once, and closes its sockets before it answers clients")
+  @Test("Without workers the daemon ends at once, and says so once")
   func nothing() {
     end.end()
     #expect(end.hasEnded)
-    #expect(world.calls == ["refuse starts", "close listeners", "announce"])
-    #expect(world.lines == ["all workers have ended; the daemon ends"])
     end.engineIsQuiet()
-    #expect(world.calls.count { $0 == "announce" } == 1)
+    #expect(ending.lines.count == 1)
+    #expect(ending.hasLogged("all workers have ended; the daemon ends"))
+  }
+
+  @Test(
+    "Sockets of workers are closed when the daemon ends, and stay open when it leaves",
+    arguments: [false, true])
+  func sockets(leaves: Bool) throws {
+    let world = ending.world
+    let runtime = try ending.add("web", .terminated)
+    let path = world.scratch.uniquePath("sock")
+    runtime.configuration.listen = [ListenSocket(name: "web", address: .unix(path))]
+    world.listening.relisten(runtime)
+    try world.turn { world.watches.active == 1 }
+    if leaves { end.leave() } else { end.end() }
+    #expect(end.hasEnded && world.watches.active == (leaves ? 1 : 0))
   }
 
   @Test("A worker that is being adopted is stopped when its adoption has ended")
-  func adopting() {
-    world.add("web", .terminated)
-    world.set("web") { $0.isAdopting = true }
+  func adopting() throws {
+    let runtime = try ending.add("web", .terminated)
+    ending.world.returning.begin(runtime.id)
     end.end()
-    #expect(world.asked == ["stop web"] && !end.hasEnded)
-    world.set("web") {
-      $0.isAdopting = false
-      $0.state = .terminating
-    }
-    end.engineIsQuiet()
-    #expect(!end.hasEnded)
-    hasStopped("web")
+    #expect(ending.asked == [] && !end.hasEnded)
+    ending.send({ .adopted($0, runtime.profile, .background) }, "web")
+    ending.world.returning.isOver(runtime.id)
+    #expect(ending.asked == ["stop web"] && !end.hasEnded)
+    ending.hasStopped("web")
     #expect(end.hasEnded)
   }
 
   @Test("An external worker is released and not stopped, and the daemon waits for that")
-  func external() {
-    world.add("theirs", .hibernated)
-    world.set("theirs") { $0.isExternal = true }
-    world.add("ours")
+  func external() throws {
+    try ending.addExternal("theirs", .hibernated)
+    try ending.add("ours")
+    ending.world.workers[WorkerID("theirs")]?.external = ExternalWorker(mayBeTerminated: false)
     end.end()
-    #expect(world.asked == ["release theirs", "stop ours"])
-    hasStopped("ours")
+    #expect(ending.asked == ["wake theirs", "stop ours"])
+    ending.hasStopped("ours")
     #expect(!end.hasEnded)
-    world.isReleased("theirs")
-    #expect(end.hasEnded)
+    ending.isAwake("theirs")
+    #expect(end.hasEnded && ending.world.workers[WorkerID("theirs")] == nil)
+    #expect(ending.hasLogged("theirs: released"))
   }
 
-  @Test("An external worker that can't be woken keeps the daemon, and the next request tries again")
-  func externalStays() {
-    world.add("theirs", .hibernated)
-    world.set("theirs") { $0.isExternal = true }
+  @Test(
+    "A release that failed is tried again after a growing pause, and by the next request to end")
+  func externalAgain() throws {
+    try ending.addExternal("theirs", .hibernated)
     end.end()
     end.end()
-    #expect(world.asked == ["release theirs"], "the first one is still under way")
-    world.isReleased("theirs", "its image can't be read")
-    #expect(!end.hasEnded)
-    #expect(
-      world.lines == ["theirs: can't be released: its image can't be read; next attempt in 1 s"])
-    end.end()
-    #expect(world.asked == ["release theirs", "release theirs"])
-    world.isReleased("theirs")
-    #expect(end.hasEnded)
-  }
-
-  @Test("A release that failed is tried again after a growing pause, until it succeeds")
-  func externalAgain() {
-    world.add("theirs", .hibernated)
-    world.set("theirs") { $0.isExternal = true }
-    end.end()
+    #expect(ending.asked == ["wake theirs"], "the first one is still under way")
     for (count, pause) in [1, 2, 4].enumerated() {
-      world.isReleased("theirs", "its image can't be read")
-      #expect(world.timers.pending == [.seconds(pause)] && world.asked.count == count + 1)
-      world.timers.advance(by: .seconds(pause))
-      #expect(world.asked.count == count + 2)
+      ending.cantBeWoken("theirs")
+      #expect(ending.hasLogged("; next attempt in \(pause) s"))
+      #expect(ending.world.timers.pending == [.seconds(pause)])
+      #expect(ending.asked.count == count + 1 && !end.hasEnded)
+      ending.world.timers.advance(by: .seconds(pause))
+      #expect(ending.asked.count == count + 2)
     }
-    world.isReleased("theirs")
-    #expect(end.hasEnded && world.timers.pending.isEmpty)
+    ending.cantBeWoken("theirs")
+    end.end()
+    #expect(ending.asked.count == 5)
+    ending.isAwake("theirs")
+    #expect(end.hasEnded)
   }
 
   @Test("A stop that failed is requested again, and the daemon ends when the worker has ended")
-  func stopAgain() {
-    world.add("web", .hibernated)
+  func stopAgain() throws {
+    try ending.add("web", .hibernated)
     end.end()
-    world.answer("web", .failed, "web could not be resumed")
-    #expect(world.lines == ["web could not be resumed; it is asked to stop again in 1 s"])
-    world.timers.advance(by: .seconds(1))
-    #expect(world.asked == ["stop web", "stop web"])
-    hasStopped("web")
+    ending.cantBeWoken("web")
+    #expect(ending.hasLogged("; it is asked to stop again in 1 s"))
+    ending.world.timers.advance(by: .seconds(1))
+    #expect(ending.asked == ["stop web", "stop web"])
+    ending.hasStopped("web")
     #expect(end.hasEnded)
   }
 
   @Test("A second signal ends the daemon at once and leaves the remaining workers running")
-  func secondSignal() {
-    world.add("web")
+  func secondSignal() throws {
+    try ending.add("web")
     end.signalHasCome()
-    #expect(world.asked == ["stop web"] && !end.hasEnded)
+    #expect(ending.asked == ["stop web"] && !end.hasEnded)
     end.signalHasCome()
-    #expect(end.hasEnded && world.asked == ["stop web"])
-    #expect(world.lines.last?.hasSuffix("workers that still run are left running") == true)
+    #expect(end.hasEnded && ending.asked == ["stop web"])
+    let lines = ending.lines.count
+    #expect(ending.lines.last?.hasSuffix("workers that still run are left running") == true)
     // Nothing more happens when the worker ends after all.
-    hasStopped("web")
-    #expect(!world.calls.contains("announce"))
+    ending.hasStopped("web")
+    #expect(ending.lines.count == lines)
   }
 
   @Test("The daemon ends without workers that SIGKILL doesn't end, 10 s after the other ones")
-  func dead() {
-    world.add("hung")
-    world.add("well")
+  func dead() throws {
+    try ending.add("hung")
+    try ending.add("well")
     end.end()
-    world.set("hung") { $0.hasOutlivedKill = true }
-    world.answer("hung", .failed, "hung: no effect of SIGKILL")
-    end.engineIsQuiet()
-    // It is asked again.
-    world.set("hung") { $0.hasOutlivedKill = false }
-    world.timers.advance(by: .seconds(60))
-    #expect(!end.hasEnded, "another worker is still to end")
-    world.remove("well")
-    end.engineIsQuiet()
-    world.timers.advance(by: .seconds(9))
+    ending.pass(seconds: 5)
+    ending.hasStopped("well")
+    ending.outlivesKill("hung")
+    ending.pass(seconds: 9)
     #expect(!end.hasEnded)
-    world.timers.advance(by: .seconds(1))
-    #expect(end.hasEnded && world.calls.contains("save hung background"))
-    #expect(world.lines.last?.contains("ends without hung: SIGKILL") == true, "\(world.lines)")
+    ending.pass()
+    #expect(end.hasEnded && ending.saved("hung") == "terminating")
+    #expect(ending.hasLogged("ends without hung: SIGKILL"))
+  }
+
+  @Test("A worker that can't be killed isn't given up while another one is still to end")
+  func othersFirst() throws {
+    try ending.add("hung")
+    try ending.add("slow", .hibernated)
+    end.end()
+    ending.outlivesKill("hung")
+    for _ in 0..<60 {
+      ending.cantBeWoken("slow")
+      ending.pass()
+    }
+    #expect(!end.hasEnded)
+    ending.hasStopped("slow")
+    ending.pass(seconds: 10)
+    #expect(end.hasEnded)
   }
 }

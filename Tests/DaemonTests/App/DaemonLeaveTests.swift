@@ -1,153 +1,164 @@
+import Glibc
+import Hibernation
 import Lifecycle
+import Supervision
 import Testing
 
 @testable import Daemon
 
 @Suite("The daemon's end without its workers") struct DaemonLeaveTests {
-  private let world = DaemonEndWorld()
-  private let end: DaemonEnd
+  private let ending: EndingWorld
+  private var end: DaemonEnd { ending.end }
 
-  init() { end = world.makeEnd() }
+  init() throws { ending = try EndingWorld() }
 
-  private func hasStopped(_ name: String) {
-    world.set(name) { $0.state = .terminated }
-    end.engineIsQuiet()
-  }
-
-  @Test("Workers that are left stay as they are, are recorded, and their sockets stay open")
-  func leave() {
-    world.add("awake", .foreground)
-    world.add("frozen", .hibernated)
-    world.set("frozen") { $0.restsFrozen = true }
-    world.add("gone", .terminated)
+  @Test("Workers that are left stay as they are, and are recorded")
+  func leave() throws {
+    try ending.add("awake", .foreground)
+    try ending.addFrozen("frozen", .suspended)
+    try ending.add("gone", .terminated)
     end.leave()
     #expect(end.hasEnded && end.phase.isLeaving && !end.phase.isEnding)
+    #expect(ending.asked == [])
+    #expect(ending.saved("awake") == "foreground" && ending.saved("frozen") == "suspended")
+    #expect(ending.saved("gone") == nil)
     #expect(
-      world.calls == [
-        "refuse starts", "save awake foreground", "save frozen hibernated", "announce",
-      ])
-    #expect(
-      world.lines.last
-        == "the daemon ends; 2 workers remain, 1 of them asleep until a daemon starts or "
-        + "`dormouse recover` is run")
+      ending.hasLogged(
+        "the daemon ends; 2 workers remain, 1 of them asleep until a daemon starts or "
+          + "`dormouse recover` is run"))
   }
 
   @Test(
     "A sleeping worker that only a signal or a tracer holds is woken before the daemon leaves it")
-  func leaveStopped() {
-    world.add("web", .suspended)
+  func leaveStopped() throws {
+    try ending.add("web", .suspended)
     end.leave()
     end.engineIsQuiet()
-    #expect(world.asked == ["wake web"] && !end.hasEnded)
-    world.set("web") { $0.state = .resuming }
-    end.engineIsQuiet()
-    world.set("web") { $0.state = .background }
-    world.answer("web")
-    #expect(end.hasEnded)
-    #expect(world.lines.last == "the daemon ends; 1 worker remains")
+    #expect(ending.asked == ["wake web"] && !end.hasEnded)
+    ending.isAwake("web")
+    #expect(end.hasEnded && ending.hasLogged("the daemon ends; 1 worker remains"))
   }
 
   @Test("While the daemon leaves, a worker that only a signal would hold isn't suspended again")
-  func noSuspension() {
-    #expect(end.refusalToSuspend(WorkerID("web")) == nil)
+  func noSuspension() throws {
+    try ending.addFrozen("frozen", .suspending)
+    let web = try ending.add("web", .suspending)
+    #expect(end.refusalToSuspend(web.id) == nil)
     end.leave()
-    #expect(end.refusalToSuspend(WorkerID("web")) != nil)
+    #expect(end.refusalToSuspend(web.id) != nil && end.refusalToSuspend(WorkerID("unknown")) != nil)
     #expect(end.refusalToSuspend(WorkerID("frozen")) == nil)
   }
 
-  @Test(
-    "A sleeping worker that can't be woken is left asleep, although the answer comes last")
-  func unwakeable() {
-    world.add("web", .hibernated)
+  @Test("A sleeping worker that can't be woken is left asleep")
+  func unwakeable() throws {
+    try ending.add("web", .suspended)
     end.leave()
-    end.engineIsQuiet()
     #expect(!end.hasEnded)
-    world.answer("web", .failed, "web can't be woken: its image can't be read")
-    #expect(end.hasEnded && world.asked == ["wake web"])
-    #expect(world.calls.contains("save web hibernated"))
-    #expect(world.lines.contains("web can't be woken: its image can't be read"))
+    ending.cantBeWoken("web")
+    #expect(end.hasEnded && ending.asked == ["wake web"])
+    #expect(ending.saved("web") == "suspended")
+    #expect(ending.hasLogged("its image can't be read"))
   }
 
-  @Test("The daemon leaves when no operation, no state change and no adoption is under way")
-  func leaveWaits() {
-    world.add("busy")
-    world.set("busy") { $0.isBusy = true }
-    world.add("passing", .suspending)
-    world.add("adopted", .terminated)
-    world.set("adopted") { $0.isAdopting = true }
+  @Test("The daemon leaves when no state change and no adoption is under way")
+  func leaveWaits() throws {
+    try ending.add("passing", .suspending)
+    let adopted = try ending.add("adopted", .terminated)
+    ending.world.returning.begin(adopted.id)
     end.leave()
-    world.set("busy") { $0.isBusy = false }
-    end.engineIsQuiet()
-    world.set("passing") { $0.state = .background }
-    end.engineIsQuiet()
+    ending.send({ .suspendFailed($0, "it is busy") }, "passing")
     #expect(!end.hasEnded)
-    world.set("adopted") {
-      $0.isAdopting = false
-      $0.state = .background
-    }
+    ending.world.returning.isOver(adopted.id)
     end.engineIsQuiet()
-    #expect(end.hasEnded && world.asked.isEmpty)
+    #expect(end.hasEnded && ending.asked.isEmpty)
   }
 
-  @Test("A start that waits for a dependency is refused when the daemon leaves its workers")
-  func leaveRefusesStarts() {
-    world.add("web", .resuming)
+  @Test("The daemon doesn't leave a worker while an operation on it is under way")
+  func leaveBusy() throws {
+    let runtime = try ending.add("web")
+    let memory = FakeMemory()
+    ending.world.makeSleeps(over: memory).makeSleep(for: runtime)
+    runtime.sleep?.resume()
     end.leave()
-    #expect(world.calls == ["refuse starts"] && !end.hasEnded)
-  }
-
-  @Test("The daemon doesn't leave before the engine has handled every event")
-  func leaveAfterEvents() {
-    world.add("web", .suspended)
-    end.leave()
-    world.set("web") { $0.state = .background }
-    // The answer is one of several outcomes of an event.
-    world.isEngineQuiet = false
-    world.answer("web")
     #expect(!end.hasEnded)
-    world.isEngineQuiet = true
+    memory.thawed?(nil)
     end.engineIsQuiet()
     #expect(end.hasEnded)
   }
 
+  @Test("The daemon leaves a worker only when its launch has ended, with a record of its process")
+  func launching() throws {
+    let runtime = try ending.add("web", .terminated)
+    ending.world.driver.request(.start, runtime.id) { _ in }
+    ending.world.workers.launching = [runtime.id]
+    end.leave()
+    // Forked, and not yet its program: without the launcher nothing would record it.
+    end.engineIsQuiet()
+    #expect(!end.hasEnded)
+    runtime.process = try .forTest("web")
+    ending.world.workers.launching = []
+    ending.send(Event.launched, "web")
+    #expect(end.hasEnded && ending.saved("web") == "background")
+  }
+
+  @Test("A launch that fails while the daemon leaves doesn't keep it")
+  func launchFails() throws {
+    let runtime = try ending.add("web", .terminated)
+    ending.world.driver.request(.start, runtime.id) { _ in }
+    ending.world.workers.launching = [runtime.id]
+    end.leave()
+    ending.world.workers.launching = []
+    ending.send({ .launchFailed($0, "no such file") }, "web")
+    #expect(end.hasEnded && ending.saved("web") == nil)
+  }
+
+  @Test("A start that waits for a dependency is refused when the daemon leaves its workers")
+  func leaveRefusesStarts() throws {
+    try ending.add("db", .resuming)
+    let web = try ending.add("web", .terminated, needs: ["db"])
+    var answers: [Answer] = []
+    ending.world.starter.start(web.id) { answers.append($0) }
+    #expect(answers == [])
+    end.leave()
+    #expect(answers == [Answer(.refused, "the daemon is ending")] && !end.hasEnded)
+  }
+
   @Test("A worker that has outlived SIGKILL doesn't keep a daemon that leaves, and is recorded")
-  func leaveUnkillable() {
-    world.add("web", .terminating)
+  func leaveUnkillable() throws {
+    let runtime = try ending.add("web")
+    ending.world.driver.request(.stop, runtime.id) { _ in }
     end.leave()
     #expect(!end.hasEnded)
-    world.set("web") { $0.hasOutlivedKill = true }
+    ending.outlivesKill("web")
     end.engineIsQuiet()
-    #expect(end.hasEnded && world.asked.isEmpty)
-    #expect(world.calls.contains("save web terminating"))
+    #expect(end.hasEnded && ending.saved("web") == "terminating")
   }
 
   @Test(
     "A daemon that is ending refuses to leave its workers, and a second request to leave adds nothing"
   )
-  func leaveLate() {
-    world.add("web")
+  func leaveLate() throws {
+    try ending.add("web")
     end.end()
     end.leave()
-    #expect(!end.phase.isLeaving && world.asked == ["stop web"])
+    #expect(!end.phase.isLeaving && ending.asked == ["stop web"])
 
-    let other = DaemonEndWorld()
-    other.add("web", .resuming)
-    let leaving = other.makeEnd()
-    leaving.leave()
-    leaving.leave()
-    #expect(other.lines.count == 1 && !leaving.hasEnded)
+    let other = try EndingWorld()
+    try other.add("web", .resuming)
+    other.end.leave()
+    other.end.leave()
+    #expect(other.lines.count == 1 && !other.end.hasEnded)
   }
 
   @Test("A request to end that comes while the daemon leaves stops its workers")
-  func endWhileLeaving() {
-    world.add("web", .resuming)
+  func endWhileLeaving() throws {
+    try ending.add("web", .resuming)
     end.leave()
     end.end()
-    #expect(world.asked == ["stop web"] && !end.hasEnded)
-    world.set("web") { $0.state = .background }
-    end.engineIsQuiet()
+    #expect(ending.asked == ["stop web"] && !end.hasEnded)
+    ending.isAwake("web")
     #expect(!end.hasEnded, "it is quiet, but web is to end")
-    hasStopped("web")
-    #expect(end.hasEnded && world.calls.contains("close listeners"))
+    ending.hasStopped("web")
+    #expect(end.hasEnded && end.phase.isEnding)
   }
 }

@@ -180,7 +180,7 @@ import Testing
   func ends() throws {
     let control = try control()
     #expect(!control.isEnding && !control.isLeaving)
-    world.daemonEnd.add("web")
+    try world.add("web")
     control.leave()
     #expect(control.isLeaving)
     control.end()

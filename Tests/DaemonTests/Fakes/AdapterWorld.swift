@@ -36,8 +36,6 @@ final class AdapterWorld {
   let files = FakeStateFiles()
   let stoppedByPerson: StoppedByPerson
   let wrapped = WrapperWorld()
-  let foreign = FakeExternalHost()
-  let daemonEnd = DaemonEndWorld()
   let watches = FakeWatches()
   /// External workers whose root process has ended.
   private(set) var externalEnds: [WorkerID] = []
@@ -95,14 +93,14 @@ final class AdapterWorld {
   private(set) lazy var endedRuns = EndedRuns(
     driver: driver, workers: workers, requests: requests, supervision: supervision, limit: 2)
   private(set) lazy var planner = LaunchPlanner(
-    ground: LaunchGround(records: services.records.store, logs: state.logs, socket: socket),
+    ground: LaunchGround(
+      records: services.records.store, logs: state.logs, socket: socket,
+      processes: services.processes),
     restarts: restarts, services: services)
   private(set) lazy var reloads = WorkerReloads(
-    services.loop,
-    ReloadingOfWorker(
-      .init(
-        services: services, driver: driver, workers: workers, phase: phase, returning: returning,
-        requests: requests, wrappers: wrappers, restarts: restarts)))
+    timers: timers, driver: driver, workers: workers, phase: phase, returning: returning,
+    requests: requests, wrappers: wrappers, restarts: restarts,
+    hibernation: services.hibernation, log: log)
   private(set) lazy var conversations = WorkerConversations(
     .init(
       services: services, driver: driver, workers: workers, reloads: reloads,
@@ -124,25 +122,41 @@ final class AdapterWorld {
     DescriptorKeeperMeans(
       path: state.path + "/keeper.sock", hibernation: services.hibernation, daemonLog: log),
     hasSuccessors: false)
-  private(set) lazy var sleeps = WorkerSleeps(
-    .init(
-      services: services, driver: driver, workers: workers, state: state, senses: senses,
-      conversations: conversations,
-      managers: ManagerWatching(driver, workers, timers: timers) { _ in },
-      keeperStarter: keeperStarter,
-      standbyStarter: .pager(
+  private(set) lazy var sleeps = makeSleeps(over: makeMemory())
+
+  func makeMemory(recordPatience: Duration = RecordWait.patience) -> KernelMemory {
+    KernelMemory(
+      services, state, keeper: keeperStarter,
+      standby: .pager(
         jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false),
-      resumeChoice: ResumeChoice(override: nil), ends: ends))
+      resumeChoice: ResumeChoice(override: nil), recordPatience: recordPatience)
+  }
+
+  func makeSleeps(over memory: any WorkerMemory) -> WorkerSleeps {
+    WorkerSleeps(
+      driver: driver, workers: workers, timers: services.loop, watches: services.loop,
+      memory: memory, imageDisk: senses.imageDisk, costs: senses.hibernationCosts,
+      managers: ManagerWatching(driver, workers, timers: timers) { _ in }, log: log,
+      kill: { [ends] in ends.kill($0) })
+  }
   private(set) lazy var processes = ProcessHolder(
-    services.loop,
-    ProcessesOfDaemon(
-      services: services, driver: driver, probes: senses.probes, kernelKills: senses.kernelKills,
-      sleeps: sleeps, ends: ends))
+    loop: services.loop, jobs: services.jobs, processes: services.processes,
+    probes: senses.probes, driver: driver, log: services.log,
+    host: ProcessesOfDaemon(
+      services: services, kernelKills: senses.kernelKills, sleeps: sleeps, ends: ends))
   private(set) lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning, phase: phase,
     environment: ["HOME": "/root", "PORT": "1"], restarts: restarts, starter: starter,
     learnedMemory: learnedMemory, wrappers: wrappers, stoppedByPerson: stoppedByPerson, log: log)
-  private(set) lazy var externals = ExternalAdoption(driver, workers, host: foreign)
+  private(set) lazy var externals = ExternalAdoption(
+    driver, workers,
+    host: ExternalsOfDaemon(
+      .init(
+        services: services, state: state, workers: workers, phase: phase, requests: requests,
+        wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
+        supervision: supervision, recordWriter: recordWriter, declared: declared,
+        listening: listening,
+        configuration: ConfigurationInForce(DaemonConfiguration()))))
   private(set) lazy var rules = RuleAdoption(
     timers: timers, workers: workers,
     released: ReleasedProcesses(
@@ -152,8 +166,10 @@ final class AdapterWorld {
         services: services, driver: driver, workers: workers, phase: phase, externals: externals,
         recordWriter: recordWriter)))
   private(set) lazy var ending = DaemonEnd(
-    host: daemonEnd, stopping: OrderlyStop(daemonEnd, timers: timers), timers: timers,
-    phase: phase)
+    driver: driver, workers: workers, returning: returning, requests: requests,
+    externals: externals, starter: starter, recordWriter: recordWriter,
+    listening: listening, control: ControlSocket(path: socket, services.loop, log),
+    timers: timers, phase: phase, log: log)
 
   /// - Parameter read: the configuration that a reload finds.
   func makeReload(

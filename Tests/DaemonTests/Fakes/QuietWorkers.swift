@@ -39,13 +39,17 @@ extension WorkerConfiguration {
 
 extension WorkerProcess {
   /// This test's own process stands for it.
-  static func forTest(_ name: String = "web") throws -> WorkerProcess {
-    try forTest(ProcessStat.read(getpid()).identity, name)
+  static func forTest(
+    _ name: String = "web", in cgroup: WorkerCgroup? = nil
+  ) throws -> WorkerProcess {
+    try forTest(ProcessStat.read(getpid()).identity, name, in: cgroup)
   }
 
-  static func forTest(_ identity: ProcessIdentity, _ name: String = "web") throws -> WorkerProcess {
+  static func forTest(
+    _ identity: ProcessIdentity, _ name: String = "web", in cgroup: WorkerCgroup? = nil
+  ) throws -> WorkerProcess {
     let plan = LaunchPlan(
-      name: name, command: [name, "--serve"], directory: "/", environment: [:],
+      name: name, command: [name, "--serve"], directory: "/", environment: [:], cgroup: cgroup,
       logPath: "/logs/\(name).log")
     return try adopt(identity, plan: plan, opensMemory: false)
   }
@@ -60,7 +64,10 @@ final class EventNotes: DirectiveExecutor, EngineObserver {
   func forget() { (events, all) = ([], []) }
 
   func execute(_ directive: Directive) {}
-  func engineIsQuiet() {}
+  /// The engine has handled all events so far.
+  var whenQuiet: () -> Void = {}
+
+  func engineIsQuiet() { whenQuiet() }
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     events.append(String("\(event)".prefix { $0 != "(" }))
     all.append(event)
@@ -76,29 +83,4 @@ extension EngineDriver {
     driver.connect(notes, [notes])
     return driver
   }
-}
-
-/// Asleep, with nothing that would act on a process.
-final class NoSleepMechanics: SleepMechanics, SleepHost {
-  var isUnderWay: Bool { false }
-  func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {}
-  func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {}
-  func thaw(isStopped: Bool, then: @escaping (String?) -> Void) {}
-  func restore(
-    from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
-  ) {}
-  func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {}
-  func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {}
-
-  var mayBegin: Bool { true }
-  var hasEnded: Bool { false }
-  func whenReadyToSuspend(then: @escaping () -> Void) {}
-  func fallsAsleep() {}
-  var isWatched: Bool { true }
-  func isSuspended() {}
-  func isAwake(why: String?, fromImage: Bool) {}
-  func staysAsleep() {}
-  func kill() {}
-  func operationHasEnded() {}
-  func log(_ priority: DaemonLog.Priority, _ text: String) {}
 }

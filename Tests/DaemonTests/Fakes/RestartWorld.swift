@@ -121,7 +121,7 @@ final class RestartWorld: DirectiveExecutor {
   }
 
   /// The daemon ends.
-  func close() { DaemonEndWorld().makeEnd(phase).end() }
+  func close() { phase.isEnding = true }
 
   // MARK: what has happened
 

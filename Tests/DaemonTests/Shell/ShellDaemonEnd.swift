@@ -3,15 +3,24 @@ import Policy
 
 @testable import Daemon
 
-/// The host of the real `DaemonEnd`. It complains of what must never be left.
-final class ShellDaemonEnd: DaemonEndHost {
+/// What must never be left at the daemon's end.
+final class ShellDaemonEnd {
   private unowned let world: ShellWorld
+  /// The requests to wake that came while the daemon left.
+  private var wakes: [Request.ID: WorkerID] = [:]
   /// Workers that couldn't be woken before the daemon left: that was logged.
   private var failedWakes: Set<WorkerID> = []
-  /// What is frozen sleeps on without a daemon; what is stopped by signal doesn't.
-  private var hasFreezer: Bool { world.hasFreezer }
 
   init(_ world: ShellWorld) { self.world = world }
+
+  func note(_ event: Event, _ directives: [Directive]) {
+    if case .request(let request) = event, request.verb == .wake, world.phase.isLeaving {
+      wakes[request.id] = request.worker
+    }
+    for case .answer(let request, let answer) in directives where answer.code != .done {
+      if let id = wakes[request] { failedWakes.insert(id) }
+    }
+  }
 
   /// What must not be so when the daemon has ended; nil: nothing.
   var omission: String? {
@@ -22,7 +31,8 @@ final class ShellDaemonEnd: DaemonEndHost {
       if run.body == .running || run.body == .unverifiable { continue }
       // SIGKILL failed, and the daemon doesn't wait for it: the next one finds the process as it is.
       if world.driver.state.hasOutlivedKill(run.id) { continue }
-      if !hasFreezer, !failedWakes.contains(run.id) {
+      // What is frozen sleeps on without a daemon; what is stopped by signal doesn't.
+      if !world.hasFreezer, !failedWakes.contains(run.id) {
         return "\(run.id) is left without a daemon, and nothing keeps it (\(run.body.rawValue))"
       }
       // A record that is older than the process is caught by recovery; none would lose it.
@@ -30,53 +40,4 @@ final class ShellDaemonEnd: DaemonEndHost {
     }
     return nil
   }
-
-  // MARK: the end's host
-
-  var workers: [EndingWorker] {
-    world.workers.values.map(standing).sorted { $0.id < $1.id }
-  }
-
-  private func standing(of runtime: WorkerUnit) -> EndingWorker {
-    let state = world.driver.state.state(of: runtime.id)
-    return EndingWorker(
-      id: runtime.id, state: state, isAdopting: world.returning.isAdopting(runtime.id),
-      isExternal: runtime.external != nil,
-      isBusy: runtime.isBusy || world.workers.launching.contains(runtime.id),
-      restsFrozen: state?.sleeps == true && hasFreezer,
-      hasOutlivedKill: world.driver.state.hasOutlivedKill(runtime.id))
-  }
-
-  func freezes(_ id: WorkerID) -> Bool { hasFreezer }
-
-  var isAdopting: Bool { world.returning.isUnderWay }
-  var isEngineQuiet: Bool { world.driver.isQuiet }
-  /// Each process of the simulation can be looked at.
-  let unadopted: [(id: WorkerID, pid: Int32)] = []
-
-  func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    world.requests.request(.wake, id) { [self] in
-      if $0.code != .done { failedWakes.insert(id) }
-      answer($0)
-    }
-  }
-
-  func release(_ id: WorkerID, then: @escaping (_ failure: String?) -> Void) {
-    world.externals.release(id, then: then)
-  }
-
-  func refuseWaitingStarts() { world.supervision.starter.stopWaiting("the daemon is ending") }
-
-  func save(_ id: WorkerID, _ state: WorkerState) {
-    if let runtime = world.workers[id] { world.save(runtime, state) }
-  }
-
-  func closeListeners() {}
-
-  func announceEnd(_ text: String) {
-    world.driver.deliverAnswers()
-    world.clients.announceEnd()
-  }
-
-  func log(_ priority: DaemonLog.Priority, _ text: String) {}
 }

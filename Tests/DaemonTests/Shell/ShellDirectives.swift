@@ -51,7 +51,7 @@ extension ShellWorld: DirectiveExecutor {
     liveness.note(transition)
     clients.happened(transition)
     guard let runtime = workers[transition.worker] else { return }
-    save(runtime, transition.to)
+    recordWriter.save(runtime, state: transition.to)
     supervision.note(transition)
   }
 

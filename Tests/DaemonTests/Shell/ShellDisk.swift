@@ -1,10 +1,11 @@
+import Lifecycle
 import Policy
 import Supervision
 
 @testable import Daemon
 
 /// A disk that takes its time, with the workers' records. A daemon that dies leaves what has come onto it by then.
-final class ShellDisk: SavedState {
+final class ShellDisk: SavedState, WorkerRecords {
   private let clock: ShellClock
   private var savedAt = Instant.zero
   private var delay = Duration.zero
@@ -13,6 +14,8 @@ final class ShellDisk: SavedState {
   private var stored: [String: WorkerRecord]
   /// nil: removed.
   private var underWay: [(at: Instant, name: String, record: WorkerRecord?)] = []
+  /// The number of the process that a worker has now; nil: it has none, and isn't recorded.
+  var pid: (WorkerID) -> Int32? = { _ in nil }
   /// What was saved is never reported.
   var losesReport: () -> Bool = { false }
 
@@ -23,11 +26,20 @@ final class ShellDisk: SavedState {
 
   func save() { savedAt = max(savedAt, clock.now + delay) }
 
-  func save(_ record: WorkerRecord) {
+  var all: [WorkerRecord] { Array(known.values) }
+
+  func save(
+    _ record: WorkerRecord, onFailure: @escaping @Sendable (WorkerRecordError) -> Void
+  ) {
+    guard let pid = pid(WorkerID(record.name)) else { return }
+    var record = record
+    (record.process, record.session) = (.init(pid: pid, startTime: 1), pid)
     save()
     known[record.name] = record
     underWay.append((savedAt, record.name, record))
   }
+
+  func afterSaves(_ body: @escaping @Sendable () -> Void) { whenSaved(body) }
 
   func remove(_ name: String) {
     known[name] = nil

@@ -77,7 +77,9 @@ final class ShellExternals: ExternalHost {
     return Successor(pid: successor.number, cgroup: "/group")
   }
 
-  func save(_ runtime: WorkerUnit, _ state: WorkerState) { world.save(runtime, state) }
+  func save(_ runtime: WorkerUnit, _ state: WorkerState) {
+    world.recordWriter.save(runtime, state: state)
+  }
   func wasReleased(_ process: ProcessIdentity, from rule: String) {
     world.count("released from its rule")
     world.rules.wasReleased(process, from: rule)

@@ -57,7 +57,7 @@ final class ShellLaunching: LaunchHost {
   func programRuns(_ id: WorkerID) {
     guard let runtime = world.workers[id] else { return }
     runtime.noteLaunch()
-    world.save(runtime, .launching)
+    world.recordWriter.save(runtime, state: .launching)
   }
 
   func hasLaunched(_ id: WorkerID) { world.runs.hasLaunched(id) }

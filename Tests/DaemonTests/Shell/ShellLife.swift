@@ -167,7 +167,7 @@ extension ShellWorld {
       let states = workers.map { "\($0.key) \(driver.state.state(of: $0.key)?.rawValue ?? "-")" }
       return complain("the daemon doesn't end: \(states.sorted())")
     }
-    if let omission = endHost.omission { complain(omission) }
+    if let omission = endCheck.omission { complain(omission) }
     if let launch = launching.unfinished { complain(launch) }
     for omission in clients.omissions { complain(omission) }
     // A worker that ends late after SIGKILL isn't waited for (`DaemonEnd.lastPatience`). The next

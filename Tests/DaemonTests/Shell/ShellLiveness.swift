@@ -4,13 +4,17 @@ import Lifecycle
 import Linux
 import Policy
 import Supervision
+import TestSupport
 
 @testable import Daemon
 
 /// What stands for the processes of simulated workers: descriptors of the test's own process, made once for many
 /// lives. Two runs that follow each other have different ones.
 final class ShellProcesses {
-  private let all: [WorkerProcess]
+  /// Without a cgroup, and with one, in which they sleep frozen.
+  private let stopped: [WorkerProcess]
+  private let frozen: [WorkerProcess]
+  private let scratch: Scratch
   private let inputs: [FakeInputs]
   private(set) var count: Int32 = 0
   private var inputCount = 0
@@ -21,16 +25,26 @@ final class ShellProcesses {
   /// What stands for a process of another supervisor.
   let external: ExternalProcess
   let log = DaemonLog(ofWrapper: "/dev/null")
+  /// No client connects to it.
+  let control: ControlSocket
+  /// No simulated worker has pages.
+  let hibernation = HibernationService(lanes: 1, separatesWorkers: true)
   /// Not used: no simulated worker has sockets.
   private let threads = JobPool(name: "shell", most: 1)
-  private let jobs: LoopJobs
+  let jobs: LoopJobs
+  let fake = FakeProcesses()
   private let loop: EventLoop
 
   init() throws {
     loop = try EventLoop()
     jobs = try LoopJobs(loop, threads)
-    all = try (0..<64).map { _ in try .forTest("shell") }
-    inputs = try (0..<32).map { _ in try FakeInputs() }
+    scratch = try Scratch()
+    try scratch.write("cgroup.events", "")
+    let cgroup = try WorkerCgroup(path: scratch.path)
+    stopped = try (0..<64).map { _ in try .forTest("shell") }
+    frozen = try (0..<64).map { _ in try .forTest("shell", in: cgroup) }
+    control = ControlSocket(path: "/nonexistent/control.sock", loop, log)
+    inputs = try (0..<128).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
     own = try ProcessStat.read(getpid())
     external = ExternalProcess(root: own, tree: ProcessTree(processes: [own]))
@@ -43,8 +57,9 @@ final class ShellProcesses {
       log: log)
   }
 
-  func next() -> WorkerProcess {
+  func next(isFrozenAsleep: Bool) -> WorkerProcess {
     count += 1
+    let all = isFrozenAsleep ? frozen : stopped
     return all[Int(count) % all.count]
   }
 

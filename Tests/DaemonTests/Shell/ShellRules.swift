@@ -92,7 +92,9 @@ final class ShellRules: RuleAdoptionHost, StateFileWriter {
   func hasChanged(_ runtime: WorkerUnit) {
     world.count("changed by rule")
     world.driver.send(.profileChanged(runtime.id, runtime.profile))
-    if let state = world.driver.state.state(of: runtime.id) { world.save(runtime, state) }
+    if let state = world.driver.state.state(of: runtime.id) {
+      world.recordWriter.save(runtime, state: state)
+    }
   }
 
   func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {

@@ -18,8 +18,11 @@ final class ShellSupervision {
   private(set) lazy var listening = world.processes.makeListening(world)
   private(set) lazy var real = WorkerSupervision(
     workers: world.workers, restarts: restarts, starter: starter,
-    reloads: WorkerReloads(world.clock, QuietReloads()), liveness: world.liveness.supervisor,
-    listening: listening)
+    reloads: WorkerReloads(
+      timers: world.clock, driver: world.driver, workers: world.workers, phase: world.phase,
+      returning: world.returning, requests: world.requests, wrappers: world.wrappers,
+      restarts: restarts, hibernation: world.processes.hibernation, log: world.processes.log),
+    liveness: world.liveness.supervisor, listening: listening)
   private lazy var firstMoments = FirstMoments(
     timers: world.clock, driver: world.driver, workers: world.workers, requests: world.requests,
     restarts: restarts,

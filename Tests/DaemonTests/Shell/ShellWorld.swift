@@ -9,7 +9,7 @@ import Supervision
 
 /// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies`,
 /// `ControlService`, `RestartSupervisor`, `DependencyStarter`, `LivenessSupervisor`, `ScheduleMonitor`,
-/// `WorkerLauncher`, `ProcessHolder`, `WorkerSleep`s, `WakeWatch`es and `WorkerEnding`s, `ConfigurationReloader`,
+/// `WorkerLauncher`, `ProcessHolder`, `WorkerSleeps` with `WakeWatch`es, `WorkerEnding`s, `ConfigurationReloader`,
 /// `ExternalAdoption`, `SurvivorAdoption` and `DaemonEnd` over simulated processes, disks, probes and clients. This
 /// makes them and connects them, as `Daemon` does. One seed, one life; a daemon that dies or leaves has a successor.
 final class ShellWorld {
@@ -28,7 +28,9 @@ final class ShellWorld {
   private let records: [String: WorkerRecord]
   private let remains: [ShellRun]
   private(set) lazy var survivorHost = ShellSurvivors(self, remains, records)
-  private(set) lazy var endHost = ShellDaemonEnd(self)
+  private(set) lazy var recordWriter = WorkerRecordWriter(
+    records: saved, bootID: "boot", log: processes.log)
+  private(set) lazy var endCheck = ShellDaemonEnd(self)
   private(set) lazy var reloads = ShellReloads(self, configuration)
   private(set) lazy var requests = WorkerRequests(driver, returning)
   private(set) lazy var supervision = ShellSupervision(self)
@@ -37,13 +39,13 @@ final class ShellWorld {
   private(set) lazy var clients = ShellClients(self)
   private(set) lazy var launching = ShellLaunching(self)
   private(set) lazy var runs = ShellRuns(self)
+  private(set) lazy var wrappers = RegisteredWrappers(
+    driver: driver, workers: workers, clock: clock, host: NoWrappers())
   private(set) lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning, phase: phase, environment: [:],
     restarts: supervision.restarts, starter: supervision.starter,
     learnedMemory: LearnedMemoryKeeper(path: nil, clock) { _, _, _, _ in },
-    wrappers: RegisteredWrappers(
-      driver: driver, workers: workers, clock: clock, host: NoWrappers()),
-    stoppedByPerson: supervision.stopped, log: processes.log)
+    wrappers: wrappers, stoppedByPerson: supervision.stopped, log: processes.log)
   private(set) lazy var externalHost = ShellExternals(self)
   private(set) lazy var externals = ExternalAdoption(driver, workers, host: externalHost)
   private(set) lazy var ruleHost = ShellRules(self)
@@ -51,11 +53,24 @@ final class ShellWorld {
     timers: clock, workers: workers,
     released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: ruleHost),
     host: ruleHost)
+  private(set) lazy var memory = ShellMemory(self)
+  private lazy var imageDisk = ImageDiskMonitor(
+    directory: "/", ledger: WriteLedger(path: "/nonexistent/writes"),
+    ImageDiskMonitor.Needs(
+      look: { [unowned self] in look(then: $0) }, send: { [unowned self] in driver.send($0) },
+      save: { _ in }, time: { 0 }, log: { _, _ in }))
+  private(set) lazy var sleeps = WorkerSleeps(
+    driver: driver, workers: workers, timers: clock, watches: clock, memory: memory,
+    imageDisk: imageDisk, costs: HibernationCosts(imageDisk) { _, _ in },
+    managers: ManagerWatching(driver, workers, timers: clock) { _ in }, log: processes.log,
+    kill: { [unowned self] in run(of: $0)?.kill() })
   private(set) lazy var survivors = SurvivorAdoption(
     driver: driver, workers: workers, returning: returning, timers: clock, host: survivorHost)
-  private lazy var stopHost = OrderlyStopOfDaemon(workers, requests, log: processes.log)
   private(set) lazy var ending = DaemonEnd(
-    host: endHost, stopping: OrderlyStop(stopHost, timers: clock), timers: clock, phase: phase)
+    driver: driver, workers: workers, returning: returning, requests: requests,
+    externals: externals, starter: supervision.starter, recordWriter: recordWriter,
+    listening: supervision.listening, control: processes.control, timers: clock, phase: phase,
+    log: processes.log)
 
   var random: SplitMix64
   /// What is on the disk of workers' memory.
@@ -106,6 +121,7 @@ final class ShellWorld {
     self.remains = remains
     driver.connect(self, [self])
     saved.losesReport = { [unowned self] in chance(5) }
+    saved.pid = { [unowned self] in run(of: $0)?.number }
   }
 
   /// The daemon's process has ended, and what it was about to do isn't done.
@@ -167,27 +183,21 @@ final class ShellWorld {
       steps += 1
       if steps > 20_000 { return complain("time doesn't pass") }
     }
+    clients.announceEnd()
+  }
+
+  /// A disk with room for every image.
+  private func look(then: @escaping (ImageDisk?) -> Void) {
+    imageDisk.lookBegins()
+    after(.milliseconds(50)) {
+      then(ImageDisk(total: .megabytes(1 << 20), free: .megabytes(1 << 19)))
+    }
   }
 
   // MARK: a worker's runs
 
   func hasRun(_ id: WorkerID) -> Bool { runs[id] != nil }
   func run(of id: WorkerID) -> ShellRun? { runs[id] }
-
-  /// For the next daemon, as `WorkerRecordWriter` does.
-  func save(_ runtime: WorkerUnit, _ state: WorkerState) {
-    guard runtime.process != nil, state != .terminated, let run = runs[runtime.id] else { return }
-    let state = state == .hibernated && runtime.image == nil ? .suspended : state
-    var record = WorkerRecord(
-      name: runtime.id.name, process: .init(pid: run.number, startTime: 1), session: run.number,
-      bootID: "boot", command: [runtime.id.name], directory: "/", logPath: "/log",
-      state: state.rawValue)
-    record.wasInFront = state == .foreground || runtime.returnsToFront
-    record.importance = runtime.configuration.importance
-    record.external = runtime.external.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
-    record.rule = runtime.external?.rule
-    saved.save(record)
-  }
 
   // MARK: what must be true
 
@@ -216,6 +226,9 @@ final class ShellWorld {
     case .adopted(let id, _, .suspended): check(id, nil, event, "adopted suspended")
     case .adopted(let id, _, .hibernated): check(id, .evicted, event, "adopted hibernated")
     case .adopted(let id, _, _): check(id, .running, event, "adopted")
+    case .timerDue(let id, _):
+      count("timer")
+      if run(of: id)?.hasEnded == true { complain("\(event) after its end") }
     case .exited: count("exited")
     case .unhealthy(let id, _):
       liveness.note(unhealthy: id)
@@ -235,5 +248,6 @@ final class ShellWorld {
 extension ShellWorld: EngineObserver {
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     check(event)
+    endCheck.note(event, directives)
   }
 }

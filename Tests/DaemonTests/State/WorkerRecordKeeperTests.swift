@@ -29,7 +29,7 @@ import Testing
   /// The disk doesn't answer until the gate is opened.
   private func block() -> ThreadGate {
     let gate = ThreadGate()
-    keeper.whenSaved { gate.pass() }
+    keeper.afterSaves { gate.pass() }
     return gate
   }
 

@@ -5,109 +5,84 @@ import Testing
 @testable import Daemon
 
 @Suite("The end of all workers") struct OrderlyStopTests {
-  /// Workers that end when a test says so.
-  private final class World: OrderlyStopHost {
-    var alive: [WorkerID] = []
-    var needed: [WorkerID: [WorkerID]] = [:]
-    var external: Set<WorkerID> = []
-    private(set) var stopped: [String] = []
-    private var answers: [WorkerID: (Answer) -> Void] = [:]
-    let timers = FakeTimers()
-    private(set) var lines: [String] = []
-    private(set) lazy var stop = OrderlyStop(self, timers: timers)
+  private let ending: EndingWorld
+  private let stop: OrderlyStop
 
-    func needs(of id: WorkerID) -> [WorkerID] { needed[id] ?? [] }
-    func isExternal(_ id: WorkerID) -> Bool { external.contains(id) }
-    func stop(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-      stopped.append(id.name)
-      answers[id] = answer
-    }
-
-    func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
-
-    func add(_ name: String, needs others: String...) {
-      alive.append(WorkerID(name))
-      needed[WorkerID(name)] = others.map { WorkerID($0) }
-    }
-
-    func end(_ name: String) {
-      alive.removeAll { $0.name == name }
-      answers[WorkerID(name)]?(Answer(.done, "it has ended"))
-      stop.advance()
-    }
-
-    func refuse(_ name: String, _ code: Answer.Code = .failed) {
-      answers[WorkerID(name)]?(Answer(code, "\(name) hangs"))
-    }
+  init() throws {
+    ending = try EndingWorld()
+    let world = ending.world
+    stop = OrderlyStop(world.workers, world.requests, timers: world.timers, log: world.log)
   }
-
-  private let world = World()
 
   @Test("A worker is stopped when all workers that depend on it have ended")
-  func order() {
-    world.add("db")
-    world.add("api", needs: "db")
-    world.add("web", needs: "api", "db")
-    world.add("cron")
-    world.stop.advance()
-    #expect(world.stopped == ["cron", "web"])
-    world.end("web")
-    #expect(world.stopped == ["cron", "web", "api"])
-    world.end("api")
-    #expect(world.stopped == ["cron", "web", "api", "db"])
-  }
-
-  @Test("Each worker is asked to stop once")
-  func once() {
-    world.add("web")
-    for _ in 0..<3 { world.stop.advance() }
-    #expect(world.stopped == ["web"])
+  func order() throws {
+    try ending.add("db")
+    try ending.add("api", needs: ["db"])
+    try ending.add("web", needs: ["api", "db"])
+    try ending.add("cron")
+    for _ in 0..<3 { stop.advance() }
+    #expect(ending.asked == ["stop cron", "stop web"], "each once")
+    ending.hasStopped("web")
+    stop.advance()
+    #expect(ending.asked == ["stop cron", "stop web", "stop api"])
+    ending.hasStopped("api")
+    stop.advance()
+    #expect(ending.asked == ["stop cron", "stop web", "stop api", "stop db"])
   }
 
   @Test("A worker that can't be ended doesn't delay the stop of the others")
-  func unstoppable() {
-    world.add("db")
-    world.add("web", needs: "db")
-    world.stop.advance()
-    world.refuse("web")
-    #expect(world.stopped == ["web", "db"])
+  func unstoppable() throws {
+    try ending.add("db")
+    try ending.add("web", needs: ["db"])
+    stop.advance()
+    ending.outlivesKill("web")
+    #expect(ending.asked == ["stop web", "stop db"])
   }
 
-  @Test(
-    "A worker whose stop failed or was replaced is asked again after pauses that double up to 30 s",
-    arguments: [Answer.Code.failed, .refused])
-  func again(code: Answer.Code) {
-    world.add("web")
-    world.stop.advance()
+  @Test("A stop that another request has replaced delays the dependencies' stop, and is repeated")
+  func replaced() throws {
+    try ending.add("db")
+    try ending.add("web", .hibernated, needs: ["db"])
+    stop.advance()
+    ending.world.driver.request(.wake, WorkerID("web")) { _ in }
+    #expect(ending.asked == ["stop web", "wake web"])
+    #expect(ending.hasLogged("it is asked to stop again in 1 s"))
+    ending.world.timers.advance(by: .seconds(1))
+    #expect(ending.asked == ["stop web", "wake web", "stop web"])
+  }
+
+  @Test("A worker whose stop failed is asked again after pauses that double up to 30 s")
+  func again() throws {
+    try ending.add("web", .hibernated)
+    stop.advance()
     for (count, pause) in [1, 2, 4, 8, 16, 30, 30].enumerated() {
-      world.refuse("web", code)
-      #expect(world.timers.pending == [.seconds(pause)])
-      world.stop.advance()
-      #expect(world.stopped.count == count + 1, "not before the pause is over")
-      world.timers.advance(by: .seconds(pause))
-      #expect(world.stopped.count == count + 2)
+      ending.cantBeWoken("web")
+      #expect(ending.world.timers.pending == [.seconds(pause)])
+      stop.advance()
+      #expect(ending.asked.count == count + 1, "not before the pause is over")
+      ending.world.timers.advance(by: .seconds(pause))
+      #expect(ending.asked.count == count + 2)
     }
-    #expect(world.lines.first == "web hangs; it is asked to stop again in 1 s")
-    world.end("web")
-    #expect(world.timers.pending.isEmpty)
+    #expect(ending.lines.first?.hasSuffix("; it is asked to stop again in 1 s") == true)
+    ending.hasStopped("web")
+    #expect(ending.world.timers.pending.isEmpty)
   }
 
   @Test("A worker that ends during the pause after a failed stop isn't asked again")
-  func endsMeanwhile() {
-    world.add("web")
-    world.stop.advance()
-    world.refuse("web")
-    world.alive = []
-    world.timers.advance(by: .seconds(60))
-    #expect(world.stopped == ["web"])
+  func endsMeanwhile() throws {
+    try ending.add("web", .hibernated)
+    stop.advance()
+    ending.cantBeWoken("web")
+    ending.hasStopped("web")
+    ending.world.timers.advance(by: .seconds(60))
+    #expect(ending.asked == ["stop web"])
   }
 
   @Test("External workers are left running when all workers are stopped")
-  func external() {
-    world.add("theirs")
-    world.add("ours")
-    world.external = [WorkerID("theirs")]
-    world.stop.advance()
-    #expect(world.stopped == ["ours"])
+  func external() throws {
+    try ending.addExternal("theirs", .background)
+    try ending.add("ours")
+    stop.advance()
+    #expect(ending.asked == ["stop ours"])
   }
 }

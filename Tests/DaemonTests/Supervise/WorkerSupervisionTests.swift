@@ -1,4 +1,5 @@
 import Control
+import Glibc
 import Lifecycle
 import Linux
 import Policy
@@ -15,7 +16,7 @@ import Testing
 
   init() throws {
     world = try AdapterWorld()
-    reloads = WorkerReloads(world.timers, QuietReloads())
+    reloads = world.reloads
     supervision = WorkerSupervision(
       workers: world.workers, restarts: world.restarts, starter: world.starter, reloads: reloads,
       liveness: world.senses.liveness, listening: world.listening)
@@ -34,11 +35,12 @@ import Testing
 
   @Test("A worker's end plans its restart, ends its probes and answers waiting clients")
   func ended() throws {
-    let runtime = try world.add("web", .terminated) {
+    signal(SIGWINCH) { _ in }
+    let runtime = try world.add {
       $0.restart = RestartWorld.rules
       $0.liveness = probed(80)
+      $0.reloadSignal = SIGWINCH
     }
-    runtime.process = try .forTest()
     transit(from: .launching, to: .background, .becameReady)
     #expect(runtime.liveness != nil)
     var responses: [ControlResponse] = []

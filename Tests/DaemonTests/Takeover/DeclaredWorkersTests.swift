@@ -116,7 +116,7 @@ import Testing
   func closing() {
     world.leave("web", "foreground")
     begin([Self.worker("web"), Self.worker("db")])
-    DaemonEndWorld().makeEnd(phase).leave()
+    phase.isLeaving = true
     world.host.recovered("web", SurvivorRecovery(result: .success(.zero)))
     #expect(started == ["restart web"])
   }

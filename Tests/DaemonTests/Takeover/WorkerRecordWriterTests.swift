@@ -11,23 +11,22 @@ import Testing
 
 @Suite("What is written down of a worker for the next daemon") struct WorkerRecordWriterTests {
   private let scratch: Scratch
+  private let records: WorkerRecordKeeper
   private let writer: WorkerRecordWriter
   private let timers = FakeTimers()
-  private let mechanics = NoSleepMechanics()
-  private let driver: EngineDriver
+  private let sleeping: SleepWorld
 
   init() throws {
     scratch = try Scratch()
-    driver = .forTest(timers, EventNotes())
-    writer = WorkerRecordWriter(
-      records: try WorkerRecordKeeper(directory: scratch.path), bootID: "boot", log: DaemonLog())
+    sleeping = try SleepWorld()
+    records = try WorkerRecordKeeper(directory: scratch.path)
+    writer = WorkerRecordWriter(records: records, bootID: "boot", log: DaemonLog())
   }
 
   private func runtime() throws -> WorkerUnit {
     let runtime = WorkerUnit.forTest("web") { $0.importance = 40 }
     runtime.process = try .forTest("web")
-    runtime.sleep = WorkerSleep(
-      runtime.id, driver: driver, clock: timers, mechanics: mechanics, host: mechanics)
+    sleeping.sleeps.makeSleep(for: runtime)
     return runtime
   }
 
@@ -77,7 +76,7 @@ import Testing
     let runtime = try runtime()
     writer.save(runtime, state: .background)
     writer.save(.forTest("db"), state: .background)
-    writer.records.drain()
+    records.drain()
     let found = try WorkerRecordKeeper(directory: scratch.path).loadAll()
     #expect(found.records.map(\.name) == ["web"] && found.failures.isEmpty)
     #expect(found.records.first?.state == "background")

@@ -138,15 +138,9 @@ import WorkerProtocol
     withExtendedLifetime(conversation) {}
   }
 
-  @Test("A worker without channels is suspended without waiting for anything")
+  @Test("A worker without channels is asked and told nothing")
   func mute() throws {
     let runtime = try world.add()
-    var count = 0
-    world.conversations.whenTold(runtime) { count += 1 }
-    #expect(count == 1)
-    runtime.asleepSince = EventLoop.now
-    world.conversations.sendAwake(runtime)
-    #expect(runtime.asleepSince == nil)
     world.conversations.expireTask(runtime.id, "upload")
     world.conversations.expireTask(WorkerID("unknown"), "upload")
     #expect(world.logged.contains("web: background task upload is out of time"))
@@ -195,7 +189,7 @@ import WorkerProtocol
   }
 }
 
-@Suite("Requests for memory, and for reloading, as the daemon makes them")
+@Suite("Requests for memory, as the daemon makes them")
 struct WorkerRequestAdapterTests {
   private let world: AdapterWorld
 
@@ -227,71 +221,5 @@ struct WorkerRequestAdapterTests {
     #expect(runtime.shed != nil && runtime.shed !== first && runtime.shedOverHTTP === http)
     world.sheds.finishShed(runtime.id)
     #expect(runtime.shed == nil)
-  }
-
-  // MARK: reloading
-
-  private var reloading: ReloadingOfWorker {
-    ReloadingOfWorker(
-      .init(
-        services: world.services, driver: world.driver, workers: world.workers,
-        phase: world.phase, returning: world.returning, requests: world.requests,
-        wrappers: world.wrappers, restarts: world.restarts))
-  }
-
-  @Test("A signal to reload isn't sent to a worker that doesn't run")
-  func notRunning() throws {
-    #expect(reloading.deliver(SIGUSR2, to: WorkerID("web")) == .hasEnded)
-    let runtime = try world.add("web", .terminated)
-    #expect(reloading.deliver(SIGUSR2, to: runtime.id) == .hasEnded)
-    runtime.process = try .forTest()
-    let end = EndWorld()
-    runtime.ending = end.ending
-    end.ending.rootHasEnded()
-    #expect(reloading.deliver(SIGUSR2, to: runtime.id) == .hasEnded)
-  }
-
-  @Test("A signal that would end the process isn't sent to it")
-  func unhandled() throws {
-    let runtime = try world.add()
-    let before = signal(SIGUSR2, SIG_DFL)
-    defer { signal(SIGUSR2, before) }
-    #expect(reloading.deliver(SIGUSR2, to: runtime.id) == .isNotHandled(pid: getpid()))
-  }
-
-  @Test("A signal that the process handles is sent")
-  func handled() throws {
-    let runtime = try world.add()
-    let before = signal(SIGWINCH) { _ in }
-    defer { signal(SIGWINCH, before) }
-    #expect(reloading.deliver(SIGWINCH, to: runtime.id) == .sent)
-  }
-
-  @Test("The terms of a reload are those of the configuration, and of the engine's state")
-  func terms() throws {
-    let host = reloading
-    let id = WorkerID("web")
-    #expect(host.reloadTerms(of: id) == nil)
-    let runtime = try world.add("web", .suspended) {
-      $0.reloadSignal = SIGHUP
-      $0.readiness = .notify
-      $0.policy.watchdog.launch = .seconds(7)
-    }
-    let terms = try #require(host.reloadTerms(of: id))
-    #expect(terms.state == .suspended && terms.signal == SIGHUP && terms.announces)
-    #expect(terms.limit == .seconds(7) && !terms.isAdopting)
-    world.returning.begin(id)
-    #expect(host.reloadTerms(of: id)?.isAdopting == true)
-    // The registry still has it, and the engine doesn't.
-    world.driver.send(.removed(id))
-    world.driver.send(.exited(id, .unknown))
-    #expect(host.reloadTerms(of: id) == nil && world.workers[id] === runtime)
-  }
-
-  @Test("No worker is reloaded while the daemon ends")
-  func closing() throws {
-    #expect(!reloading.isClosing)
-    world.ending.end()
-    #expect(reloading.isClosing)
   }
 }

@@ -6,132 +6,181 @@ import Testing
 
 @testable import Daemon
 
+/// The test's own process stands for the worker. It handles SIGWINCH and does nothing then.
 @Suite("`dormouse reload NAME`") struct WorkerReloadsTests {
-  /// One worker, `web`, which is in any state that a test wants.
-  private final class World: ReloadsHost {
-    let timers = FakeTimers()
-    var isClosing = false
-    var wrapped: Set<String> = []
-    var terms: ReloadTerms? = ReloadTerms(
-      state: .background, signal: SIGHUP, announces: true, limit: .seconds(30))
-    var delivery = ReloadDelivery.sent
-    private(set) var delivered: [Int32] = []
-    private(set) var events: [Event] = []
-    private(set) var responses: [ControlResponse] = []
-    private var wakes: [(Answer) -> Void] = []
-    private(set) lazy var reloads = WorkerReloads(timers, self)
-    let id = WorkerID("web")
+  private let world: AdapterWorld
+  private let heard = Heard()
+  private let id = WorkerID("web")
+  private var reloads: WorkerReloads { world.reloads }
 
-    func isWrapped(_ name: String) -> Bool { wrapped.contains(name) }
-    func reloadTerms(of id: WorkerID) -> ReloadTerms? { id.name == "web" ? terms : nil }
-    func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void) { wakes.append(answer) }
-    func deliver(_ signal: Int32, to id: WorkerID) -> ReloadDelivery {
-      delivered.append(signal)
-      return delivery
-    }
-    func nameOfSignal(_ signal: Int32) -> String { "SIGHUP" }
-    func send(_ event: Event) { events.append(event) }
-    func lastWords(of id: WorkerID) -> String { "; last output: no such file" }
-    func log(_ priority: DaemonLog.Priority, _ text: String) {}
+  private final class Heard { var responses: [ControlResponse] = [] }
 
-    func ask(_ worker: String? = "web") {
-      reloads.reloadWorker(ControlRequest(id: 7, verb: .reloadWorker, worker: worker)) {
-        [unowned self] in responses.append($0)
-      }
-    }
-
-    func wokenUp(_ code: Answer.Code) {
-      let waiting = wakes
-      wakes = []
-      for answer in waiting { answer(Answer(code, "it was woken, or not")) }
-    }
-
-    var results: [ControlResponse.Result] { responses.map(\.result) }
+  init() throws {
+    world = try AdapterWorld()
+    signal(SIGWINCH) { _ in }
   }
 
-  private let world = World()
+  @discardableResult
+  private func add(
+    _ state: WorkerState = .background, announces: Bool = true, signal: Int32? = SIGWINCH
+  ) throws -> WorkerUnit {
+    try world.add("web", state) {
+      $0.reloadSignal = signal
+      $0.readiness = announces ? .notify : nil
+      $0.policy.watchdog.launch = .seconds(30)
+    }
+  }
 
-  @Test("A reload of a worker sends its signal to a running worker, and waits for the answer")
-  func running() {
-    world.ask()
-    #expect(world.delivered == [SIGHUP] && world.results.isEmpty)
-    world.reloads.isReloading(world.id)
-    world.timers.advance(by: .seconds(10))
-    world.reloads.isReady(world.id)
-    #expect(world.results == [.done] && world.timers.pending.isEmpty)
+  private func ask(_ worker: String? = "web") {
+    reloads.reloadWorker(ControlRequest(id: 7, verb: .reloadWorker, worker: worker)) {
+      [heard] in heard.responses.append($0)
+    }
+  }
+
+  private var results: [ControlResponse.Result] { heard.responses.map(\.result) }
+  private var text: String? { heard.responses.last?.text }
+  private var sent: Int {
+    world.logged.split(separator: "\n").count { $0.hasSuffix("web: sent SIGWINCH to reload") }
+  }
+
+  /// The task that keeps it awake has begun, and ended.
+  private var isOver: Bool {
+    world.timers.pending == []
+      && world.notes.all.suffix(2) == [
+        .taskBegan(id, task: "reload", limit: .seconds(30)), .taskEnded(id, task: "reload"),
+      ]
   }
 
   @Test(
-    "A reload of a sleeping worker wakes it, and sends nothing if it can't be woken",
-    arguments: [true, false])
-  func sleeping(isWoken: Bool) {
-    world.terms?.state = .hibernated
-    world.ask()
-    #expect(world.delivered.isEmpty)
-    world.wokenUp(isWoken ? .done : .failed)
-    #expect(world.delivered.count == (isWoken ? 1 : 0))
-    #expect(world.results == (isWoken ? [] : [.failed]))
+    "A worker that reports nothing counts as reloaded after 200 ms, and after 1 s if it may report",
+    arguments: [false, true])
+  func silent(announces: Bool) throws {
+    try add(announces: announces)
+    ask()
+    world.timers.advance(by: .milliseconds(announces ? 999 : 199))
+    // Without `RELOADING=1` it says nothing of a reload.
+    reloads.didBecomeReady(id)
+    #expect(results == [] && world.notes.all.count == 1 && sent == 1)
+    world.timers.advance(by: .milliseconds(1))
+    #expect(results == [.done] && text == "web was sent SIGWINCH to reload" && isOver)
+  }
+
+  @Test("A worker that has sent RELOADING=1 counts as reloaded with its READY=1")
+  func announced() throws {
+    try add()
+    ask()
+    reloads.didAnnounceReload(id)
+    world.timers.advance(by: .seconds(10))
+    reloads.didAnnounceReload(id)
+    world.timers.advance(by: .seconds(19))
+    #expect(results == [])
+    reloads.didBecomeReady(id)
+    #expect(results == [.done] && text == "web has reloaded and is ready" && isOver)
+    reloads.didBecomeReady(id)
+    reloads.workerHasEnded(id, .exited(.exited(1)))
+    world.timers.advance(by: .seconds(60))
+    #expect(results.count == 1)
+  }
+
+  @Test("A reload fails if READY=1 doesn't follow RELOADING=1 within watchdog.launch")
+  func overdue() throws {
+    try add(announces: false)
+    ask()
+    reloads.didAnnounceReload(id)
+    world.timers.advance(by: .seconds(30))
+    #expect(results == [.failed] && isOver)
+    #expect(text?.contains("was not ready again within 30 s, its watchdog.launch") == true)
+  }
+
+  @Test("A sleeping worker is woken first, and is sent nothing if it can't be woken")
+  func sleeping() throws {
+    try add(.hibernated)
+    ask()
+    #expect(world.asked == ["wake web"] && sent == 0)
+    world.driver.send(.resumeFailed(id, "its image can't be read", intact: true))
+    #expect(results == [.failed] && sent == 0)
+    ask()
+    world.driver.send(.resumed(id, .milliseconds(20)))
+    #expect(results.count == 1 && sent == 1)
   }
 
   @Test("Several reloads of a worker send one signal and answer all requests")
-  func several() {
-    world.ask()
-    world.ask()
-    world.timers.advance(by: WorkerReload.patience)
-    #expect(world.delivered == [SIGHUP] && world.results == [.done, .done])
-    world.ask()
-    #expect(world.delivered == [SIGHUP, SIGHUP], "the earlier one is over")
+  func several() throws {
+    try add()
+    ask()
+    ask()
+    world.timers.advance(by: WorkerReloads.patience)
+    #expect(sent == 1 && results == [.done, .done])
+    ask()
+    #expect(sent == 2, "the earlier one is over")
   }
 
-  @Test("A reload of a worker is answered with the cause if the worker ends during it")
-  func ended() {
-    world.ask()
-    world.reloads.workerHasEnded(world.id, .exited(.exited(2)))
-    #expect(world.results == [.failed])
-    #expect(world.responses.first?.text.hasSuffix("last output: no such file") == true)
-    world.reloads.workerHasEnded(world.id, .exited(.exited(2)))
-    #expect(world.responses.count == 1 && world.timers.pending.isEmpty)
+  @Test("A reload is answered with the cause if the worker ends during it")
+  func ended() throws {
+    try add()
+    ask()
+    ask()
+    reloads.workerHasEnded(id, .exited(.exited(2)))
+    #expect(results == [.failed, .failed] && isOver)
+    #expect(text?.hasPrefix("web ended while it reloaded: it exited with status 2") == true)
+    reloads.workerHasEnded(id, .exited(.exited(2)))
+    #expect(results.count == 2)
   }
 
-  @Test(
-    "A reload of a worker is refused or fails if the signal can't be delivered",
-    arguments: [
-      (ReloadDelivery.hasEnded, ControlResponse.Result.failed),
-      (.isNotHandled(pid: 17), .refused), (.failed("not permitted"), .failed),
-    ])
-  func undelivered(delivery: ReloadDelivery, result: ControlResponse.Result) {
-    world.delivery = delivery
-    world.ask()
-    #expect(world.results == [result] && world.events.isEmpty && world.timers.pending.isEmpty)
+  @Test("A signal that would end the process, or that it ignores, isn't sent")
+  func unhandled() throws {
+    try add(signal: SIGUSR2)
+    let before = signal(SIGUSR2, SIG_DFL)
+    defer { signal(SIGUSR2, before) }
+    ask()
+    #expect(results == [.refused] && world.notes.all == [] && world.timers.pending.isEmpty)
+    #expect(text?.contains("does not handle SIGUSR2 in its first process, pid \(getpid())") == true)
   }
 
-  @Test("A reload of a worker is refused in states in which it can take no signal")
-  func states() {
+  @Test("A reload fails if the worker has just ended")
+  func hasEnded() throws {
+    let runtime = try add()
+    runtime.process = nil
+    ask()
+    runtime.process = try .forTest()
+    let end = EndWorld()
+    runtime.ending = end.ending
+    end.ending.rootHasEnded()
+    ask()
+    #expect(results == [.failed, .failed] && text == "web has just ended" && sent == 0)
+  }
+
+  @Test("A reload is refused while the worker starts, ends or doesn't run")
+  func states() throws {
     for state in [WorkerState.terminated, .launching, .terminating] {
-      world.terms?.state = state
-      world.ask()
+      try add(state)
+      ask()
+      world.driver.send(.exited(id, .unknown))
+      world.driver.send(.removed(id))
     }
-    #expect(world.results == [.refused, .refused, .refused] && world.delivered.isEmpty)
+    #expect(results == [.refused, .refused, .refused] && sent == 0)
     // An earlier daemon's worker, which the engine takes for terminated until it is back.
-    world.terms?.state = .terminated
-    world.terms?.isAdopting = true
-    world.ask()
-    world.wokenUp(.done)
-    #expect(world.delivered == [SIGHUP])
+    let runtime = try add(.terminated)
+    world.returning.begin(id)
+    ask()
+    runtime.process = try .forTest()
+    world.driver.send(.adopted(id, runtime.profile, .background))
+    world.returning.isOver(id)
+    #expect(results.count == 3 && sent == 1)
   }
 
   @Test("A reload is refused without a name, a known worker or a signal, and while the daemon ends")
-  func refused() {
-    world.ask(nil)
-    world.ask("other")
-    world.wrapped = ["npm"]
-    world.ask("npm")
-    world.terms?.signal = nil
-    world.ask()
-    world.terms?.signal = SIGHUP
-    world.isClosing = true
-    world.ask()
-    #expect(world.results == [.badRequest, .unknownWorker, .refused, .refused, .refused])
-    #expect(world.delivered.isEmpty)
+  func refused() throws {
+    ask(nil)
+    ask("other")
+    world.wrapped.processes[ClientID(number: 1)] = 77
+    _ = world.wrappers.register(WrapperWorld.report("npm"), from: ClientID(number: 1))
+    ask("npm")
+    let runtime = try add(signal: nil)
+    ask()
+    runtime.configuration.reloadSignal = SIGWINCH
+    world.phase.isLeaving = true
+    ask()
+    #expect(results == [.badRequest, .unknownWorker, .refused, .refused, .refused] && sent == 0)
   }
 }

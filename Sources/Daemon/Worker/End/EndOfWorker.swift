@@ -56,8 +56,11 @@ final class EndOfWorker: EndMechanics, EndHost {
     // A master has the rest of the grace to end.
     let wait = min(PreforkMasters.grace, runtime.configuration.policy.terminate.grace / 2)
     let done = services.loopReturn.callback { [services, id] (failure: String?) in
-      target.masters.releaseLater(about: id, by: services, in: wait)
       then(failure)
+      guard target.masters.areHeld else { return }
+      services.loop.after(wait) { [masters = target.masters] in
+        services.mechanics.submit(about: id.name, isUrgent: true) { masters.release() }
+      }
     }
     let ask = signal.map(asking)
     services.mechanics.submit(about: id.name, isUrgent: true) {
@@ -93,7 +96,7 @@ final class EndOfWorker: EndMechanics, EndHost {
     let killing = process.killing
     let strays = Strays(
       root: process.identity, mark: parts.launchPlanner.mark(of: id),
-      notify: runtime?.conversation?.notifyPath)
+      notify: runtime?.conversation?.notifyPath, processes: services.processes)
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: id.name, isUrgent: hasGroup) {
       let failure = failureText { try killing.perform(until: Deadline(in: Self.patience)) }

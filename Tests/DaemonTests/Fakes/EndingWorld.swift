@@ -1,0 +1,69 @@
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+@testable import Daemon
+
+/// The daemon's end over the real engine, whose directives nothing carries out: processes end, and operations succeed
+/// or fail, when a test says so.
+final class EndingWorld {
+  let world: AdapterWorld
+  let end: DaemonEnd
+
+  init() throws {
+    world = try AdapterWorld()
+    end = world.ending
+    world.notes.whenQuiet = { [weak end] in end?.engineIsQuiet() }
+  }
+
+  @discardableResult
+  func add(
+    _ name: String, _ state: WorkerState = .background, needs: [String] = []
+  ) throws -> WorkerUnit {
+    try world.add(name, state) { $0.dependsOn = needs.map { Dependency($0) } }
+  }
+
+  func addExternal(_ name: String, _ state: WorkerState) throws {
+    try add(name, state).external = ExternalWorker(mayBeTerminated: false)
+  }
+
+  func addFrozen(_ name: String, _ state: WorkerState) throws {
+    try world.scratch.write("group/cgroup.events", "")
+    try add(name, state).process = .forTest(
+      name, in: WorkerCgroup(path: world.scratch.path + "/group"))
+  }
+
+  func send(_ event: (WorkerID) -> Event, _ name: String) {
+    world.driver.send(event(WorkerID(name)))
+  }
+
+  func hasStopped(_ name: String) { send({ .exited($0, .exited(0)) }, name) }
+  func isAwake(_ name: String) { send({ .resumed($0, .milliseconds(20)) }, name) }
+
+  /// Its memory is as it was.
+  func cantBeWoken(_ name: String) {
+    send({ .resumeFailed($0, "its image can't be read", intact: true) }, name)
+  }
+
+  /// SIGKILL has no effect on it.
+  func outlivesKill(_ name: String) {
+    for _ in 0..<100 where !world.driver.state.hasOutlivedKill(WorkerID(name)) { pass() }
+  }
+
+  func pass(seconds: Int = 1) {
+    for _ in 0..<seconds {
+      world.timers.advance(by: .seconds(1))
+      world.driver.passDeadlines()
+    }
+  }
+
+  var asked: [String] { world.asked }
+  var lines: [String] { world.logged.split(separator: "\n").map { String($0) } }
+  func hasLogged(_ text: String) -> Bool { world.logged.contains(text) }
+
+  /// For the next daemon.
+  func saved(_ name: String) -> String? {
+    world.services.records.record(of: name)?.state
+  }
+}
