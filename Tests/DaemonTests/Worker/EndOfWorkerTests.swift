@@ -67,7 +67,7 @@ import Testing
     // The master waits at its pipe.
     #expect(try eventually { try ProcessStat.read(process.pid).state == .sleeping })
     let target = try #require(runtime.target())
-    let tree = try target.discover()
+    let tree = try ProcessTree.discover(root: process.identity, session: process.pid)
     try target.masters.look(at: tree)
     for pid in tree.pids where sleeps { kill(pid, SIGSTOP) }
     for pid in tree.pids where sleeps {
