@@ -109,15 +109,14 @@ final class AdapterWorld {
     services: services, driver: driver, workers: workers, meter: senses.meter,
     scanner: senses.scanner, liveness: senses.liveness)
   private(set) lazy var ends = WorkerEnds(
-    .init(
-      services: services, driver: driver, workers: workers, requests: requests, senses: senses,
-      snapshots: snapshots, launchPlanner: planner, restarts: restarts,
-      listening: listening, supervision: supervision, endedRuns: endedRuns, program: nil,
-      keepLastLines: { [unowned self] in keptLines[$0] = $1 },
-      externalRootHasEnded: { [unowned self] in
-        externalEnds.append($0.id)
-        whenExternalRootEnds($0)
-      }))
+    services: services, driver: driver, workers: workers, requests: requests, senses: senses,
+    snapshots: snapshots, launchPlanner: planner, restarts: restarts,
+    listening: listening, supervision: supervision, endedRuns: endedRuns, program: nil,
+    keepLastLines: { [unowned self] in keptLines[$0] = $1 },
+    externalRootHasEnded: { [unowned self] in
+      externalEnds.append($0.id)
+      whenExternalRootEnds($0)
+    })
   private(set) lazy var keeperStarter = KeeperStarter(
     DescriptorKeeperMeans(
       path: state.path + "/keeper.sock", hibernation: services.hibernation, daemonLog: log),
