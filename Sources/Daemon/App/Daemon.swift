@@ -82,41 +82,41 @@ public final class Daemon {
     ground: LaunchGround(
       cgroups: cgroups, earlierCgroups: earlierCgroups, limitsObstacle: limitsObstacle,
       records: services.records.store, logs: state.logs, socket: socket,
-      inheritance: role.program?.inheritance),
+      processes: services.processes, inheritance: role.program?.inheritance),
     restarts: restarts, services: services)
   private lazy var launcher: WorkerLauncher = WorkerLauncher(
     driver: driver, workers: workers, timers: services.loop,
-    host: LaunchesOfDaemon(
-      .init(
-        services: services, driver: driver, workers: workers, bootID: bootID, socket: socket,
-        program: role.program, recordWriter: recordWriter, senses: senses, starter: starter,
-        supervision: supervision, endedRuns: endedRuns, listening: listening,
-        planner: launchPlanner, conversations: conversations, processes: processes, ends: ends)))
+    host: WorkerLaunches(
+      services: services, driver: driver, workers: workers, bootID: bootID, socket: socket,
+      program: role.program, recordWriter: recordWriter, senses: senses, starter: starter,
+      supervision: supervision, endedRuns: endedRuns, listening: listening, planner: launchPlanner,
+      conversations: conversations, processes: processes, ends: ends))
   private lazy var processes = ProcessHolder(
-    services.loop,
-    ProcessesOfDaemon(
-      services: services, driver: driver, probes: senses.probes, kernelKills: senses.kernelKills,
-      sleeps: sleeps, ends: ends))
+    loop: services.loop, jobs: services.jobs, processes: services.processes,
+    probes: senses.probes, driver: driver, log: services.log,
+    host: ProcessesOfDaemon(
+      services: services, kernelKills: senses.kernelKills, sleeps: sleeps, ends: ends))
   private lazy var firstMoments = FirstMoments(
     timers: services.loop, driver: driver, workers: workers, requests: requests,
     restarts: restarts, scanner: senses.scanner)
+  private lazy var memory = KernelMemory(
+    services, state, keeper: keeperStarter, standby: standbyStarter,
+    resumeChoice: ResumeChoice(override: role.resumeOverride))
   private lazy var sleeps = WorkerSleeps(
-    .init(
-      services: services, driver: driver, workers: workers, state: state, senses: senses,
-      conversations: conversations, managers: managers, keeperStarter: keeperStarter,
-      standbyStarter: standbyStarter, resumeChoice: ResumeChoice(override: role.resumeOverride),
-      ends: ends))
+    driver: driver, workers: workers, timers: services.loop, watches: services.loop,
+    memory: memory, imageDisk: senses.imageDisk, costs: senses.hibernationCosts,
+    managers: managers, log: services.log, kill: { [ends] in ends.kill($0) })
   private lazy var ends: WorkerEnds = WorkerEnds(
-    .init(
-      services: services, driver: driver, workers: workers, requests: requests, senses: senses,
-      snapshots: snapshots, launchPlanner: launchPlanner, restarts: restarts, listening: listening,
-      supervision: supervision, endedRuns: endedRuns, program: role.program,
-      keepLastLines: { [chronicle] in chronicle.keep(lastLines: $1, of: $0) },
-      externalRootHasEnded: { [unowned self] in external.adoption.externalRootHasEnded($0) }))
+    services: services, driver: driver, workers: workers, requests: requests, senses: senses,
+    snapshots: snapshots, launchPlanner: launchPlanner, restarts: restarts, listening: listening,
+    supervision: supervision, endedRuns: endedRuns, program: role.program,
+    keepLastLines: { [chronicle] in chronicle.keep(lastLines: $1, of: $0) },
+    externalRootHasEnded: { [unowned self] in external.adoption.externalRootHasEnded($0) })
   private lazy var endedRuns = EndedRuns(
     driver: driver, workers: workers, requests: requests, supervision: supervision)
   private lazy var orphans = OrphanReaper(
-    timers: services.loop, workers: workers, launcher: launcher, senses: senses, hooks: hooks)
+    timers: services.loop, processes: services.processes, workers: workers, launcher: launcher,
+    senses: senses, hooks: hooks)
   private lazy var pendingSignals = PendingSignals(
     timers: services.loop, driver: driver, workers: workers)
 

@@ -93,7 +93,9 @@ final class AdapterWorld {
   private(set) lazy var endedRuns = EndedRuns(
     driver: driver, workers: workers, requests: requests, supervision: supervision, limit: 2)
   private(set) lazy var planner = LaunchPlanner(
-    ground: LaunchGround(records: services.records.store, logs: state.logs, socket: socket),
+    ground: LaunchGround(
+      records: services.records.store, logs: state.logs, socket: socket,
+      processes: services.processes),
     restarts: restarts, services: services)
   private(set) lazy var reloads = WorkerReloads(
     timers: timers, driver: driver, workers: workers, phase: phase, returning: returning,
@@ -107,33 +109,40 @@ final class AdapterWorld {
     services: services, driver: driver, workers: workers, meter: senses.meter,
     scanner: senses.scanner, liveness: senses.liveness)
   private(set) lazy var ends = WorkerEnds(
-    .init(
-      services: services, driver: driver, workers: workers, requests: requests, senses: senses,
-      snapshots: snapshots, launchPlanner: planner, restarts: restarts,
-      listening: listening, supervision: supervision, endedRuns: endedRuns, program: nil,
-      keepLastLines: { [unowned self] in keptLines[$0] = $1 },
-      externalRootHasEnded: { [unowned self] in
-        externalEnds.append($0.id)
-        whenExternalRootEnds($0)
-      }))
+    services: services, driver: driver, workers: workers, requests: requests, senses: senses,
+    snapshots: snapshots, launchPlanner: planner, restarts: restarts,
+    listening: listening, supervision: supervision, endedRuns: endedRuns, program: nil,
+    keepLastLines: { [unowned self] in keptLines[$0] = $1 },
+    externalRootHasEnded: { [unowned self] in
+      externalEnds.append($0.id)
+      whenExternalRootEnds($0)
+    })
   private(set) lazy var keeperStarter = KeeperStarter(
     DescriptorKeeperMeans(
       path: state.path + "/keeper.sock", hibernation: services.hibernation, daemonLog: log),
     hasSuccessors: false)
-  private(set) lazy var sleeps = WorkerSleeps(
-    .init(
-      services: services, driver: driver, workers: workers, state: state, senses: senses,
-      conversations: conversations,
-      managers: ManagerWatching(driver, workers, timers: timers) { _ in },
-      keeperStarter: keeperStarter,
-      standbyStarter: .pager(
+  private(set) lazy var sleeps = makeSleeps(over: makeMemory())
+
+  func makeMemory(recordPatience: Duration = RecordWait.patience) -> KernelMemory {
+    KernelMemory(
+      services, state, keeper: keeperStarter,
+      standby: .pager(
         jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false),
-      resumeChoice: ResumeChoice(override: nil), ends: ends))
+      resumeChoice: ResumeChoice(override: nil), recordPatience: recordPatience)
+  }
+
+  func makeSleeps(over memory: any WorkerMemory) -> WorkerSleeps {
+    WorkerSleeps(
+      driver: driver, workers: workers, timers: services.loop, watches: services.loop,
+      memory: memory, imageDisk: senses.imageDisk, costs: senses.hibernationCosts,
+      managers: ManagerWatching(driver, workers, timers: timers) { _ in }, log: log,
+      kill: { [ends] in ends.kill($0) })
+  }
   private(set) lazy var processes = ProcessHolder(
-    services.loop,
-    ProcessesOfDaemon(
-      services: services, driver: driver, probes: senses.probes, kernelKills: senses.kernelKills,
-      sleeps: sleeps, ends: ends))
+    loop: services.loop, jobs: services.jobs, processes: services.processes,
+    probes: senses.probes, driver: driver, log: services.log,
+    host: ProcessesOfDaemon(
+      services: services, kernelKills: senses.kernelKills, sleeps: sleeps, ends: ends))
   private(set) lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning, phase: phase,
     environment: ["HOME": "/root", "PORT": "1"], restarts: restarts, starter: starter,

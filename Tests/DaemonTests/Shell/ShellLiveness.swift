@@ -31,7 +31,8 @@ final class ShellProcesses {
   let hibernation = HibernationService(lanes: 1, separatesWorkers: true)
   /// Not used: no simulated worker has sockets.
   private let threads = JobPool(name: "shell", most: 1)
-  private let jobs: LoopJobs
+  let jobs: LoopJobs
+  let fake = FakeProcesses()
   private let loop: EventLoop
 
   init() throws {
@@ -43,7 +44,7 @@ final class ShellProcesses {
     stopped = try (0..<64).map { _ in try .forTest("shell") }
     frozen = try (0..<64).map { _ in try .forTest("shell", in: cgroup) }
     control = ControlSocket(path: "/nonexistent/control.sock", loop, log)
-    inputs = try (0..<32).map { _ in try FakeInputs() }
+    inputs = try (0..<128).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
     own = try ProcessStat.read(getpid())
     external = ExternalProcess(root: own, tree: ProcessTree(processes: [own]))

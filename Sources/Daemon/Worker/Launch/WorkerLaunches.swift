@@ -1,0 +1,103 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// The components that take part in launches, and what each does about one. Belongs to the loop's thread.
+struct WorkerLaunches: LaunchHost {
+  let services: Services
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  let bootID: String
+  /// The daemon's control socket, beside which workers' channels are.
+  let socket: String
+  /// nil: the configuration declares the workers.
+  let program: (any CallersProgram)?
+  let recordWriter: WorkerRecordWriter
+  let senses: Senses
+  let starter: DependencyStarter
+  let supervision: WorkerSupervision
+  let endedRuns: EndedRuns
+  let listening: ListeningSockets
+  let planner: LaunchPlanner
+  let conversations: WorkerConversations
+  let processes: ProcessHolder
+  let ends: WorkerEnds
+
+  func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)? {
+    workers[id].map { WorkerLaunch($0, self) }
+  }
+
+  /// A process that an earlier daemon has left and this one couldn't adopt. Two workers of one name would share
+  /// an image, and each would destroy the other's memory.
+  func obstacle(toLaunching id: WorkerID) -> String? {
+    guard let record = services.records.record(of: id.name),
+      record.life(bootID: bootID) != .hasEnded
+    else { return nil }
+    return "its process from an earlier daemon still runs and can't be adopted: end it "
+      + "with `kill -9 \(record.process.pid)`, or restart the daemon"
+  }
+
+  func programRuns(_ id: WorkerID) {
+    guard let runtime = workers[id], let process = runtime.process else { return }
+    runtime.noteLaunch()
+    program?.hasLaunched()
+    // With what is known only now.
+    recordWriter.save(runtime, state: .launching)
+    services.log(.info, "\(id): launched as pid \(process.identity.pid)")
+  }
+
+  func hasLaunched(_ id: WorkerID) {
+    guard let runtime = workers[id] else { return }
+    senses.kernelKills.begin(runtime)
+    senses.watchdogs.startWatchdog(of: runtime)
+    starter.advance()
+    runtime.readiness?.begin()
+  }
+
+  func launchHasFailed(_ id: WorkerID) {
+    guard let runtime = workers[id] else { return }
+    listening.offer(runtime)
+    // It isn't declared any more, and only the launch was waited for.
+    if driver.state.state(of: id) == nil { supervision.removeWorker(id) }
+    if !runtime.isDeclared { endedRuns.forgetOldRuns(after: id) }
+  }
+
+  func log(_ id: WorkerID, _ text: String) {
+    services.log(.warning, "\(id): \(text)")
+  }
+}
+
+/// The daemon's implementation for `ProcessHolder`.
+final class ProcessesOfDaemon: ProcessHost {
+  private let services: Services
+  private let kernelKills: KernelKillWatch
+  private let sleeps: WorkerSleeps
+  private let ends: WorkerEnds
+
+  init(
+    services: Services, kernelKills: KernelKillWatch, sleeps: WorkerSleeps, ends: WorkerEnds
+  ) {
+    self.services = services
+    self.kernelKills = kernelKills
+    self.sleeps = sleeps
+    self.ends = ends
+  }
+
+  func makeSleep(for runtime: WorkerUnit) { sleeps.makeSleep(for: runtime) }
+
+  func rootHasEnded(_ runtime: WorkerUnit) { ends.rootHasEnded(runtime) }
+
+  func isAdopted(_ runtime: WorkerUnit) { kernelKills.adopt(runtime) }
+
+  func open(
+    _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void
+  ) {
+    let done = services.loopReturn.callback { (opened: MemoryRefresh.Outcome?) in
+      if let opened { then(opened) }
+    }
+    // What can't be opened isn't, until the next time.
+    services.mechanics.submit(about: id.name) { done(try? refresh.perform()) }
+  }
+}
