@@ -56,7 +56,9 @@ def cast():
         return Worker(name, what, command, **configuration)
 
     players = [
-        app("notes", "python, small", "--megabytes", "1"),
+        # Without its hibernation something is left to terminate when memory runs out.
+        app("notes", "python, is never hibernated", "--megabytes", "24",
+            policy={"hibernate": {"enabled": False}}),
         app("maps", "python, with a cache that it can free", "--megabytes", "1",
             "--cache-mb", "12", shed={"signal": "USR1"}),
         app("game", "python, big", "--megabytes", "40"),

@@ -84,8 +84,11 @@ class Daemon:
                 raise Refused(said.get("text", f"no answer to {verb}"))
         return answer
 
+    def status(self):
+        return json.loads(self.verb("status", "--json"))["daemon"]
+
     def freezer(self):
-        return json.loads(self.verb("status", "--json"))["daemon"]["freezer"]["text"]
+        return self.status()["freezer"]["text"]
 
     def workers(self):
         listing = json.loads(self.verb("ps", "--json"))

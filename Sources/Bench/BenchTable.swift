@@ -6,7 +6,7 @@ extension BenchReport {
   ///
   /// - Parameter width: columns of the terminal.
   public func rendered(width: Int, color: Bool) -> String {
-    let bold = { (text: String) in color ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
+    let bold = { (text: String) in color ? Color.bold.paint(text) : text }
     var lines = [bold(Self.row(["mechanism (ms)", "n", "min", "median", "p95", "max"]))]
     for result in mechanisms {
       if let numbers = result.statistics {
@@ -14,21 +14,14 @@ extension BenchReport {
         lines.append(
           Self.row([result.title, "\(result.milliseconds.count)"] + cells.map(millisecondsText)))
       } else if let reason = result.refusal {
-        let indent = Self.columns[0] + 2
-        for (index, part) in wrapped(
-          "not measured: \(escaped(reason))", to: max(width - indent, 30)
-        ).enumerated() {
-          lines.append(Self.pad(index == 0 ? result.title : "", indent) + part)
-        }
+        lines += hanging(
+          padded(result.title, to: Self.columns[0] + 2), "not measured: \(escaped(reason))",
+          to: width, least: 30)
       }
     }
     lines.append("")
     for (label, text) in summary {
-      let indent = 12
-      for (index, part) in wrapped(text, to: max(width - indent, 30)).enumerated() {
-        let label = Self.pad(index == 0 ? label : "", indent)
-        lines.append((index == 0 ? bold(label) : label) + part)
-      }
+      lines += hanging(bold(padded(label, to: 12)), text, to: width, least: 30)
     }
     return lines.joined(separator: "\n") + "\n"
   }
@@ -39,16 +32,8 @@ extension BenchReport {
 
   private static func row(_ cells: [String]) -> String {
     zip(cells, columns).enumerated().map { index, cell in
-      index == 0 ? pad(cell.0, cell.1) : blanks(cell.1 - cell.0.count) + cell.0
+      padded(cell.0, to: cell.1, alignsRight: index > 0)
     }.joined(separator: "  ")
-  }
-
-  private static func pad(_ text: String, _ width: Int) -> String {
-    text + blanks(width - text.count)
-  }
-
-  private static func blanks(_ count: Int) -> String {
-    String(repeating: " ", count: max(count, 0))
   }
 
   // MARK: below it

@@ -85,26 +85,14 @@ extension DoctorReport {
 
   fileprivate func table(width: Int, color: Bool) -> [String] {
     let names = checks.map(\.name.count).max() ?? 0
-    let columns = [max(names, "MECHANISM".count) + 2, "limited".count + 2]
-    let indent = columns.reduce(0, +)
-    var lines = [
-      paint("MECHANISM".padded(columns[0]) + "RESULT".padded(columns[1]) + "FOUND", "1")
-    ]
-    for check in checks {
-      let found = wrapped(check.found, to: max(width - indent, 24))
-      let first = check.name.padded(columns[0]) + paint(check.result, columns[1])
-      for (index, part) in found.enumerated() {
-        lines.append((index == 0 ? first : String(repeating: " ", count: indent)) + part)
+    let (first, second) = (max(names, "MECHANISM".count) + 2, "limited".count + 2)
+    let head = padded("MECHANISM", to: first) + padded("RESULT", to: second) + "FOUND"
+    return [color ? Color.bold.paint(head) : head]
+      + checks.flatMap { check in
+        let result = check.result.rawValue
+        let shown = padded(color ? check.result.color.paint(result) : result, to: second)
+        return hanging(padded(check.name, to: first) + shown, check.found, to: width, least: 24)
       }
-    }
-    return lines
-
-    func paint(_ result: DoctorCheck.Result, _ count: Int) -> String {
-      paint(result.rawValue, result.code) + String.blanks(count - result.rawValue.count)
-    }
-    func paint(_ text: String, _ code: String) -> String {
-      color ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
-    }
   }
 
   fileprivate func details(width: Int) -> [String] {
@@ -116,28 +104,16 @@ extension DoctorReport {
   }
 
   private func labelled(_ label: String, _ text: String, width: Int) -> [String] {
-    let label = "  \(label)"
-    return wrapped(text, to: max(width - label.count, 24)).enumerated().map { index, part in
-      (index == 0 ? label : String.blanks(label.count)) + part
-    }
+    hanging("  \(label)", text, to: width, least: 24)
   }
 }
 
 extension DoctorCheck.Result {
-  /// SGR codes (ECMA-48): green, yellow, red.
-  fileprivate var code: String {
+  fileprivate var color: Color {
     switch self {
-    case .works: "32"
-    case .limited: "33"
-    case .missing: "31"
+    case .works: .green
+    case .limited: .yellow
+    case .missing: .red
     }
   }
-}
-
-extension String {
-  fileprivate static func blanks(_ count: Int) -> String {
-    String(repeating: " ", count: Swift.max(count, 0))
-  }
-
-  fileprivate func padded(_ width: Int) -> String { self + .blanks(width - count) }
 }

@@ -114,8 +114,7 @@ struct DormouseCommand: ParsableCommand {
 
   private static func exitCodeTable() -> String {
     CommandExit.allCases.map { code in
-      let number = "\(code.rawValue)"
-      return "\(String(repeating: " ", count: 4 - number.count))\(number)  \(code.meaning)"
+      "\(padded("\(code.rawValue)", to: 4, alignsRight: true))  \(code.meaning)"
     }.joined(separator: "\n")
   }
 }

@@ -31,12 +31,7 @@ enum RootHelp {
   }
 
   private static func row(_ command: any ParsableCommand.Type, _ width: Int) -> [String] {
-    let column = 14
-    let name = "  " + (command.configuration.commandName ?? "")
-    let text = wrapped(command.configuration.abstract, to: max(width - column, 24))
-    return text.enumerated().map { index, part in
-      let head = index == 0 ? name : ""
-      return head + String(repeating: " ", count: max(column - head.count, 1)) + part
-    }
+    let name = padded("  \(command.configuration.commandName ?? "")", to: 14)
+    return hanging(name, command.configuration.abstract, to: width, least: 24)
   }
 }

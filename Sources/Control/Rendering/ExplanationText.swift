@@ -222,16 +222,9 @@ private func withKey(_ text: String, _ key: String?) -> String {
 }
 
 private func item(_ text: String, _ width: Int?, by indent: Int = 2) -> [String] {
-  let lead = String(repeating: " ", count: indent)
-  return wrapped(text, to: width.map { max(20, $0 - indent - 2) }).enumerated().map {
-    "\(lead)\($0.offset == 0 ? "- " : "  ")\($0.element)"
-  }
+  hanging(padded("", to: indent) + "- ", text, to: width)
 }
 
 private func numbered(_ number: Int, _ text: String, width: Int?) -> [String] {
-  let lead = "  \(number). "
-  let rest = String(repeating: " ", count: lead.count)
-  return wrapped(text, to: width.map { max(20, $0 - lead.count) }).enumerated().map {
-    ($0.offset == 0 ? lead : rest) + $0.element
-  }
+  hanging("  \(number). ", text, to: width)
 }

@@ -131,7 +131,7 @@ package struct Table {
     guard wrapsLast, let room, room >= Self.minToWrap else {
       return all.map { row in line(row, widths: widths, room: room, color: color) }
     }
-    let indent = String(repeating: " ", count: before)
+    let indent = padded("", to: before)
     return all.flatMap { row in
       guard var first = row.last else { return [""] }
       let parts = wrapped(first.text, to: room)
@@ -185,13 +185,11 @@ package struct Table {
     for (index, cell) in row.enumerated() {
       let isLast = index == row.count - 1
       let text = shortened(cell.text, to: isLast ? room : widths[index])
-      let padding = String(repeating: " ", count: max(widths[index] - displayWidth(text), 0))
       let shown = cell.color.map { color && !text.isEmpty ? $0.paint(text) : text } ?? text
-      if columns[index].alignsRight {
-        line += padding + shown
-      } else {
-        line += isLast ? shown : shown + padding
-      }
+      let alignsRight = columns[index].alignsRight
+      line +=
+        isLast && !alignsRight
+        ? shown : padded(shown, to: widths[index], alignsRight: alignsRight)
       if !isLast { line += "  " }
     }
     while line.hasSuffix(" ") { line.removeLast() }
@@ -232,8 +230,24 @@ package func wrapped(
       line.removeFirst(part.count)
     }
   }
-  let blanks = String(repeating: " ", count: indent)
+  let blanks = padded("", to: indent)
   return (lines + [line]).enumerated().map { $0.offset == 0 ? $0.element : blanks + $0.element }
+}
+
+/// `text` behind `lead`; where it is broken, further lines begin below it.
+///
+/// - Parameter least: columns for the text, however narrow the terminal is.
+package func hanging(_ lead: String, _ text: String, to width: Int?, least: Int = 20) -> [String] {
+  let indent = displayWidth(lead)
+  return wrapped(text, to: width.map { max($0 - indent, least) }).enumerated().map {
+    ($0.offset == 0 ? lead : padded("", to: indent)) + $0.element
+  }
+}
+
+/// `text` in a column of this width.
+package func padded(_ text: String, to width: Int, alignsRight: Bool = false) -> String {
+  let blanks = String(repeating: " ", count: max(width - displayWidth(text), 0))
+  return alignsRight ? blanks + text : text + blanks
 }
 
 /// What of `text` has room.

@@ -255,12 +255,9 @@ struct StatusBlock {
   /// `width`: columns of the terminal, where there is one; longer values go on under themselves.
   func text(width: Int? = nil) -> String {
     let labels = entries.map(\.label.count).max() ?? 0
-    let indent = "\n" + String(repeating: " ", count: labels + 4)
-    let lines = entries.map { entry in
-      let padding = String(repeating: " ", count: labels - entry.label.count)
-      let room = entry.wraps ? width.map { max($0 - labels - 4, 20) } : nil
-      let value = wrapped(entry.value, to: room)
-      return "  \(entry.label)\(padding)  \(value.joined(separator: indent))"
+    let lines = entries.flatMap { entry in
+      hanging(
+        "  \(padded(entry.label, to: labels))  ", entry.value, to: entry.wraps ? width : nil)
     }
     return ([title] + lines).joined(separator: "\n") + "\n"
   }

@@ -42,10 +42,6 @@ package struct MemoryHistory: Sendable {
       + sizeText(highest)
   }
 
-  private func padded(_ text: String, to width: Int) -> String {
-    text + String(repeating: " ", count: max(width - text.count, 0))
-  }
-
   /// Of `1023.9 MB`.
   private static let longestSize = 9
   /// Columns of a curve.

@@ -23,9 +23,8 @@ package enum TopHelp {
   static func lines(width: Int, color: Bool) -> [String] {
     let widest = keys.map(\.keys.count).max() ?? 0
     let rows = keys.flatMap { entry in
-      let gap = String(repeating: " ", count: widest - entry.keys.count + 2)
-      let shown = color ? Color.bold.paint(entry.keys) : entry.keys
-      return wrapped("  \(shown)\(gap)\(entry.text)", to: width, indent: widest + 4)
+      let shown = padded(color ? Color.bold.paint(entry.keys) : entry.keys, to: widest)
+      return wrapped("  \(shown)  \(entry.text)", to: width, indent: widest + 4)
     }
     let notes = wrapped(
       "CPU is a share of one processor. Keys that change a worker are capital letters.", to: width)

@@ -146,19 +146,18 @@ extension TopModel {
     let (labels, sizes, notes) = (11, 9, 35)
     let room = min(max(layout.paneColumns - labels - sizes - notes - 6, 0), 40)
     let lines = present.map { label, bytes, note in
-      let size = sizeText(bytes)
-      let gap = String(repeating: " ", count: max(labels + sizes - label.count - size.count, 0))
-      return "\(label)\(gap)  \(size)  \(bar(bytes, of: highest, width: room))  \(note)"
+      let size = padded(sizeText(bytes), to: sizes, alignsRight: true)
+      let curve = bar(bytes, of: highest, width: room)
+      return "\(padded(label, to: labels))  \(size)  \(curve)  \(note)"
     }
     let savings = status?.name == worker.name ? savingsLines(status?.savings) : []
     return (title, lines + savings)
   }
 
   private func bar(_ value: Int64, of highest: Int64, width: Int) -> String {
-    guard highest > 0 else { return String(repeating: " ", count: width) }
+    guard highest > 0 else { return padded("", to: width) }
     let share = Double(max(value, 0)) / Double(highest) * Double(width)
     let length = value > 0 ? max(Int(share.rounded()), min(1, width)) : 0
-    return String(repeating: showsUnicode ? "█" : "#", count: length)
-      + String(repeating: " ", count: width - length)
+    return padded(String(repeating: showsUnicode ? "█" : "#", count: length), to: width)
   }
 }

@@ -35,9 +35,8 @@ extension TopModel {
   private func beside(_ list: [String], _ pane: [String], in layout: TopLayout) -> [String] {
     let border = showsUnicode ? "│ " : "| "
     return list.enumerated().map { row, line in
-      let gap = max(layout.listColumns - displayWidth(line), 0)
       let right = pane.indices.contains(row) ? pane[row] : ""
-      return line + String(repeating: " ", count: gap) + border + right
+      return padded(line, to: layout.listColumns) + border + right
     }
   }
 
@@ -98,8 +97,7 @@ extension TopModel {
 
   /// Over the whole width of the list.
   private func reversed(_ text: String, _ columns: Int) -> String {
-    let rest = String(repeating: " ", count: max(columns - displayWidth(text), 0))
-    return "\u{1B}[7m\(text)\(rest)\u{1B}[0m"
+    "\u{1B}[7m\(padded(text, to: columns))\u{1B}[0m"
   }
 
   // MARK: below everything

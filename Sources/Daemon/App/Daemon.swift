@@ -82,7 +82,7 @@ public final class Daemon {
     ground: LaunchGround(
       cgroups: cgroups, earlierCgroups: earlierCgroups, limitsObstacle: limitsObstacle,
       records: services.records.store, logs: state.logs, socket: socket,
-      inheritance: role.program?.inheritance),
+      processes: services.processes, inheritance: role.program?.inheritance),
     restarts: restarts, services: services)
   private lazy var launcher: WorkerLauncher = WorkerLauncher(
     driver: driver, workers: workers, timers: services.loop,
@@ -93,10 +93,10 @@ public final class Daemon {
         supervision: supervision, endedRuns: endedRuns, listening: listening,
         planner: launchPlanner, conversations: conversations, processes: processes, ends: ends)))
   private lazy var processes = ProcessHolder(
-    services.loop,
-    ProcessesOfDaemon(
-      services: services, driver: driver, probes: senses.probes, kernelKills: senses.kernelKills,
-      sleeps: sleeps, ends: ends))
+    loop: services.loop, jobs: services.jobs, processes: services.processes,
+    probes: senses.probes, driver: driver, log: services.log,
+    host: ProcessesOfDaemon(
+      services: services, kernelKills: senses.kernelKills, sleeps: sleeps, ends: ends))
   private lazy var firstMoments = FirstMoments(
     timers: services.loop, driver: driver, workers: workers, requests: requests,
     restarts: restarts, scanner: senses.scanner)
@@ -116,7 +116,8 @@ public final class Daemon {
   private lazy var endedRuns = EndedRuns(
     driver: driver, workers: workers, requests: requests, supervision: supervision)
   private lazy var orphans = OrphanReaper(
-    timers: services.loop, workers: workers, launcher: launcher, senses: senses, hooks: hooks)
+    timers: services.loop, processes: services.processes, workers: workers, launcher: launcher,
+    senses: senses, hooks: hooks)
   private lazy var pendingSignals = PendingSignals(
     timers: services.loop, driver: driver, workers: workers)
 

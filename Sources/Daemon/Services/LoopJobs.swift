@@ -15,7 +15,7 @@ enum JobOutcome<Value> {
 /// `JobPool.files`. The outcome comes back on the loop, at the deadline at the latest. Belongs to the loop's
 /// thread.
 final class LoopJobs {
-  private let loop: EventLoop
+  private let loop: any Timers & DescriptorWatches
   private let jobs: JobPool
   private let mailbox: Mailbox<LoopJobs>
   private var waiting: [UInt64: Waiting] = [:]
@@ -28,11 +28,13 @@ final class LoopJobs {
     var done: () -> Void
   }
 
-  init(_ loop: EventLoop, _ jobs: JobPool = .files) throws(SystemCallError) {
+  init(
+    _ loop: any Timers & DescriptorWatches, _ jobs: JobPool = .files
+  ) throws(SystemCallError) {
     self.loop = loop
     self.jobs = jobs
     mailbox = try Mailbox()
-    try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in
+    _ = try loop.whenReadable(mailbox.descriptor) { [unowned self] in
       mailbox.drain(self, on: loop)
     }
   }

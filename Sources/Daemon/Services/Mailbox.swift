@@ -53,7 +53,7 @@ final class Mailbox<Receiver>: Sendable {
   }
 
   /// On the receiver's thread.
-  func drain(_ receiver: Receiver, on loop: EventLoop) {
+  func drain(_ receiver: Receiver, on loop: any Timers) {
     counter.clear()
     for entry in takeAll() {
       loop.step("\(TurnCheck.Label(file: entry.file, line: entry.line))") {

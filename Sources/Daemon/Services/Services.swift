@@ -24,6 +24,7 @@ struct Services {
   let socketFiles: SocketFiles
   let records: WorkerRecordKeeper
   let hibernation: HibernationService
+  let processes: any Processes = KernelProcesses()
 
   /// - Parameter files: what may wait for a file system. A test that runs beside others has its own: jobs about
   ///   one subject refuse each other.

@@ -60,25 +60,28 @@ struct AdoptionReader {
 
   /// One entry: a rule, or a file of rules.
   func entry(_ reader: MappingReader, number: Int) -> [Found] {
-    let changes = RuleChanges(reader)
-    let own = RuleKeys(reader)
+    var rule = AdoptionRule(name: "rule-\(number)", matches: [], policy: policy)
+    (AdoptionKeys.changes + AdoptionKeys.own).read(reader, into: &rule)
+    rule.set = set
     var found: [Found] = []
     let name = set == nil ? reader.read("rules", as: .name("the name of a file of rules")) : nil
     if set == nil, reader.position(ofKey: "rules") != nil {
-      own.refuseBeside(reader)
+      refuseBesideRules(reader)
       if let name { found = rules(ofSet: name, reader) }
+      for key in AdoptionKeys.changes where reader.position(ofKey: key.name) != nil {
+        for index in found.indices { key.copy(rule, &found[index].rule) }
+      }
     } else {
-      var rule = AdoptionRule(
-        name: own.name ?? "rule-\(number)", matches: own.matches, policy: policy)
-      rule.includesTerminals = own.includesTerminals ?? false
-      rule.set = set
-      own.check(reader)
+      if reader.shape == nil, reader.position(ofKey: "match") == nil {
+        reader.sink.error(
+          at: reader.own, "a rule needs `match`, or `rules` with the name of a file of rules",
+          suggestion: #"write `match: { command: "*/tsserver.js*" }`"#)
+      }
       let source = Origins.Source(layer: .rule, file: reader.sink.source.file, keys: [:])
       found = [Found(rule: rule, sink: reader.sink, position: reader.own, source: source)]
     }
     let overrides = reader.overrides("policy", scope: .worker)
     for index in found.indices {
-      changes.apply(to: &found[index].rule)
       guard let overrides else { continue }
       let base = found[index].rule.policy
       found[index].rule.policy = PolicyReader(scope: .worker).read(overrides, over: base)
@@ -92,6 +95,15 @@ struct AdoptionReader {
     reader.finish()
     if set == nil { warnOfManualForeground(found, reader) }
     return found
+  }
+
+  private func refuseBesideRules(_ reader: MappingReader) {
+    for key in AdoptionKeys.own.map(\.name) {
+      guard let position = reader.position(ofKey: key) else { continue }
+      reader.sink.error(
+        at: position, "`\(key)` can't stand beside `rules`",
+        suggestion: "make it a rule of its own, with its own `match`")
+    }
   }
 
   /// Only activity knows that the program is used: nothing else puts an adopted worker in the foreground.
@@ -140,129 +152,5 @@ struct AdoptionReader {
         Found(rule: $0.rule, sink: reader.sink, position: position, source: $0.source)
       }
     }
-  }
-}
-
-/// Keys that every entry has: those of a file of rules are changed by them.
-private struct RuleChanges {
-  private var mode: AdoptionRule.Mode?
-  private var mayTerminate: Bool?
-  private var limit: Int?
-  private var importance: Int?
-  private var exceptions: [ProcessPattern]
-
-  init(_ reader: MappingReader) {
-    exceptions = PatternReader(reader: reader).read("except")
-    mode = reader.read("mode", as: .choice)
-    mayTerminate = reader.read("may_terminate", as: .boolean)
-    limit = reader.read("limit", as: .integer(1...1_000))
-    importance = reader.read("importance", as: .integer(0...100))
-  }
-
-  func apply(to rule: inout AdoptionRule) {
-    rule.exceptions += exceptions
-    rule.mode = mode ?? rule.mode
-    rule.mayTerminate = mayTerminate ?? rule.mayTerminate
-    rule.limit = limit ?? rule.limit
-    rule.importance = importance ?? rule.importance
-  }
-}
-
-/// Keys of a rule that is written out.
-private struct RuleKeys {
-  var name: String?
-  var matches: [ProcessPattern]
-  var includesTerminals: Bool?
-
-  init(_ reader: MappingReader) {
-    name = reader.read(
-      "name",
-      as: Converter.name("a name such as `tsserver`").checked { name in
-        name.utf8.count <= AdoptionRule.longestName
-          ? nil
-          : Problem(
-            message: "is \(name.utf8.count) characters long; a rule's name has at most "
-              + "\(AdoptionRule.longestName)")
-      })
-    matches = PatternReader(reader: reader).read("match")
-    includesTerminals = reader.read("terminal", as: .boolean)
-  }
-
-  func check(_ reader: MappingReader) {
-    guard reader.shape == nil, reader.position(ofKey: "match") == nil else { return }
-    reader.sink.error(
-      at: reader.own, "a rule needs `match`, or `rules` with the name of a file of rules",
-      suggestion: #"write `match: { command: "*/tsserver.js*" }`"#)
-  }
-
-  func refuseBeside(_ reader: MappingReader) {
-    for key in ["name", "match", "terminal"] {
-      guard let position = reader.position(ofKey: key) else { continue }
-      reader.sink.error(
-        at: position, "`\(key)` can't stand beside `rules`",
-        suggestion: "make it a rule of its own, with its own `match`")
-    }
-  }
-}
-
-/// `match` and `except`: a mapping, or a list of mappings.
-private struct PatternReader {
-  var reader: MappingReader
-
-  func read(_ key: String) -> [ProcessPattern] {
-    if let shape = reader.shape {
-      let inner = MappingShape()
-      _ = pattern(MappingReader(exploring: inner, path: reader.path(of: key)))
-      shape.add(key, .either([.mapping(inner), .list(.mapping(inner))]))
-      return []
-    }
-    guard let node = reader.node(key) else { return [] }
-    let items: [YAMLNode]
-    if case .sequence(let sequence) = node { items = Array(sequence) } else { items = [node] }
-    if items.isEmpty { reader.sink.error(at: node.position, "`\(key)` is an empty list") }
-    return items.compactMap { item in
-      guard let inner = reader.reader(of: item, called: key, places: Places()) else { return nil }
-      let pattern = pattern(inner)
-      inner.finish()
-      if key == "match" { checkNarrow(pattern, inner, at: item.position) }
-      if key == "except", inner.order.isEmpty {
-        reader.sink.error(at: item.position, "`except` without a key would match every process")
-      }
-      return pattern
-    }
-  }
-
-  private func pattern(_ reader: MappingReader) -> ProcessPattern {
-    var pattern = ProcessPattern()
-    func globs(_ key: String) -> [Glob] { reader.oneOrMore(key, of: .glob).map(\.value) }
-    pattern.command = globs("command")
-    pattern.executable = globs("exe")
-    pattern.name = globs("name")
-    pattern.cgroup = globs("cgroup")
-    pattern.unit = globs("unit")
-    pattern.user = reader.read("user", as: .account("a user's name or number, or `me`"))
-      .map { ProcessPattern.User($0) }
-    pattern.olderThan = reader.read("older_than", as: .duration)
-    pattern.minFootprint = reader.read("min_footprint", as: .size)
-    return pattern
-  }
-
-  /// Age and user alone fit a shell and a desktop as well.
-  private func checkNarrow(
-    _ pattern: ProcessPattern, _ inner: MappingReader, at position: Position?
-  ) {
-    let keys = ["command", "exe", "name", "cgroup", "unit"]
-    guard !keys.contains(where: { inner.position(ofKey: $0) != nil }) else { return }
-    reader.sink.error(
-      at: inner.own ?? position, "`match` needs one of \(listed(keys))",
-      suggestion: "a rule without one of them would match every process")
-  }
-}
-
-extension Converter where Value == Glob {
-  fileprivate static var glob: Converter {
-    Converter<String>.text("a pattern such as `*/tsserver.js*`").checked {
-      $0.isEmpty ? Problem(message: "is an empty pattern, which matches nothing") : nil
-    }.map { Glob($0) }
   }
 }

@@ -31,7 +31,7 @@ struct ComposeService: WorkerImport {
     restart()
     ending()
     resources()
-    for key in service.leftovers { note("Not taken over: `\(key)`.") }
+    noteLeft(service.leftovers)
     return imported
   }
 
@@ -104,7 +104,7 @@ struct ComposeService: WorkerImport {
     addEnvironment(pairs.map { ($0, .text(converted($1))) })
     let inherited = service.inherited.filter { !variables.isInFile($0) }
     if !inherited.isEmpty {
-      let names = inherited.map { "`\(shortened($0))`" }.joined(separator: ", ")
+      let names = quoted(inherited)
       note("\(names): without a value; workers inherit the daemon's environment.")
     }
   }
@@ -148,13 +148,11 @@ struct ComposeService: WorkerImport {
       if var resources = deploy.mapping("resources") {
         if var limits = resources.mapping("limits") {
           memory = limits.text("memory") ?? memory
-          for key in limits.leftovers {
-            note("Not taken over: `deploy.resources.limits.\(key)`.")
-          }
+          noteLeft(limits.leftovers, of: "deploy.resources.limits.")
         }
-        for key in resources.leftovers { note("Not taken over: `deploy.resources.\(key)`.") }
+        noteLeft(resources.leftovers, of: "deploy.resources.")
       }
-      for key in deploy.leftovers { note("Not taken over: `deploy.\(key)`.") }
+      noteLeft(deploy.leftovers, of: "deploy.")
     }
     if let count, count > 1 { add("replicas", .plain("\(count)")) }
     guard let memory else { return }
@@ -217,7 +215,7 @@ struct ComposeService: WorkerImport {
       }
     }
     add("readiness", .mapping(pairs))
-    for key in check.leftovers { note("Not taken over: `healthcheck.\(key)`.") }
+    noteLeft(check.leftovers, of: "healthcheck.")
   }
 
   private mutating func restart() {

@@ -90,6 +90,11 @@ extension WorkerImport {
   mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
   mutating func note(_ text: String) { imported.notes.append(text) }
 
+  /// Keys that weren't read.
+  mutating func noteLeft(_ keys: [String], of section: String = "") {
+    for key in keys { note("Not taken over: `\(section)\(key)`.") }
+  }
+
   /// - Parameter origin: the other file's key and value, for a note.
   mutating func addStopSignal(_ name: String, from origin: String) {
     let bare = name.after("SIG") ?? name
@@ -113,6 +118,24 @@ extension WorkerImport {
   mutating func addEnvironment(_ variables: [(String, YAMLText)]) {
     let pairs = variables.filter { EnvironmentReader.problem(withName: $0.0) == nil }
     if !pairs.isEmpty { add("environment", .mapping(pairs)) }
+  }
+}
+
+/// For notes: `` `a`, `b` ``.
+func quoted(_ names: some Sequence<some StringProtocol>) -> String {
+  names.map { "`\(shortened(String($0)))`" }.joined(separator: ", ")
+}
+
+extension NameRule {
+  /// The nearest text that can be a worker's name; empty: none of it can.
+  static func fitted(_ text: String) -> String {
+    let letters = text.unicodeScalars.map { scalar -> Character in
+      switch scalar {
+      case "a"..."z", "A"..."Z", "0"..."9", "-", "_", ".": Character(scalar)
+      default: "-"
+      }
+    }
+    return String(letters.drop { $0 == "-" || $0 == "." }.prefix(64))
   }
 }
 

@@ -106,13 +106,7 @@ private struct PM2App: WorkerImport {
   private mutating func name(_ script: String) {
     let file = FilePaths.name(of: script)
     let text = first("name") ?? String(file.prefix { $0 != "." && $0 != " " })
-    let letters = text.unicodeScalars.map { scalar -> Character in
-      switch scalar {
-      case "a"..."z", "A"..."Z", "0"..."9", "-", "_", ".": Character(scalar)
-      default: "-"
-      }
-    }
-    let start = String(letters.drop { $0 == "-" || $0 == "." }.prefix(64))
+    let start = NameRule.fitted(text)
     imported.name = start.isEmpty ? "app" : start
     if imported.name != text { note("Its name was `\(shortened(text))`.") }
   }

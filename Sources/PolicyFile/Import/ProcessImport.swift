@@ -50,7 +50,7 @@ struct ProcessImport: WorkerImport {
     if process.truth("is_daemon") {
       note("`is_daemon`: the program must stay in the foreground; use its option for that.")
     }
-    for key in process.leftovers { note("Not taken over: `\(key)`.") }
+    noteLeft(process.leftovers)
     return imported
   }
 
@@ -92,7 +92,7 @@ struct ProcessImport: WorkerImport {
       variables.append((name, value))
     }
     if !process.inherited.isEmpty {
-      let names = process.inherited.map { "`\(shortened($0))`" }.joined(separator: ", ")
+      let names = quoted(process.inherited)
       note("\(names): without a value; workers inherit the daemon's environment.")
     }
     variables += ownVariables
@@ -156,7 +156,7 @@ struct ProcessImport: WorkerImport {
     var pairs: [(String, YAMLText)] = []
     if var exec = probe.mapping("exec"), let command = exec.text("command") {
       pairs.append(("exec", .mapping([("command", line(command))])))
-      for other in exec.leftovers { note("Not taken over: `\(key).exec.\(other)`.") }
+      noteLeft(exec.leftovers, of: "\(key).exec.")
     } else if var request = probe.mapping("http_get") {
       guard let http = http(&request, key) else { return nil }
       pairs.append(("httpGet", .mapping(http)))
@@ -174,7 +174,7 @@ struct ProcessImport: WorkerImport {
     for (theirs, ours, range) in fields {
       if let value = probe.number(theirs, range) { pairs.append((ours, .plain("\(value)"))) }
     }
-    for other in probe.leftovers { note("Not taken over: `\(key).\(other)`.") }
+    noteLeft(probe.leftovers, of: "\(key).")
     return pairs
   }
 
@@ -196,7 +196,7 @@ struct ProcessImport: WorkerImport {
     if let host = request.text("host"), host != "127.0.0.1", host != "localhost" {
       pairs.append(("host", value(host)))
     }
-    for other in request.leftovers { note("Not taken over: `\(key).http_get.\(other)`.") }
+    noteLeft(request.leftovers, of: "\(key).http_get.")
     return pairs
   }
 
@@ -220,7 +220,7 @@ struct ProcessImport: WorkerImport {
       add("restart", RestartKeys.text(result))
     }
     rules.skip("backoff_seconds", "max_restarts")
-    for other in rules.leftovers { note("Not taken over: `availability.\(other)`.") }
+    noteLeft(rules.leftovers, of: "availability.")
   }
 
   private mutating func shutdown() {
@@ -236,7 +236,7 @@ struct ProcessImport: WorkerImport {
     if let seconds = rules.number("timeout_seconds", 0...86_400) {
       add("stop_grace", .plain("\(seconds)s"))
     }
-    for other in rules.leftovers { note("Not taken over: `shutdown.\(other)`.") }
+    noteLeft(rules.leftovers, of: "shutdown.")
   }
 
   private mutating func output() {
@@ -251,11 +251,9 @@ struct ProcessImport: WorkerImport {
           }
         }
         rotation.skip("max_backups")
-        for other in rotation.leftovers {
-          note("Not taken over: `log_configuration.rotation.\(other)`.")
-        }
+        noteLeft(rotation.leftovers, of: "log_configuration.rotation.")
       }
-      for other in logs.leftovers { note("Not taken over: `log_configuration.\(other)`.") }
+      noteLeft(logs.leftovers, of: "log_configuration.")
     }
     if !pairs.isEmpty { add("output", .mapping(pairs)) }
   }

@@ -97,15 +97,8 @@ struct UnitName {
 
   /// As a worker's name: `bot-alice`.
   var worker: String {
-    let text = bare.split(separator: "@").joined(separator: "-")
-    let letters = text.unicodeScalars.map { scalar -> Character in
-      switch scalar {
-      case "a"..."z", "A"..."Z", "0"..."9", "-", "_", ".": Character(scalar)
-      default: "-"
-      }
-    }
-    let start = letters.drop { $0 == "-" || $0 == "." }.prefix(64)
-    return start.isEmpty ? "worker" : String(start)
+    let start = NameRule.fitted(bare.split(separator: "@").joined(separator: "-"))
+    return start.isEmpty ? "worker" : start
   }
 
   /// The text with its specifiers replaced, and those that aren't known here.

@@ -237,7 +237,7 @@ struct UnitService: WorkerImport {
     }
     service.skip("RuntimeDirectoryPreserve")
     if !missing.isEmpty {
-      let paths = missing.map { "`\(shortened($0))`" }.joined(separator: ", ")
+      let paths = quoted(missing)
       stop(because: "systemd makes \(paths) for it: let tmpfiles.d(5) make that")
     }
     if service.truth("DynamicUser") == true {
@@ -249,14 +249,14 @@ struct UnitService: WorkerImport {
     let sockets = (service.all("Sockets") + head.all("Requires"))
       .flatMap { $0.split(whereSeparator: \.isWhitespace) }.filter { $0.hasSuffix(".socket") }
     if !sockets.isEmpty {
-      let names = sockets.map { "`\(shortened(String($0)))`" }.joined(separator: ", ")
+      let names = quoted(sockets)
       stop(because: "systemd opens its sockets (\(names)): write them as `listen`")
     }
     for key in ["Requires", "BindsTo", "Wants"] {
       let units = head.all(key).flatMap { $0.split(whereSeparator: \.isWhitespace) }
         .filter { $0.hasSuffix(".service") || !$0.contains(".") }
       if !units.isEmpty {
-        note("It needs \(units.map { "`\(shortened(String($0)))`" }.joined(separator: ", ")).")
+        note("It needs \(quoted(units)).")
       }
     }
     if head.leftovers.contains(where: { $0.hasPrefix("Condition") || $0.hasPrefix("Assert") }) {

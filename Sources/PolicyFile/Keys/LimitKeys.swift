@@ -83,7 +83,7 @@ enum LimitKeys {
       Key<FootprintLimits>(
         "sustained_for", \.sustainedFor, as: .duration,
         about: "how long the footprint must be over a limit")
-    }
+    }.called("size, or a mapping")
   }
 
   private static func checkFootprint(_ inner: MappingReader, _ limits: FootprintLimits) {

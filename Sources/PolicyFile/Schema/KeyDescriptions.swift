@@ -1,23 +1,19 @@
-import Policy
-
-/// Sentences for the JSON Schema on keys that no table of `Keys/` declares. A test holds these complete.
+/// Sentences for the JSON Schema on keys that no table of `Keys/` declares, by path; `*` stands for a worker's name. A
+/// test holds these complete.
 enum KeyDescriptions {
-  /// `*` stands for a worker's name.
-  static let configuration: [String: String] = {
-    var result = [
-      "policy": "The name of a shipped policy, or the path of a policy file. Default: standard.",
-      "policy_overrides": "Keys of a policy that replace those of `policy`.",
-      "state_directory": "The directory of images, logs and reports.",
-      "socket": "The path of the control socket, at most 107 bytes.",
-      "workers": "The workers, by name.",
-      "on":
-        "Commands that are run when something happens, with the event as JSON on standard input.",
-      "journal": "The history for `events`, `report` and `replay`.",
-    ]
-    for (key, text) in AdoptionKeyDescriptions.all { result[key] = text }
-    result["workers.*.health_checks_while_asleep.port"] = "1 to 65535."
-    result["workers.*.health_checks_while_asleep.path"] =
-      "Only requests of this path are answered. Without it, connections that are closed without a byte."
-    return result
-  }()
+  static let configuration = [
+    "policy": "The name of a shipped policy, or the path of a policy file. Default: standard.",
+    "policy_overrides": "Keys of a policy that replace those of `policy`.",
+    "state_directory": "The directory of images, logs and reports.",
+    "socket": "The path of the control socket, at most 107 bytes.",
+    "workers": "The workers, by name.",
+    "on": "Commands that are run when something happens, with the event as JSON on standard input.",
+    "journal": "The history for `events`, `report` and `replay`.",
+    "adopt": "Rules by which running processes are adopted. The first that matches decides.",
+    "adopt.rules": "The name of a file of rules, such as `tsserver`; instead of `match`.",
+    "adopt.policy": "Keys of a policy for the workers of this rule.",
+    "workers.*.health_checks_while_asleep.port": "1 to 65535.",
+    "workers.*.health_checks_while_asleep.path":
+      "Only requests of this path are answered. Without it, connections that are closed without a byte.",
+  ]
 }

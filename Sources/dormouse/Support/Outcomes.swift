@@ -8,6 +8,12 @@ struct WorkerAttempt {
   var text: String
   /// nil: it succeeded.
   var failure: CommandFailure?
+
+  /// With its states before and after.
+  func report(_ before: [String: String], _ after: [String: String]) -> OutcomeReport.Worker {
+    OutcomeReport.Worker(
+      worker: worker, code: code, text: text, before: before[worker], after: after[worker])
+  }
 }
 
 extension DaemonConnection {
@@ -51,11 +57,11 @@ extension DaemonConnection {
 
   /// Applies a verb to chosen workers, and prints the results. The first failure decides the exit code.
   mutating func apply(
-    _ name: String, to selection: WorkerSelection, _ intent: Intent,
+    _ name: String, to selection: WorkerSelection, _ verb: ControlRequest.Verb,
     by perform: (inout DaemonConnection, [String]) throws -> [WorkerAttempt]
   ) throws {
     let before = selection.json ? states() : [:]
-    let choice = try selection.choose(intent, with: &self)
+    let choice = try selection.choose(verb, with: &self)
     if selection.json {
       try applyAsJSON(name, selection: selection, choice: choice, before: before, by: perform)
     } else {
@@ -75,11 +81,7 @@ extension DaemonConnection {
     let after = selection.dryRun ? [:] : states()
     var report = OutcomeReport(
       verb: name,
-      workers: attempts.map {
-        OutcomeReport.Worker(
-          worker: $0.worker, code: $0.code, text: $0.text, before: before[$0.worker],
-          after: after[$0.worker])
-      }, isDryRun: selection.dryRun ? true : nil)
+      workers: attempts.map { $0.report(before, after) }, isDryRun: selection.dryRun ? true : nil)
     if let nothing = choice.nothing { (report.code, report.text) = ("nothing_to_do", nothing) }
     try Output.json(report)
     try Self.report(attempts.compactMap(\.failure))

@@ -12,6 +12,11 @@ enum Output {
 
   static func line(_ text: String) throws(FileError) { try write(text + "\n") }
 
+  /// Prints what `render` makes for this terminal's width and colours.
+  static func show(_ render: (_ width: Int?, _ color: Bool) -> String) throws(FileError) {
+    try write(render(Terminal.width, Terminal.showsColor))
+  }
+
   /// Prints `value`, an object, as a document with its schema number.
   static func json(_ value: some Encodable) throws {
     let text: [UInt8]

@@ -29,11 +29,11 @@ struct WorkerSelection: ParsableArguments {
   }
 
   /// Names are used unchanged; patterns (`bot0*`) are replaced by the workers that match.
-  func choose(_ intent: Intent, with daemon: inout DaemonConnection) throws -> Choice {
+  func choose(_ verb: ControlRequest.Verb, with daemon: inout DaemonConnection) throws -> Choice {
     var choice = Choice(names: names)
     if all {
-      choice.names = try (daemon.ask(.ps).workers ?? []).filter(intent.concerns).map(\.name)
-      if choice.names.isEmpty { choice.nothing = intent.nothing }
+      choice.names = try (daemon.ask(.ps).workers ?? []).filter(verb.concerns).map(\.name)
+      if choice.names.isEmpty { choice.nothing = verb.nothing }
     } else if names.contains(where: WorkerPatterns.isPattern) {
       choice.names = try WorkerPatterns(names).names(among: daemon.ask(.ps).workers ?? [])
     }
@@ -49,7 +49,7 @@ struct WorkerSelection: ParsableArguments {
         continue
       }
       choice.plans.append(
-        WorkerAttempt(worker: name, code: "planned", text: intent.forecast(worker)))
+        WorkerAttempt(worker: name, code: "planned", text: verb.forecast(worker)))
     }
     choice.names = []
     return choice
@@ -121,13 +121,8 @@ struct WorkerPatterns {
   }
 }
 
-/// The verb that is about to act on workers, for `--all` and `--dry-run`.
-enum Intent {
-  case start, stop, restart, terminate, reload
-  case foreground, background, suspend, hibernate, wake, warn
-  case shadow, enforce, protect, unprotect, release
-  case remove, removeRunning
-
+/// A verb that is about to act on workers, for `--all` and `--dry-run`.
+extension ControlRequest.Verb {
   func concerns(_ worker: WorkerReport) -> Bool {
     // External workers are started and ended by their own manager.
     switch self {
@@ -141,13 +136,13 @@ enum Intent {
     default: break
     }
     let isOurs = worker.isAdopted != true && isRunning(worker) == (self != .start)
-    return isOurs && (self != .reload || worker.reloadSignal != nil)
+    return isOurs && (self != .reloadWorker || worker.reloadSignal != nil)
   }
 
   var nothing: String {
     switch self {
     case .start: "no worker to start"
-    case .reload: "no worker that runs has a `reload_signal`"
+    case .reloadWorker: "no worker that runs has a `reload_signal`"
     case .foreground: "no worker to bring to the foreground"
     case .background: "no worker to send to the background"
     case .suspend, .warn: "no worker is awake"
@@ -180,14 +175,14 @@ enum Intent {
     case (.removeRunning, let isRunning):
       return "\(name) would be \(isRunning ? "stopped and " : "")removed, if no configuration "
         + "declares it"
-    case (.reload, _) where worker.reloadSignal == nil:
+    case (.reloadWorker, _) where worker.reloadSignal == nil:
       return "\(name) would not change: it has no `reload_signal` in the configuration"
-    case (.reload, true):
+    case (.reloadWorker, true):
       let signal = escaped(worker.reloadSignal ?? "")
       return "\(name) would be sent \(signal) to reload (\(facts(worker)))"
     case (.start, true): return "\(name) would not change: it is already running"
     case (.start, false), (.restart, false): return "\(name) would be started"
-    case (.stop, false), (.terminate, false), (.reload, false), (.suspend, false),
+    case (.stop, false), (.terminate, false), (.reloadWorker, false), (.suspend, false),
       (.hibernate, false), (.wake, false), (.foreground, false), (.background, false),
       (.warn, false):
       return "\(name) would not change: it is not running"
@@ -214,6 +209,7 @@ enum Intent {
     case (.stop, true): return "\(name) would be stopped (\(facts(worker)))"
     case (.restart, true): return "\(name) would be stopped and started (\(facts(worker)))"
     case (.terminate, true): return "\(name) would be terminated (\(facts(worker)))"
+    default: return "\(name) would not change"
     }
   }
 

@@ -9,14 +9,6 @@ import Testing
 @testable import Daemon
 
 @Suite("Signals to the daemon") struct DaemonSignalsTests {
-  /// An orphan that has ended.
-  private final class Orphan: ChildProcesses {
-    let anyIsUnclaimed = false
-    private(set) var all: [Int32] = [10]
-    func mayBeReaped(_ pid: Int32) -> Bool { true }
-    func reap(_ pid: Int32) { all.removeAll { $0 == pid } }
-  }
-
   /// What a reload reads; nil: it has errors.
   private final class File: Sendable {
     let content = Mutex<DaemonConfiguration?>(
@@ -24,7 +16,8 @@ import Testing
   }
 
   private let world: AdapterWorld
-  private let orphan = Orphan()
+  /// It has ended.
+  private let orphan = FakeProcesses { $0.children = [10] }
   private let file = File()
   private let reload: ReloadOfDaemon
   private let signals: DaemonSignals
@@ -36,7 +29,7 @@ import Testing
     }
     signals = DaemonSignals(
       world.services,
-      orphans: OrphanReaper(timers: world.timers, children: orphan) { [] },
+      orphans: OrphanReaper(timers: world.timers, processes: orphan) { [] },
       reloader: reload.makeReloader(), ending: world.ending)
   }
 
@@ -48,13 +41,13 @@ import Testing
     signals.handle(signal)
     #expect(world.phase.isEnding && !world.ending.hasEnded)
     signals.handle(signal)
-    #expect(world.ending.hasEnded && orphan.all == [10])
+    #expect(world.ending.hasEnded && orphan.children == [10])
   }
 
   @Test("SIGCHLD has children reaped, and ends nothing")
   func children() {
     signals.handle(SIGCHLD)
-    #expect(orphan.all == [] && !world.phase.isClosing)
+    #expect(orphan.children == [] && !world.phase.isClosing)
   }
 
   @Test("The outcome of a reload that SIGHUP asked for is logged, also a failure")
@@ -69,6 +62,6 @@ import Testing
     try world.turn {
       world.logged.contains("reload: nothing changed: the configuration has errors")
     }
-    #expect(!world.phase.isClosing && orphan.all == [10])
+    #expect(!world.phase.isClosing && orphan.children == [10])
   }
 }

@@ -93,7 +93,9 @@ final class AdapterWorld {
   private(set) lazy var endedRuns = EndedRuns(
     driver: driver, workers: workers, requests: requests, supervision: supervision, limit: 2)
   private(set) lazy var planner = LaunchPlanner(
-    ground: LaunchGround(records: services.records.store, logs: state.logs, socket: socket),
+    ground: LaunchGround(
+      records: services.records.store, logs: state.logs, socket: socket,
+      processes: services.processes),
     restarts: restarts, services: services)
   private(set) lazy var reloads = WorkerReloads(
     timers: timers, driver: driver, workers: workers, phase: phase, returning: returning,
@@ -130,10 +132,10 @@ final class AdapterWorld {
         jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false),
       resumeChoice: ResumeChoice(override: nil), ends: ends))
   private(set) lazy var processes = ProcessHolder(
-    services.loop,
-    ProcessesOfDaemon(
-      services: services, driver: driver, probes: senses.probes, kernelKills: senses.kernelKills,
-      sleeps: sleeps, ends: ends))
+    loop: services.loop, jobs: services.jobs, processes: services.processes,
+    probes: senses.probes, driver: driver, log: services.log,
+    host: ProcessesOfDaemon(
+      services: services, kernelKills: senses.kernelKills, sleeps: sleeps, ends: ends))
   private(set) lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning, phase: phase,
     environment: ["HOME": "/root", "PORT": "1"], restarts: restarts, starter: starter,

@@ -31,7 +31,8 @@ final class ShellProcesses {
   let hibernation = HibernationService(lanes: 1, separatesWorkers: true)
   /// Not used: no simulated worker has sockets.
   private let threads = JobPool(name: "shell", most: 1)
-  private let jobs: LoopJobs
+  let jobs: LoopJobs
+  let fake = FakeProcesses()
   private let loop: EventLoop
 
   init() throws {

@@ -12,7 +12,9 @@ import Supervision
 final class ShellRuns: ProcessHost {
   private unowned let world: ShellWorld
   private var runs: [WorkerID: ShellRun] = [:]
-  private lazy var holder = ProcessHolder(world.clock, self)
+  private lazy var holder = ProcessHolder(
+    loop: world.clock, jobs: world.processes.jobs, processes: world.processes.fake,
+    probes: world.liveness, driver: world.driver, log: world.processes.log, host: self)
   private lazy var ended = EndedRuns(
     driver: world.driver, workers: world.workers, requests: world.requests,
     supervision: world.supervision.real, limit: 2)
@@ -138,37 +140,10 @@ final class ShellRuns: ProcessHost {
 
   func makeSleep(for runtime: WorkerUnit) { runs[runtime.id]?.makeSleep(for: runtime) }
 
-  func makeReadinessHost(
-    for runtime: WorkerUnit, _ process: WorkerProcess,
-    refreshMemory: @escaping (WorkerUnit) -> Void
-  ) -> any ReadinessHost { ShellReadiness(runtime.id, world) }
-
   func isAdopted(_ runtime: WorkerUnit) {}
   func rootHasEnded(_ runtime: WorkerUnit) { runtime.ending?.rootHasEnded() }
 
   func open(
     _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void
   ) {}
-}
-
-/// A worker that says when it is ready.
-private final class ShellReadiness: ReadinessHost {
-  private let id: WorkerID
-  private unowned let world: ShellWorld
-
-  init(_ id: WorkerID, _ world: ShellWorld) {
-    self.id = id
-    self.world = world
-  }
-
-  var isLaunching: Bool { world.driver.state.state(of: id) == .launching }
-  func search(
-    _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void
-  ) {}
-  func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void) {}
-  func ask(
-    _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
-  ) -> () -> Void { {} }
-  func isReady() { world.driver.send(.ready(id)) }
-  func log(_ priority: DaemonLog.Priority, _ text: String) {}
 }

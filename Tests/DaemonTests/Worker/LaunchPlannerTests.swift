@@ -22,7 +22,8 @@ import Testing
       restarts = try RestartWorld()
       let records = try WorkerRecordStore(directory: "\(scratch.path)/workers")
       let ground = LaunchGround(
-        records: records, logs: "/logs", socket: "/run/control.sock", inheritance: inheritance)
+        records: records, logs: "/logs", socket: "/run/control.sock", processes: FakeProcesses(),
+        inheritance: inheritance)
       planner = LaunchPlanner(ground: ground, restarts: restarts.supervisor) { [notes] in
         notes.lines.append($1)
       } limit: { _, _, _, _ in

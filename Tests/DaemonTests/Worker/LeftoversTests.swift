@@ -3,7 +3,6 @@ import Linux
 import Policy
 import PolicyFile
 import Supervision
-import Synchronization
 import TestSupport
 import Testing
 
@@ -12,31 +11,7 @@ import Testing
 @Suite("Processes that an earlier instance of a worker has left") struct LeftoversTests {
   private let scratch: Scratch
   private let records: WorkerRecordStore
-  private let processes = Processes()
-
-  /// Processes as a test says.
-  private final class Processes: LeftoverMeans {
-    struct State {
-      /// Of groups, by worker.
-      var groups: [String: [Int32]] = [:]
-      /// Of logs, by path.
-      var logs: [String: [Int32]] = [:]
-      var asked: [String] = []
-    }
-    let state = Mutex(State())
-
-    func set(_ change: @Sendable (inout State) -> Void) { state.withLock { change(&$0) } }
-    var asked: [String] { state.withLock { $0.asked } }
-    func group(of name: String) -> (path: String, pids: [Int32])? {
-      state.withLock { $0.groups[name].map { ("/groups/\(name)", $0) } }
-    }
-    func writers(of log: String) -> [Int32] {
-      state.withLock {
-        $0.asked.append(log)
-        return $0.logs[log] ?? []
-      }
-    }
-  }
+  private let processes = FakeProcesses()
 
   init() throws {
     scratch = try Scratch()
@@ -44,7 +19,7 @@ import Testing
   }
 
   private func refusal(_ name: String = "web") -> String? {
-    Leftovers(records: records, logs: "/logs", means: processes).refusal(ofLaunching: name)
+    Leftovers(records: records, logs: "/logs", processes: processes).refusal(ofLaunching: name)
   }
 
   private func damage(_ name: String = "web") throws {
@@ -84,14 +59,14 @@ import Testing
   )
   func logs() throws {
     processes.set { $0.logs["/logs/web.log"] = [41] }
-    #expect(refusal() == nil && processes.asked == [], "it has no record: nothing was lost")
+    #expect(refusal() == nil && processes.askedLogs == [], "it has no record: nothing was lost")
     try records.save(
       WorkerRecord(
         name: "web", process: ProcessIdentity(pid: 41, startTime: 1), session: 41, bootID: "boot",
         command: ["web"], directory: "/", logPath: "/logs/web.log", state: "background"))
-    #expect(refusal() == nil && processes.asked == [], "its record is valid: it was adopted")
+    #expect(refusal() == nil && processes.askedLogs == [], "its record is valid: it was adopted")
     try damage()
-    #expect(refusal()?.contains("`kill -9 41`") == true && processes.asked == ["/logs/web.log"])
+    #expect(refusal()?.contains("`kill -9 41`") == true && processes.askedLogs == ["/logs/web.log"])
   }
 
   @Test("A cgroup whose processes can't be listed keeps its worker from being launched as well")
@@ -109,7 +84,7 @@ import Testing
       let query = TermsQuery(
         name: name, wanted: WantedAccount(.forTest(name) { $0.user = user }),
         leftovers: leftovers
-          ? Leftovers(records: records, logs: "/logs", means: processes) : nil,
+          ? Leftovers(records: records, logs: "/logs", processes: processes) : nil,
         cgroups: nil, memoryLimit: nil)
       if case .failure(let refusal) = query.perform() { return refusal.text }
       return nil

@@ -13,13 +13,6 @@ import Testing
     private(set) var opened: [(MemoryRefresh.Outcome) -> Void] = []
 
     func makeSleep(for runtime: WorkerUnit) { calls.append("sleep of \(runtime.id)") }
-    func makeReadinessHost(
-      for runtime: WorkerUnit, _ process: WorkerProcess,
-      refreshMemory: @escaping (WorkerUnit) -> Void
-    ) -> any ReadinessHost {
-      calls.append("readiness of \(runtime.id)")
-      return Ready()
-    }
     func rootHasEnded(_ runtime: WorkerUnit) { calls.append("end of \(runtime.id)") }
     func isAdopted(_ runtime: WorkerUnit) { calls.append("kills of \(runtime.id) so far") }
     func open(
@@ -30,31 +23,25 @@ import Testing
     }
   }
 
-  private final class Ready: ReadinessHost {
-    let isLaunching = true
-    func search(
-      _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void
-    ) {}
-    func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void) {}
-    func ask(
-      _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
-    ) -> () -> Void { {} }
-    func isReady() {}
-    func log(_ priority: DaemonLog.Priority, _ text: String) {}
-  }
-
   private let loop = FakeLoop()
   private let host = Host()
   private let holder: ProcessHolder
 
-  init() { holder = ProcessHolder(loop, host) }
+  private let world: AdapterWorld
+
+  init() throws {
+    world = try AdapterWorld()
+    holder = ProcessHolder(
+      loop: loop, jobs: world.services.jobs, processes: FakeProcesses(),
+      probes: world.senses.probes, driver: world.driver, log: world.log, host: host)
+  }
 
   @Test("A new run has a sleep, a watch of its readiness, and one of its end")
   func attached() throws {
     let runtime = WorkerUnit.forTest("web") { $0.readiness = .notify }
     let process = try WorkerProcess.forTest()
     try holder.attach(process, to: runtime)
-    #expect(host.calls == ["sleep of web", "readiness of web"])
+    #expect(host.calls == ["sleep of web"])
     #expect(runtime.process === process && runtime.readiness != nil && runtime.exitWatch != nil)
     #expect(loop.watched.count == 1 && loop.watched[0].descriptor === process.pidfd)
     loop.watched[0].handler(.readable)

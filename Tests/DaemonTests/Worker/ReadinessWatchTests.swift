@@ -1,4 +1,5 @@
 import Glibc
+import Lifecycle
 import Linux
 import Policy
 import Supervision
@@ -8,75 +9,121 @@ import Testing
 @testable import Daemon
 
 @Suite("A worker's readiness") struct ReadinessWatchTests {
-  /// A run of a worker whose part the test's own process plays.
-  private final class World: ReadinessHost {
-    let timers = FakeTimers()
-    let scratch: Scratch
-    var isLaunching = true
-    private(set) var readies = 0
-    private(set) var lines: [String] = []
-    private(set) var asked: [Policy.Probe] = []
-    private(set) var dropped = 0
-    private var searches:
-      [(scan: LogScan, then: (JobOutcome<Result<Bool, SystemCallError>>) -> Void)] = []
-    private var answer: ((ProbeRunner.Outcome) -> Void)?
+  private final class Questions: ProbeQuestions {
+    var asked: [Policy.Probe] = []
+    var dropped = 0
+    var answer: ((ProbeRunner.Outcome) -> Void)?
 
-    init() throws { scratch = try Scratch(["web.log": ""]) }
-
-    func watch(_ rule: ReadinessRule, _ channel: ReadinessChannel? = nil) throws -> ReadinessWatch {
-      var plan = LaunchPlan(
-        name: "web", command: ["web"], directory: "/", environment: [:],
-        logPath: "\(scratch.path)/web.log")
-      plan.readinessChannel = channel
-      let process = try WorkerProcess.adopt(
-        try ProcessIdentity.current(of: getpid()), plan: plan, opensMemory: false)
-      return ReadinessWatch(Readiness(rule, worker: process), timers: timers, host: self)
-    }
-
-    var isSearching: Bool { !searches.isEmpty }
-
-    /// The other thread looks, and returns what it finds, or something else.
-    func look(_ outcome: JobOutcome<Result<Bool, SystemCallError>>? = nil) throws {
-      guard !searches.isEmpty else { throw TestFailure("nothing is looked for") }
-      let (scan, then) = searches.removeFirst()
-      if let outcome { return then(outcome) }
-      then(.done(.success(try scan.look())))
-    }
-
-    func reply(_ outcome: ProbeRunner.Outcome) {
-      let waiting = answer
-      answer = nil
-      waiting?(outcome)
-    }
-    var isAsked: Bool { answer != nil }
-
-    func pass(_ milliseconds: Int = 50) { timers.advance(by: .milliseconds(milliseconds)) }
-
-    func search(
-      _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void
-    ) { searches.append((scan, then)) }
-    /// What holds a port that isn't the worker's.
-    var other: PortHolder?
-    func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void) { then(other) }
-    func ask(
-      _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
+    func put(
+      _ probe: Policy.Probe, to process: WorkerProcess,
+      then answer: @escaping (ProbeRunner.Outcome) -> Void
     ) -> () -> Void {
       asked.append(probe)
       self.answer = answer
-      return { [self] in
+      return { [unowned self] in
         self.answer = nil
         dropped += 1
       }
     }
-    func isReady() { readies += 1 }
-    func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
+  }
+
+  private final class Host: ProcessHost {
+    var whenRefreshed: () -> Void = {}
+    func makeSleep(for runtime: WorkerUnit) {}
+    func rootHasEnded(_ runtime: WorkerUnit) {}
+    func isAdopted(_ runtime: WorkerUnit) {}
+    func open(
+      _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void
+    ) { whenRefreshed() }
+  }
+
+  /// A worker that is launched, whose part the test's own process plays. Jobs are done on another thread, and time passes
+  /// and outcomes come when a test says so.
+  private final class World {
+    let adapters: AdapterWorld
+    let loop = FakeLoop()
+    let threads = JobPool(name: "test", most: 256, endsAfter: .seconds(5))
+    let processes = FakeProcesses()
+    let questions = Questions()
+    let host = Host()
+    var runtime: WorkerUnit?
+    private let holder: ProcessHolder
+
+    init() throws {
+      adapters = try AdapterWorld()
+      // What it watches first.
+      let jobs = try LoopJobs(loop, threads)
+      holder = ProcessHolder(
+        loop: loop, jobs: jobs, processes: processes, probes: questions,
+        driver: adapters.driver, log: adapters.log, host: host)
+      let runtime = try adapters.add("web", .terminated)
+      runtime.process = try .forTest()
+      self.runtime = runtime
+      adapters.driver.request(.start, runtime.id) { _ in }
+      adapters.notes.forget()
+      try writeLog("")
+    }
+
+    private var logPath: String { adapters.scratch.path + "/web.log" }
+    func writeLog(_ text: String) throws { try adapters.scratch.write("web.log", text) }
+
+    func watch(
+      _ rule: ReadinessRule, _ channel: ReadinessChannel? = nil, log: String? = nil
+    ) throws -> ReadinessWatch {
+      guard let runtime else { throw TestFailure("there is no worker") }
+      var plan = LaunchPlan(
+        name: "web", command: ["web"], directory: "/", environment: [:], logPath: log ?? logPath)
+      plan.readinessChannel = channel
+      let process = try WorkerProcess.adopt(
+        try ProcessIdentity.current(of: getpid()), plan: plan, opensMemory: false)
+      runtime.process = process
+      return ReadinessWatch(rule, process, of: adapters.handle(runtime), heldBy: holder)
+    }
+
+    var readies: Int { adapters.notes.events.count { $0 == "ready" } }
+    var pending: [Duration] { loop.timers.pending }
+    var lines: [String] {
+      adapters.logged.split(separator: "\n").compactMap {
+        $0.split(separator: "web: ").last.map(String.init)
+      }
+    }
+
+    /// What comes from another thread.
+    private func hear() { loop.fire() }
+
+    /// The outcome of the job that is under way comes.
+    func look() throws {
+      let before = pending
+      let isBack = try eventually {
+        hear()
+        return pending != before
+      }
+      if !isBack { throw TestFailure("nothing is looked for") }
+    }
+
+    func passUntilReady() throws -> Bool {
+      try eventually {
+        hear()
+        pass()
+        return readies == 1
+      }
+    }
+
+    func reply(_ outcome: ProbeRunner.Outcome) {
+      let waiting = questions.answer
+      questions.answer = nil
+      waiting?(outcome)
+    }
+
+    func pass(_ milliseconds: Int = 50) { loop.timers.advance(by: .milliseconds(milliseconds)) }
   }
 
   private let world: World
 
   init() throws { world = try World() }
 
-  private func expectQuiet() { #expect(world.timers.pending.isEmpty && !world.isSearching) }
+  /// Nothing is waited for: a job has a deadline.
+  private func expectQuiet() { #expect(world.pending.isEmpty) }
 
   @Test(
     "A worker is ready when a line of its log contains the configured text",
@@ -87,28 +134,83 @@ import Testing
     let watch = try world.watch(rule)
     watch.begin()
     try world.look()
-    #expect(world.readies == 0 && !world.isSearching, "it looks again after 50 ms")
+    #expect(world.readies == 0 && world.pending == [.milliseconds(50)], "it looks again")
+    try world.writeLog("starting\nlistening on 80\n")
     world.pass()
-    try world.scratch.write("web.log", "starting\nlistening on 80\n")
     try world.look()
     #expect(world.readies == 1)
     expectQuiet()
   }
 
-  @Test("A look for readiness that failed is repeated, and one warning is logged")
-  func failedLooks() throws {
+  @Test("A look at a log that isn't over in time is repeated, and one warning is logged")
+  func overdue() throws {
     let watch = try world.watch(.logLine("listening"))
     watch.begin()
-    try world.look(.overdue)
-    world.pass()
-    try world.look(.done(.failure(SystemCallError("open", on: "log", code: EIO))))
-    world.pass()
-    try world.look(.busy)
-    world.pass()
+    world.pass(10_000)
+    try world.writeLog("listening\n")
+    #expect(try world.passUntilReady())
     #expect(world.lines == ["can't read its log: check its file system"])
-    try world.scratch.write("web.log", "listening\n")
+  }
+
+  @Test("A look at a log that can't be read is repeated, and one warning is logged")
+  func unreadable() throws {
+    let watch = try world.watch(.logLine("listening"), log: world.adapters.scratch.path)
+    watch.begin()
     try world.look()
-    #expect(world.readies == 1)
+    world.pass()
+    try world.look()
+    #expect(world.lines.count == 1 && world.pending == [.milliseconds(50)])
+    #expect(world.lines[0].hasPrefix("can't search its log for readiness: "))
+  }
+
+  @Test("A look at a log for which a thread still waits is made later")
+  func busy() throws {
+    let answers = Signal()
+    defer { answers.raise() }
+    let hangs = world.threads.submitIfIdle(about: "log of web") {
+      answers.wait()
+      return {}
+    }
+    try world.writeLog("listening\n")
+    let watch = try world.watch(.logLine("listening"))
+    watch.begin()
+    world.pass(0)
+    #expect(hangs && world.pending == [.milliseconds(50)])
+    answers.raise()
+    #expect(try world.passUntilReady())
+    #expect(world.lines == [])
+  }
+
+  @Test("A line that is found in the log of an earlier run doesn't make the new run ready")
+  func foundTooLate() throws {
+    try world.writeLog("listening\n")
+    let watch = try world.watch(.logLine("listening"))
+    watch.begin()
+    world.runtime?.process = try .forTest()
+    try world.look()
+    world.pass()
+    #expect(world.readies == 0)
+    expectQuiet()
+  }
+
+  @Test("When a worker is ready, its memory is opened again before the engine hears of it")
+  func refreshed() throws {
+    var before: [Int] = []
+    world.host.whenRefreshed = { [world] in before.append(world.readies) }
+    let watch = try world.watch(.notify)
+    watch.saidReady()
+    #expect(before == [0] && world.readies == 1)
+  }
+
+  @Test("A worker that was freed doesn't become ready, and its log isn't searched")
+  func freed() throws {
+    try world.writeLog("listening\n")
+    let watch = try world.watch(.logLine("listening"))
+    world.adapters.workers.removeAll()
+    world.runtime = nil
+    watch.begin()
+    expectQuiet()
+    #expect(world.readies == 0)
   }
 
   @Test("A worker is ready when it accepts connections at its port")
@@ -123,11 +225,7 @@ import Testing
     for _ in 0..<5 { world.pass() }
     #expect(world.readies == 0, "it doesn't listen yet")
     listen(listener.raw, 5)
-    let isFound = try eventually {
-      world.pass()
-      return world.readies == 1
-    }
-    #expect(isFound)
+    #expect(try world.passUntilReady())
     world.pass(500)
     #expect(world.readies == 1)
     expectQuiet()
@@ -138,16 +236,17 @@ import Testing
     let listener = try Descriptor.socket(family: AF_INET, type: SOCK_STREAM, isBlocking: false)
     try #require(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
     listen(listener.raw, 5)
-    world.other = PortHolder(name: "nginx", pid: 71)
     let port = localPort(of: listener.raw)
+    world.processes.set { $0.holders[port] = PortHolder(name: "nginx", pid: 71) }
     let watch = try world.watch(.tcp(port))
     watch.begin()
-    #expect(
-      try eventually {
-        world.pass()
-        return world.readies == 1
-      })
-    #expect(world.lines.count == 1)
+    let isFound = try eventually {
+      world.pass()
+      return world.pending != [.milliseconds(50)]
+    }
+    #expect(isFound)
+    try world.look()
+    #expect(world.readies == 1 && world.lines.count == 1)
     #expect(world.lines.first?.hasPrefix("port \(port) is held by nginx (pid 71)") == true)
     expectQuiet()
   }
@@ -176,14 +275,14 @@ import Testing
   func probe() throws {
     let watch = try world.watch(.probe(Self.probe()))
     watch.begin()
-    #expect(world.timers.pending == [.seconds(2)])
+    #expect(world.pending == [.seconds(2)])
     world.pass(2000)
     world.reply(.failure("refused"))
-    #expect(world.readies == 0 && world.timers.pending == [.seconds(10)])
+    #expect(world.readies == 0 && world.pending == [.seconds(10)])
     world.pass(10_000)
-    #expect(world.asked.count == 2 && world.timers.pending.isEmpty)
+    #expect(world.questions.asked.count == 2 && world.pending.isEmpty)
     world.reply(.success)
-    #expect(world.readies == 1 && world.dropped == 0)
+    #expect(world.readies == 1 && world.questions.dropped == 0)
     expectQuiet()
   }
 
@@ -215,25 +314,32 @@ import Testing
 
   @Test("A worker that reports readiness is ready, whatever its rule looks for")
   func saidBefore() throws {
+    try world.writeLog("listening\n")
     let log = try world.watch(.logLine("listening"))
     log.begin()
     log.saidReady()
-    try world.look(.done(.success(true)))
+    try world.look()
     #expect(world.readies == 1)
+    expectQuiet()
+  }
+
+  @Test("A worker that reports readiness isn't asked any more")
+  func saidWhileAsked() throws {
     let asked = try world.watch(.probe(Self.probe()))
     asked.begin()
     world.pass(2000)
     asked.saidReady()
-    #expect(world.readies == 2 && world.dropped == 1 && !world.isAsked)
+    #expect(world.readies == 1 && world.questions.dropped == 1 && world.questions.answer == nil)
     expectQuiet()
   }
 
   @Test("Readiness isn't looked for after the run has ended")
   func ended() throws {
+    try world.writeLog("listening\n")
     let log = try world.watch(.logLine("listening"))
     log.begin()
     log.end()
-    try world.look(.done(.success(true)))
+    try world.look()
     let asked = try world.watch(.probe(Self.probe()))
     asked.begin()
     world.pass(2000)
@@ -243,20 +349,21 @@ import Testing
     waits.end()
     looks.begin()
     looks.end()
-    #expect(world.readies == 0 && world.dropped == 1)
+    #expect(world.readies == 0 && world.questions.dropped == 1)
     expectQuiet()
   }
 
   @Test("Readiness isn't looked for when the engine doesn't wait for it")
   func notLaunching() throws {
+    try world.writeLog("listening\n")
     let log = try world.watch(.logLine("listening"))
     log.begin()
     let asked = try world.watch(.probe(Self.probe()))
     asked.begin()
-    world.isLaunching = false
-    try world.look(.done(.success(true)))
+    if let id = world.runtime?.id { world.adapters.driver.send(.ready(id)) }
+    try world.look()
     world.pass(60_000)
-    #expect(world.readies == 0 && world.asked.isEmpty)
+    #expect(world.readies == 1 && world.questions.asked.isEmpty)
     expectQuiet()
   }
 }

@@ -1,63 +1,18 @@
 import Glibc
 import Linux
-import Synchronization
 import Testing
 
 @testable import Daemon
 
-/// Children of the daemon, as a test says.
-private final class Children: StrayMeans {
-  struct State {
-    var stats: [ProcessStat] = []
-    var environments: [Int32: [String]] = [:]
-    /// Children of the daemon as soon as this one has ended.
-    var children: [Int32: [Int32]] = [:]
-    var refusals: [Int32: Int32] = [:]
-    var killed: [Int32] = []
-    /// Each kill is followed by a new child.
-    var forks = false
-  }
-  let state = Mutex(State())
-
-  func set(_ change: @Sendable (inout State) -> Void) { state.withLock { change(&$0) } }
-  var killed: [Int32] { state.withLock { $0.killed } }
-
-  func children() -> [ProcessStat] { state.withLock { $0.stats } }
-  func environment(of pid: Int32) -> [Substring] {
-    state.withLock { ($0.environments[pid] ?? []).map { $0[...] } }
-  }
-  func kill(_ stat: ProcessStat, until deadline: Deadline) throws(SystemCallError) {
-    let refusal = state.withLock { state -> Int32? in
-      state.killed.append(stat.pid)
-      if let refusal = state.refusals[stat.pid] { return refusal }
-      state.stats.removeAll { $0.pid == stat.pid }
-      if state.forks { state.add(stat.pid + 1) }
-      for pid in state.children[stat.pid] ?? [] { state.add(pid) }
-      return nil
-    }
-    if let refusal { throw SystemCallError("kill", on: "pid \(stat.pid)", code: refusal) }
-  }
-}
-
-extension Children.State {
-  /// Of the test's own process, but for its number, its start and its environment.
-  mutating func add(_ pid: Int32, at start: UInt64 = 100, _ entry: String = "DORMOUSE_RUN=mark") {
-    guard var stat = try? ProcessStat.read(getpid()) else { return }
-    stat.pid = pid
-    stat.startTime = start
-    stats.append(stat)
-    environments[pid] = ["HOME=/", entry]
-  }
-}
-
 @Suite("Processes that have left their worker's tree") struct StraysTests {
-  private let children = Children()
+  private let children = FakeProcesses()
 
   private func kill(
     notify: String? = nil, within limit: Duration = .seconds(60)
   ) -> (killed: Int, failure: String?) {
     Strays(
-      root: ProcessIdentity(pid: 50, startTime: 90), mark: "mark", notify: notify, means: children
+      root: ProcessIdentity(pid: 50, startTime: 90), mark: "mark", notify: notify,
+      processes: children
     ).kill(within: limit)
   }
 
@@ -106,7 +61,7 @@ extension Children.State {
   func generations() {
     children.set {
       $0.add(51)
-      $0.children = [51: [61, 62], 62: [71]]
+      $0.childrenOf = [51: [61, 62], 62: [71]]
     }
     let outcome = kill()
     #expect(outcome.killed == 4 && outcome.failure == nil)
@@ -144,7 +99,7 @@ extension Children.State {
       $0.add(51)
       $0.add(52)
       $0.refusals = [51: EPERM]
-      $0.children = [52: [61]]
+      $0.childrenOf = [52: [61]]
     }
     let outcome = kill(within: .zero)
     #expect(outcome.killed == 2 && children.killed == [51, 52], "no second look")

@@ -37,8 +37,9 @@ struct WorkerRunTests {
     end.isActedOn = true
     run.ending = end.ending
     run.conversation = try world.begin()
+    let adapters = try AdapterWorld()
     run.readiness = ReadinessWatch(
-      Readiness(.notify, worker: process), timers: timers, host: idleReadiness)
+      .notify, process, of: adapters.handle(runtime), heldBy: adapters.processes)
     let shed = try ShedWorld(timers)
     let monitor = LivenessMonitor(
       Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers: timers, questions: shed.questions.run
@@ -70,22 +71,7 @@ struct WorkerRunTests {
     wakeWatch.listen(at: .success(try FakeInputs()) as Result<FakeInputs, SystemCallError>)
     wakeWatch.timer.set(at: .zero, "a timer that it has set")
     run.wakeWatch = wakeWatch
-    withExtendedLifetime((end, shed, sleeper)) {}
-  }
-
-  private let idleReadiness = IdleReadiness()
-
-  private final class IdleReadiness: ReadinessHost {
-    let isLaunching = true
-    func search(
-      _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void
-    ) {}
-    func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void) {}
-    func ask(
-      _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
-    ) -> () -> Void { {} }
-    func isReady() {}
-    func log(_ priority: DaemonLog.Priority, _ text: String) {}
+    withExtendedLifetime((end, shed, sleeper, adapters)) {}
   }
 
   private final class IdleSleep: SleepMechanics, SleepHost {

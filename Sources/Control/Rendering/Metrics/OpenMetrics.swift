@@ -21,14 +21,12 @@ public enum MetricsFormat: String, Hashable, Sendable, CaseIterable {
 public func renderOpenMetrics(
   daemon: DaemonReport?, workers: [WorkerReport], format: MetricsFormat = .openMetrics
 ) -> String {
-  var page = MetricsPage(format)
-  page.add(
-    Metric(.gauge, "dormouse_up", help: "1 if the daemon answered, 0 if it did not."),
-    daemon == nil ? 0 : 1)
+  var page = MetricsPage(format, workers)
+  page.add("up", "1 if the daemon answered, 0 if it did not.", daemon == nil ? 0 : 1)
   if let daemon {
-    page.add(machine: daemon)
-    page.add(daemon: daemon)
-    page.add(workers: workers)
+    page.addMachine(daemon)
+    page.addDaemon(daemon)
+    page.addWorkers()
   }
   return page.finished
 }
@@ -39,21 +37,25 @@ struct Metric {
     case gauge, counter, histogram, summary, info
   }
 
-  enum Unit: String {
-    case bytes, seconds, ratio
+  let kind: Kind
+  /// With the suffix that the samples of counters (`_total`) and of infos (`_info`) have.
+  let name: String
+  let help: String
+
+  /// - Parameter name: without `dormouse_`.
+  init(_ name: String, _ help: String, _ kind: Kind? = nil) {
+    self.name = "dormouse_\(name)"
+    self.kind =
+      kind ?? (name.hasSuffix("_total") ? .counter : name.hasSuffix("_info") ? .info : .gauge)
+    self.help = help
   }
 
-  var kind: Kind
-  /// With the suffix that the samples of counters (`_total`) and of infos (`_info`) have.
-  var name: String
-  var unit: Unit?
-  var help: String
-
-  init(_ kind: Kind, _ name: String, unit: Unit? = nil, help: String) {
-    self.kind = kind
-    self.name = name
-    self.unit = unit
-    self.help = help
+  /// The family's last word. Bytes times seconds have none.
+  private var unit: String? {
+    let family = family
+    return ["bytes", "seconds", "ratio"].first {
+      family.hasSuffix("_\($0)") && !family.hasSuffix("_byte_seconds")
+    }
   }
 
   /// What OpenMetrics calls the metric family.
@@ -68,7 +70,7 @@ struct Metric {
   func head(_ format: MetricsFormat) -> String {
     switch format {
     case .openMetrics:
-      let unit = unit.map { "# UNIT \(family) \($0.rawValue)\n" } ?? ""
+      let unit = unit.map { "# UNIT \(family) \($0)\n" } ?? ""
       return "# HELP \(family) \(escapedHelp(quotes: true))\n# TYPE \(family) \(kind.rawValue)\n"
         + unit
     case .prometheus:
@@ -122,18 +124,25 @@ struct Labels {
 /// A page of metrics that grows. A metric without samples leaves no trace.
 struct MetricsPage {
   private let format: MetricsFormat
+  let workers: [LabelledWorker]
   private var text = ""
 
-  init(_ format: MetricsFormat) { self.format = format }
+  init(_ format: MetricsFormat, _ workers: [WorkerReport]) {
+    self.format = format
+    self.workers = LabelledWorker.all(workers)
+  }
 
   var finished: String { format == .openMetrics ? text + "# EOF\n" : text }
 
-  mutating func add(_ metric: Metric, _ value: (any MetricValue)?) {
-    add(metric, [(Labels(), value)])
+  mutating func add(_ name: String, _ help: String, _ value: (any MetricValue)?) {
+    add(name, help, [(Labels(), value)])
   }
 
   /// One sample for each value that is there.
-  mutating func add(_ metric: Metric, _ samples: [(labels: Labels, value: (any MetricValue)?)]) {
+  mutating func add(
+    _ name: String, _ help: String, _ samples: [(labels: Labels, value: (any MetricValue)?)]
+  ) {
+    let metric = Metric(name, help)
     let lines = samples.compactMap { sample in
       sample.value.map { "\(metric.name)\(sample.labels.text) \($0.metricText)\n" }
     }
@@ -141,23 +150,52 @@ struct MetricsPage {
     text += metric.head(format) + lines.joined()
   }
 
-  /// The sum and the number of durations.
+  /// One sample for each word that is the value of a label.
   mutating func add(
-    summary metric: Metric, _ samples: [(labels: Labels, count: Int, sum: Double)]
+    _ name: String, _ help: String, by label: String, _ samples: [(String, (any MetricValue)?)]
   ) {
-    if samples.isEmpty { return }
-    text += metric.head(format)
-    for (labels, count, sum) in samples {
-      text += "\(metric.name)_count\(labels.text) \(count)\n"
-      text += "\(metric.name)_sum\(labels.text) \(sum.metricText)\n"
+    add(name, help, samples.map { (Labels([(label, $0.0)]), $0.1) })
+  }
+
+  /// A metric of each worker.
+  mutating func each(
+    _ name: String, _ help: String, _ value: (WorkerReport) -> (any MetricValue)?
+  ) {
+    add("worker_\(name)", help, workers.map { ($0.labels, value($0.worker)) })
+  }
+
+  /// The same with one more label.
+  mutating func each(
+    _ name: String, _ help: String, by label: String,
+    _ samples: (WorkerReport) -> [(String, (any MetricValue)?)]
+  ) {
+    add(
+      "worker_\(name)", help,
+      workers.flatMap { each in samples(each.worker).map { (each.labels.with(label, $0.0), $0.1) } }
+    )
+  }
+
+  /// The sum and the number of durations, of each worker.
+  mutating func summary(
+    _ name: String, _ help: String, _ sample: (WorkerReport) -> (count: Int, sum: Double)?
+  ) {
+    let metric = Metric("worker_\(name)", help, .summary)
+    let lines = workers.compactMap { each in
+      sample(each.worker).map {
+        "\(metric.name)_count\(each.labels.text) \($0.count)\n"
+          + "\(metric.name)_sum\(each.labels.text) \($0.sum.metricText)\n"
+      }
     }
+    if !lines.isEmpty { text += metric.head(format) + lines.joined() }
   }
 
   /// Durations by size.
-  mutating func add(
-    histogram metric: Metric, _ samples: [(labels: Labels, times: DaemonMeasurements.WakeTimes)]
+  mutating func histogram(
+    _ name: String, _ help: String,
+    _ samples: [(labels: Labels, times: DaemonMeasurements.WakeTimes)]
   ) {
     if samples.isEmpty { return }
+    let metric = Metric(name, help, .histogram)
     text += metric.head(format)
     for (labels, times) in samples {
       var count = 0

@@ -1,171 +1,104 @@
 extension MetricsPage {
   /// Each worker's state, memory, costs and counters.
-  mutating func add(workers: [WorkerReport]) {
-    let entries = LabelledWorker.all(workers)
-    add(statesOf: entries)
-    add(ranksOf: entries)
-    add(memoryOf: entries)
-    add(costsOf: entries)
-    add(cgroupsOf: entries)
-    add(countersOf: entries)
-    add(timesOf: entries)
+  mutating func addWorkers() {
+    addStates()
+    addRanks()
+    addMemory()
+    addCosts()
+    addCgroups()
+    addCounters()
+    addTimes()
   }
 
-  private mutating func each(
-    _ metric: Metric, of entries: [LabelledWorker],
-    _ value: (WorkerReport) -> (any MetricValue)?
-  ) {
-    add(metric, entries.map { ($0.labels, value($0.worker)) })
-  }
-
-  private mutating func add(statesOf entries: [LabelledWorker]) {
+  private mutating func addStates() {
     add(
-      Metric(.info, "dormouse_worker_info", help: "A worker's policy, and where it comes from."),
-      entries.map {
+      "worker_info", "A worker's policy, and where it comes from.",
+      workers.map {
         ($0.labels.with("policy", $0.worker.policy).with("origin", $0.worker.origin), 1)
       })
-    add(
-      Metric(
-        .gauge, "dormouse_worker_state",
-        help: "The worker's state: 1 for the state that it is in, 0 for the others."),
-      entries.flatMap { entry in
-        workerStates.map { (entry.labels.with("state", $0), entry.worker.state == $0) }
-      })
-    add(
-      Metric(
-        .gauge, "dormouse_worker_state_reason",
-        help: "Always 1; the label has the code of the reason for the worker's state."),
-      entries.map { ($0.labels.with("reason", $0.worker.reason.code), 1) })
     each(
-      Metric(
-        .gauge, "dormouse_worker_failed",
-        help: "1 if the worker ended by a failure and does not run again, or not yet."),
-      of: entries
-    ) { $0.hasFailed }
+      "state", "The worker's state: 1 for the state that it is in, 0 for the others.", by: "state"
+    ) { worker in workerStates.map { ($0, worker.state == $0) } }
     each(
-      Metric(
-        .gauge, "dormouse_worker_state_age_seconds", unit: .seconds,
-        help: "Since the worker reached its state."), of: entries
-    ) { $0.secondsInState }
-    each(
-      Metric(
-        .gauge, "dormouse_worker_idle_seconds", unit: .seconds,
-        help: "Since the worker was last used."), of: entries
-    ) { $0.secondsSinceUse }
+      "state_reason", "Always 1; the label has the code of the reason for the worker's state.",
+      by: "reason"
+    ) { [($0.reason.code, 1)] }
+    each("failed", "1 if the worker ended by a failure and does not run again, or not yet.") {
+      $0.hasFailed
+    }
+    each("state_age_seconds", "Since the worker reached its state.") { $0.secondsInState }
+    each("idle_seconds", "Since the worker was last used.") { $0.secondsSinceUse }
   }
 
-  private mutating func add(ranksOf entries: [LabelledWorker]) {
+  private mutating func addRanks() {
+    each("processes", "The worker's processes.") { $0.processes }
+    each("band", "Orders workers for termination: the lowest is terminated first.") { $0.band }
     each(
-      Metric(.gauge, "dormouse_worker_processes", help: "The worker's processes."), of: entries
-    ) { $0.processes }
-    each(
-      Metric(
-        .gauge, "dormouse_worker_band",
-        help: "Orders workers for termination: the lowest is terminated first."), of: entries
-    ) { $0.band }
-    each(
-      Metric(
-        .gauge, "dormouse_worker_consecutive_restarts",
-        help: "Automatic restarts since the worker was last started on request."), of: entries
+      "consecutive_restarts", "Automatic restarts since the worker was last started on request."
     ) { $0.restarts ?? 0 }
     each(
-      Metric(
-        .gauge, "dormouse_worker_restart_delay_seconds", unit: .seconds,
-        help: "While the worker backs off: until it is started again."), of: entries
+      "restart_delay_seconds", "While the worker backs off: until it is started again."
     ) { $0.restartsInSeconds }
   }
 
-  private mutating func add(memoryOf entries: [LabelledWorker]) {
-    func gauge(_ name: String, _ help: String) -> Metric {
-      Metric(.gauge, "dormouse_worker_\(name)_bytes", unit: .bytes, help: help)
+  private mutating func addMemory() {
+    each("footprint_bytes", "The memory that would be free without the worker.") { $0.footprint }
+    each("footprint_peak_bytes", "The largest footprint of this run.") { $0.peakFootprint }
+    each(
+      "reclaimable_bytes", "Clean file pages that the kernel can take back by itself."
+    ) { $0.reclaimable }
+    each("swapped_bytes", "The part of the footprint that is in swap.") { $0.swapped }
+    each(
+      "footprint_limit_bytes",
+      "The footprint from which on the worker is warned, hibernated or restarted.", by: "step"
+    ) { worker in
+      let limits = worker.footprintLimits
+      return [
+        ("warn", limits?.warn), ("hibernate", limits?.hibernate), ("restart", limits?.restart),
+      ]
     }
     each(
-      gauge("footprint", "The memory that would be free without the worker."), of: entries
-    ) { $0.footprint }
-    each(
-      gauge("footprint_peak", "The largest footprint of this run."), of: entries
-    ) { $0.peakFootprint }
-    each(
-      gauge("reclaimable", "Clean file pages that the kernel can take back by itself."),
-      of: entries
-    ) { $0.reclaimable }
-    each(
-      gauge("swapped", "The part of the footprint that is in swap."), of: entries
-    ) { $0.swapped }
-    add(
-      gauge(
-        "footprint_limit",
-        "The footprint from which on the worker is warned, hibernated or restarted."),
-      entries.flatMap { entry -> [(Labels, (any MetricValue)?)] in
-        let limits = entry.worker.footprintLimits
-        return [
-          ("warn", limits?.warn), ("hibernate", limits?.hibernate), ("restart", limits?.restart),
-        ].map { (entry.labels.with("step", $0), $1) }
-      })
-    each(
-      Metric(
-        .counter, "dormouse_worker_footprint_restarts_total",
-        help: "Restarts because the footprint was over `limits.footprint.restart`."), of: entries
+      "footprint_restarts_total",
+      "Restarts because the footprint was over `limits.footprint.restart`."
     ) { $0.footprintLimits?.restarts }
     each(
-      Metric(
-        .gauge, "dormouse_worker_leak_suspected",
-        help: "1 if the footprint was larger at each suspension of this run and did not come back."),
-      of: entries
+      "leak_suspected",
+      "1 if the footprint was larger at each suspension of this run and did not come back."
     ) { $0.leak != nil }
+    each("purgeable_bytes", "Memory that the worker offers to be taken.") { $0.purgeable }
+    each("image_bytes", "What the hibernated worker holds on disk.") { $0.imageSize }
     each(
-      gauge("purgeable", "Memory that the worker offers to be taken."), of: entries
-    ) { $0.purgeable }
-    each(
-      gauge("image", "What the hibernated worker holds on disk."), of: entries
-    ) { $0.imageSize }
-    each(
-      gauge("base", "What stays on disk of the last image, for the next one to build on."),
-      of: entries
+      "base_bytes", "What stays on disk of the last image, for the next one to build on."
     ) { $0.baseSize }
     each(
-      gauge("saved", "How much less memory the hibernated worker takes than right before."),
-      of: entries
+      "saved_bytes", "How much less memory the hibernated worker takes than right before."
     ) { $0.saved }
   }
 
-  private mutating func add(costsOf entries: [LabelledWorker]) {
-    func gauge(_ name: String, _ help: String) -> Metric {
-      Metric(.gauge, "dormouse_worker_last_\(name)_seconds", unit: .seconds, help: help)
-    }
+  private mutating func addCosts() {
     each(
-      gauge("launch", "How long the launch took until the worker was ready, as learned."),
-      of: entries
+      "last_launch_seconds", "How long the launch took until the worker was ready, as learned."
     ) { $0.launchSeconds }
     each(
-      gauge("resume", "How long the resume from hibernation takes, as learned."), of: entries
+      "last_resume_seconds", "How long the resume from hibernation takes, as learned."
     ) { $0.resumeSeconds }
-    each(
-      gauge("hibernate", "How long the last hibernation took."), of: entries
-    ) { $0.hibernateSeconds }
-    each(
-      Metric(
-        .gauge, "dormouse_worker_last_hibernate_written_bytes", unit: .bytes,
-        help: "What the last hibernation wrote to disk."), of: entries
-    ) { $0.hibernateWritten }
+    each("last_hibernate_seconds", "How long the last hibernation took.") { $0.hibernateSeconds }
+    each("last_hibernate_written_bytes", "What the last hibernation wrote to disk.") {
+      $0.hibernateWritten
+    }
   }
 
-  private mutating func add(cgroupsOf entries: [LabelledWorker]) {
+  private mutating func addCgroups() {
+    each("cpu_seconds_total", "Processor time of the worker's cgroup.") { $0.cgroup?.cpuSeconds }
     each(
-      Metric(
-        .counter, "dormouse_worker_cpu_seconds_total", unit: .seconds,
-        help: "Processor time of the worker's cgroup."), of: entries
-    ) { $0.cgroup?.cpuSeconds }
-    add(
-      Metric(
-        .gauge, "dormouse_worker_stall_ratio", unit: .ratio,
-        help: "Share of the last 10 s in which some of the worker's tasks waited (PSI)."),
-      entries.flatMap { entry in
-        let group = entry.worker.cgroup
-        return [
-          ("memory", group?.memoryStall), ("cpu", group?.cpuStall), ("io", group?.ioStall),
-        ].map { (entry.labels.with("resource", $0.0), $0.1.map { $0 / 100 }) }
-      })
+      "stall_ratio", "Share of the last 10 s in which some of the worker's tasks waited (PSI).",
+      by: "resource"
+    ) { worker in
+      let group = worker.cgroup
+      return [
+        ("memory", group?.memoryStall), ("cpu", group?.cpuStall), ("io", group?.ioStall),
+      ].map { ($0, $1.map { $0 / 100 }) }
+    }
   }
 }
 

@@ -86,7 +86,7 @@ final class EndOfWorker: EndMechanics, EndHost {
     let killing = process.killing
     let strays = Strays(
       root: process.identity, mark: parts.launchPlanner.mark(of: id),
-      notify: runtime?.conversation?.notifyPath)
+      notify: runtime?.conversation?.notifyPath, processes: services.processes)
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: id.name, isUrgent: hasGroup) {
       let failure = failureText { try killing.perform(until: Deadline(in: Self.patience)) }

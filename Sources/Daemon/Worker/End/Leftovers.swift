@@ -1,4 +1,3 @@
-import Glibc
 import Linux
 import Supervision
 
@@ -9,7 +8,9 @@ struct Leftovers {
   let records: WorkerRecordStore
   /// The directory of workers' logs.
   let logs: String
-  let means: any LeftoverMeans
+  /// Where workers have groups of their own.
+  var groups: [CgroupRoot] = []
+  let processes: any Processes
 
   /// Why the worker must not be launched; nil: nothing is left of an earlier instance.
   func refusal(ofLaunching name: String) -> String? {
@@ -20,8 +21,8 @@ struct Leftovers {
   }
 
   private func found(ofLaunching name: String) throws -> String? {
-    let group = try means.group(of: name)
-    let pids = try processes(of: name, in: group)
+    let group = try processes.group(of: name, in: groups)
+    let pids = try pids(of: name, in: group)
     if pids.isEmpty { return group.map { Self.refusal(ofLaunching: name, beside: $0.path) } }
     let shown = pids.prefix(20).map(String.init).joined(separator: " ")
     let what =
@@ -38,11 +39,11 @@ struct Leftovers {
       + "run `echo 1 > \(group)/cgroup.kill`, then `dormouse start \(name)`"
   }
 
-  private func processes(
+  private func pids(
     of name: String, in group: (path: String, pids: [Int32])?
   ) throws -> [Int32] {
     if let group { return group.pids.sorted() }
-    return isDamaged(name) ? try means.writers(of: "\(logs)/\(name).log").sorted() : []
+    return isDamaged(name) ? try processes.writers(of: "\(logs)/\(name).log").sorted() : []
   }
 
   private func isDamaged(_ name: String) -> Bool {
@@ -51,48 +52,5 @@ struct Leftovers {
       _ = try records.load(name)
       return false
     } catch { return true }
-  }
-}
-
-/// The looks of `Leftovers` at processes. Tests provide their own.
-protocol LeftoverMeans: Sendable {
-  /// The worker's group, if some process runs in it.
-  func group(of name: String) throws -> (path: String, pids: [Int32])?
-  /// Processes that have this file as standard output or error.
-  func writers(of log: String) throws -> [Int32]
-}
-
-struct LeftoversOnMachine: LeftoverMeans {
-  /// Where workers have groups of their own.
-  let groups: [CgroupRoot]
-
-  func group(of name: String) throws -> (path: String, pids: [Int32])? {
-    for root in groups {
-      do throws(CgroupError) {
-        guard let group = try WorkerCgroup.find(in: root, name: name), try group.isPopulated else {
-          continue
-        }
-        // One whose processes can't be listed has some, and names none.
-        return (group.path, (try? group.processes()) ?? [])
-      } catch {
-        // It was removed just now.
-        guard case .failed(let cause) = error, cause.code == ENODEV else { throw error }
-      }
-    }
-    return nil
-  }
-
-  /// Without cgroups: only the worker's processes have its log. Nothing else is looked at: the memory of a
-  /// sleeping worker may be missing.
-  func writers(of log: String) throws -> [Int32] {
-    let names = try listDirectory("/proc", onlyDirectories: true)
-    return names.compactMap { Int32($0) }.filter { pid in
-      pid != getpid()
-        && [STDOUT_FILENO, STDERR_FILENO].contains { descriptor in
-          guard let target = linkTarget("/proc/\(pid)/fd/\(descriptor)") else { return false }
-          // Rotated, or removed.
-          return target == log || target.hasPrefix("\(log).") || target == "\(log) (deleted)"
-        }
-    }
   }
 }

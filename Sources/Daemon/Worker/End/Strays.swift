@@ -1,4 +1,3 @@
-import Glibc
 import Lifecycle
 import Linux
 import Supervision
@@ -10,16 +9,16 @@ struct Strays: Sendable {
   /// Which has ended.
   let root: ProcessIdentity
   private let entries: Set<String>
-  private let means: any StrayMeans
+  private let processes: any Processes
 
   /// - Parameters:
   ///   - mark: the worker's DORMOUSE_RUN.
   ///   - notify: its NOTIFY_SOCKET: an earlier version's daemon started workers without a mark.
   init(
-    root: ProcessIdentity, mark: String, notify: String?, means: any StrayMeans = OwnChildren()
+    root: ProcessIdentity, mark: String, notify: String?, processes: any Processes
   ) {
     self.root = root
-    self.means = means
+    self.processes = processes
     var entries: Set = ["\(LaunchPlan.markVariable)=\(mark)"]
     if let notify { entries.insert("NOTIFY_SOCKET=\(notify)") }
     self.entries = entries
@@ -35,7 +34,7 @@ struct Strays: Sendable {
     var failure: String?
     // A process whose parent ended in the last round is the daemon's child in this one.
     for round in 1... {
-      let new = means.children().filter {
+      let new = processes.adoptedOrphans().filter {
         $0.startTime >= root.startTime && !killed.contains($0.identity) && $0.identity != root
           && holdsMark($0.pid)
       }
@@ -43,7 +42,7 @@ struct Strays: Sendable {
       let isLate = deadline.hasPassed
       for stat in new {
         killed.insert(stat.identity)
-        do throws(SystemCallError) { try means.kill(stat, until: deadline) } catch {
+        do throws(SystemCallError) { try processes.kill(stat, until: deadline) } catch {
           failure = "\(error)"
         }
       }
@@ -58,42 +57,6 @@ struct Strays: Sendable {
   }
 
   private func holdsMark(_ pid: Int32) -> Bool {
-    means.environment(of: pid).contains { entries.contains(String($0)) }
-  }
-}
-
-/// The operations of `Strays` on processes. Tests provide their own.
-protocol StrayMeans: Sendable {
-  /// The daemon's, those that have ended excepted.
-  func children() -> [ProcessStat]
-  /// Empty: it can't be read.
-  func environment(of pid: Int32) -> [Substring]
-  /// All of its tree.
-  func kill(_ stat: ProcessStat, until deadline: Deadline) throws(SystemCallError)
-}
-
-/// Of this process.
-struct OwnChildren: StrayMeans {
-  func children() -> [ProcessStat] {
-    // A kernel without CONFIG_PROC_CHILDREN has no such file.
-    let words = (try? readText("/proc/self/task/\(getpid())/children")) ?? ""
-    return words.split(separator: " ").compactMap { word in
-      // It has ended.
-      guard let stat = Int32(word).flatMap({ try? ProcessStat.read($0) }), !stat.isEnded else {
-        return nil
-      }
-      return stat
-    }
-  }
-
-  func environment(of pid: Int32) -> [Substring] {
-    // A process that can't be read carries no mark.
-    ((try? readText("/proc/\(pid)/environ")) ?? "").split(separator: "\0")
-  }
-
-  func kill(_ stat: ProcessStat, until deadline: Deadline) throws(SystemCallError) {
-    // It may have ended meanwhile, and have passed on what it was at.
-    let session = stat.session == getsid(0) ? nil : stat.session
-    try ProcessTree.killAll(root: stat.identity, session: session, until: deadline)
+    processes.environment(of: pid).contains { entries.contains(String($0)) }
   }
 }

@@ -18,6 +18,7 @@ struct LaunchGround {
   var logs: String
   /// The daemon's control socket, beside which workers' channels are.
   var socket: String
+  var processes: any Processes
   /// The one worker of a wrapper, with what it inherits of its caller; nil: a daemon's.
   var inheritance: Inheritance?
 }
@@ -65,8 +66,8 @@ final class LaunchPlanner {
   func query(of runtime: WorkerUnit) -> TermsQuery {
     let leftovers = Leftovers(
       records: ground.records, logs: ground.logs,
-      means: LeftoversOnMachine(
-        groups: [ground.cgroups, ground.earlierCgroups].compactMap(\.self)))
+      groups: [ground.cgroups, ground.earlierCgroups].compactMap(\.self),
+      processes: ground.processes)
     return TermsQuery(
       name: runtime.id.name, wanted: WantedAccount(runtime.configuration),
       leftovers: ground.inheritance == nil ? leftovers : nil, cgroups: ground.cgroups,

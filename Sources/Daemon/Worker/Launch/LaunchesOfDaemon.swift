@@ -78,35 +78,20 @@ final class LaunchesOfDaemon: LaunchHost {
 /// The daemon's implementation for `ProcessHolder`.
 final class ProcessesOfDaemon: ProcessHost {
   private let services: Services
-  private let driver: EngineDriver
-  private let probes: ProbeAsker
   private let kernelKills: KernelKillWatch
   private let sleeps: WorkerSleeps
   private let ends: WorkerEnds
 
   init(
-    services: Services, driver: EngineDriver, probes: ProbeAsker, kernelKills: KernelKillWatch,
-    sleeps: WorkerSleeps, ends: WorkerEnds
+    services: Services, kernelKills: KernelKillWatch, sleeps: WorkerSleeps, ends: WorkerEnds
   ) {
     self.services = services
-    self.driver = driver
-    self.probes = probes
     self.kernelKills = kernelKills
     self.sleeps = sleeps
     self.ends = ends
   }
 
   func makeSleep(for runtime: WorkerUnit) { sleeps.makeSleep(for: runtime) }
-
-  func makeReadinessHost(
-    for runtime: WorkerUnit, _ process: WorkerProcess,
-    refreshMemory: @escaping (WorkerUnit) -> Void
-  ) -> any ReadinessHost {
-    ReadinessOfWorker(
-      worker: WorkerHandle(runtime: runtime, driver: driver, log: services.log), process: process,
-      jobs: services.jobs, probes: probes,
-      refreshMemory: refreshMemory)
-  }
 
   func rootHasEnded(_ runtime: WorkerUnit) { ends.rootHasEnded(runtime) }
 
@@ -121,65 +106,4 @@ final class ProcessesOfDaemon: ProcessHost {
     // What can't be opened isn't, until the next time.
     services.mechanics.submit(about: id.name) { done(try? refresh.perform()) }
   }
-}
-
-/// What a worker's `ReadinessWatch` gets of the daemon, for one run.
-final class ReadinessOfWorker: ReadinessHost {
-  private let worker: WorkerHandle
-  private let process: WorkerProcess
-  private let jobs: LoopJobs
-  private let probes: ProbeAsker
-  private let refreshMemory: (WorkerUnit) -> Void
-
-  init(
-    worker: WorkerHandle, process: WorkerProcess, jobs: LoopJobs, probes: ProbeAsker,
-    refreshMemory: @escaping (WorkerUnit) -> Void
-  ) {
-    self.worker = worker
-    self.process = process
-    self.jobs = jobs
-    self.probes = probes
-    self.refreshMemory = refreshMemory
-  }
-
-  var isLaunching: Bool {
-    worker.runtime?.process === process && worker.state == .launching
-  }
-
-  func search(
-    _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void
-  ) {
-    jobs.run(about: "log of \(worker.id)", within: .seconds(10)) {
-      Result { () throws(SystemCallError) in try scan.look() }
-    } then: {
-      then($0)
-    }
-  }
-
-  func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void) {
-    let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
-    jobs.run(about: "port of \(worker.id)", within: .seconds(10)) {
-      // What can't be found out doesn't delay the worker.
-      try? PortHolder.earlier(than: root, session: session, cgroup: cgroup, at: port)
-    } then: { outcome in
-      // The daemon has the sockets of `listen`.
-      guard case .done(let holder?) = outcome, holder.pid != getpid() else { return then(nil) }
-      then(holder)
-    }
-  }
-
-  func ask(
-    _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
-  ) -> () -> Void {
-    let question = probes.ask(probe, process, then: answer)
-    return { [probes] in probes.drop(question) }
-  }
-
-  func isReady() {
-    // A wrapper may have executed the real program by now.
-    if let runtime = worker.runtime { refreshMemory(runtime) }
-    worker.send(.ready(worker.id))
-  }
-
-  func log(_ priority: DaemonLog.Priority, _ text: String) { worker.log(priority, text) }
 }

@@ -6,11 +6,6 @@ import Supervision
 /// The functions of the daemon that `ProcessHolder` uses.
 protocol ProcessHost: AnyObject {
   func makeSleep(for runtime: WorkerUnit)
-  /// - Parameter refreshMemory: opens the memory of all its processes again.
-  func makeReadinessHost(
-    for runtime: WorkerUnit, _ process: WorkerProcess,
-    refreshMemory: @escaping (WorkerUnit) -> Void
-  ) -> any ReadinessHost
   func rootHasEnded(_ runtime: WorkerUnit)
   /// An earlier daemon, or another supervisor, has begun its run.
   func isAdopted(_ runtime: WorkerUnit)
@@ -21,11 +16,24 @@ protocol ProcessHost: AnyObject {
 
 /// Holds running processes, launched and adopted ones. Belongs to the loop's thread.
 final class ProcessHolder {
-  private let loop: any Timers & DescriptorWatches
+  let loop: any Timers & DescriptorWatches
+  let jobs: LoopJobs
+  let processes: any Processes
+  let probes: any ProbeQuestions
+  private let driver: EngineDriver
+  private let log: DaemonLog
   private let host: any ProcessHost
 
-  init(_ loop: any Timers & DescriptorWatches, _ host: any ProcessHost) {
+  init(
+    loop: any Timers & DescriptorWatches, jobs: LoopJobs, processes: any Processes,
+    probes: any ProbeQuestions, driver: EngineDriver, log: DaemonLog, host: any ProcessHost
+  ) {
     self.loop = loop
+    self.jobs = jobs
+    self.processes = processes
+    self.probes = probes
+    self.driver = driver
+    self.log = log
     self.host = host
   }
 
@@ -36,10 +44,8 @@ final class ProcessHolder {
     runtime.readiness?.end()
     runtime.readiness = runtime.configuration.readiness.map {
       ReadinessWatch(
-        Readiness(ReadinessRule($0), worker: process), timers: loop,
-        host: host.makeReadinessHost(for: runtime, process) { [unowned self] in
-          self.refreshMemory(of: $0)
-        })
+        ReadinessRule($0), process,
+        of: WorkerHandle(runtime: runtime, driver: driver, log: log), heldBy: self)
     }
     runtime.exitWatch = try loop.whenReadable(process.pidfd) { [unowned self, weak runtime] in
       if let runtime { host.rootHasEnded(runtime) }

@@ -4,49 +4,38 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// The functions of the worker's run that `ReadinessWatch` uses.
-protocol ReadinessHost: AnyObject {
-  /// The engine still waits for its readiness.
-  var isLaunching: Bool { get }
-
-  /// Looks at what has been added to its log, on another thread. `then` is called on the loop, once, and never
-  /// before this returns.
-  func search(
-    _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void)
-
-  /// The program that has held the port since before the worker was started, if /proc shows it; on another thread.
-  /// `then` is called on the loop, once.
-  func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void)
-
-  /// Asks once, and calls back with the answer, or the lack of one; never before this returns.
-  ///
-  /// - Returns: what drops the question: no answer comes then.
-  func ask(
-    _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
-  ) -> () -> Void
-
-  func isReady()
-  func log(_ priority: DaemonLog.Priority, _ text: String)
-}
-
 /// Finds out when one run of a worker is ready: it reports readiness, accepts connections, has written a line,
 /// or answers a probe (`exec`, `httpGet`, `tcpSocket`). It looks until then, or until the launch has ended
 /// otherwise. Belongs to the loop's thread.
 final class ReadinessWatch {
   private static let interval = Duration.milliseconds(50)
 
+  /// For a look at the log, or for the holder of a port.
+  private static let patience = Duration.seconds(10)
+
   private let readiness: Readiness
+  private let process: WorkerProcess
+  private let worker: WorkerHandle
   private let timers: any Timers
-  private let host: any ReadinessHost
+  private let jobs: LoopJobs
+  private let processes: any Processes
+  private let probes: any ProbeQuestions
+  private unowned let holder: ProcessHolder
   private var probe: ProbeState?
   private var timer: EventLoop.Token?
   private var dropQuestion: (() -> Void)?
   private var isOver = false
 
-  init(_ readiness: Readiness, timers: any Timers, host: any ReadinessHost) {
-    self.readiness = readiness
-    self.timers = timers
-    self.host = host
+  init(
+    _ rule: ReadinessRule, _ process: WorkerProcess, of worker: WorkerHandle,
+    heldBy holder: ProcessHolder
+  ) {
+    readiness = Readiness(rule, worker: process)
+    self.process = process
+    self.worker = worker
+    self.holder = holder
+    (timers, jobs) = (holder.loop, holder.jobs)
+    (processes, probes) = (holder.processes, holder.probes)
   }
 
   deinit { end() }
@@ -71,7 +60,14 @@ final class ReadinessWatch {
   private func becameReady() {
     readiness.notified()
     stop()
-    host.isReady()
+    // A wrapper may have executed the real program by now.
+    if let runtime = worker.runtime { holder.refreshMemory(of: runtime) }
+    worker.send(.ready(worker.id))
+  }
+
+  /// The engine still waits for its readiness.
+  private var isLaunching: Bool {
+    worker.runtime?.process === process && worker.state == .launching
   }
 
   private func stop() {
@@ -86,7 +82,7 @@ final class ReadinessWatch {
   // MARK: what is looked at
 
   private func check() {
-    guard !isOver, readiness.needsChecking, host.isLaunching else { return }
+    guard !isOver, readiness.needsChecking, isLaunching else { return }
     if let scan = readiness.scan { return search(scan) }
     // A source that can't be looked at isn't ready yet.
     guard (try? readiness.check()) == true else { return checkLater() }
@@ -96,10 +92,13 @@ final class ReadinessWatch {
   /// Something accepts connections there; it may be another program.
   private func confirm(_ port: UInt16) {
     readiness.reject()
-    host.findHolder(of: port) { [weak self] other in
-      guard let self, !isOver, readiness.needsChecking, host.isLaunching else { return }
+    let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
+    jobs.run(about: "port of \(worker.id)", within: Self.patience) { [processes] in
+      processes.holder(of: port, earlierThan: root, session: session, cgroup: cgroup)
+    } then: { [weak self] outcome in
+      guard let self, !isOver, readiness.needsChecking, isLaunching else { return }
       // An older program may have opened the port for the worker, as a container's proxy does.
-      if let other {
+      if case .done(let other?) = outcome {
         complain(
           "port \(port) is held by \(other.name) (pid \(other.pid)), which was started before it and "
             + "may have answered in its place")
@@ -117,10 +116,12 @@ final class ReadinessWatch {
 
   /// The log may be in a file system that doesn't answer, and an expression may take its time.
   private func search(_ scan: LogScan) {
-    host.search(scan) { [weak self] outcome in
+    jobs.run(about: "log of \(worker.id)", within: Self.patience) {
+      Result { () throws(SystemCallError) in try scan.look() }
+    } then: { [weak self] outcome in
       guard let self, !isOver, readiness.needsChecking, timer == nil else { return }
       switch outcome {
-      case .done(.success(true)): if host.isLaunching { return becameReady() }
+      case .done(.success(true)): if isLaunching { return becameReady() }
       case .done(.success(false)), .busy: break
       case .done(.failure(let error)):
         complain("can't search its log for readiness: \(error)")
@@ -132,7 +133,7 @@ final class ReadinessWatch {
 
   /// Once for each launch.
   private func complain(_ text: String) {
-    if readiness.takeComplaint() { host.log(.warning, text) }
+    if readiness.takeComplaint() { worker.log(.warning, text) }
   }
 
   // MARK: what is asked
@@ -145,9 +146,9 @@ final class ReadinessWatch {
   }
 
   private func ask() {
-    guard let asked = probe?.probe, host.isLaunching else { return }
+    guard let asked = probe?.probe, isLaunching else { return }
     let began = timers.now
-    dropQuestion = host.ask(asked) { [weak self] outcome in
+    dropQuestion = probes.put(asked, to: process) { [weak self] outcome in
       guard let self, dropQuestion != nil, probe != nil else { return }
       dropQuestion = nil
       if probe?.record(success: outcome == .success) == .passing { return saidReady() }

@@ -58,7 +58,7 @@ struct ReloadCommand: ParsableCommand {
     var selection = WorkerSelection()
     (selection.all, selection.dryRun, selection.names) = (all, dryRun, names)
     selection.json = json
-    try daemon.apply("reload", to: selection, .reload) { [json] daemon, names in
+    try daemon.apply("reload", to: selection, .reloadWorker) { [json] daemon, names in
       try daemon.attempt(.reloadWorker, to: names, quietly: json)
     }
   }
@@ -72,11 +72,7 @@ struct ReloadCommand: ParsableCommand {
     let after = attempts.isEmpty ? [:] : daemon.states()
     var report = OutcomeReport(
       verb: "reload",
-      workers: attempts.map {
-        OutcomeReport.Worker(
-          worker: $0.worker, code: $0.code, text: $0.text, before: before[$0.worker],
-          after: after[$0.worker])
-      }, isDryRun: dryRun ? true : nil)
+      workers: attempts.map { $0.report(before, after) }, isDryRun: dryRun ? true : nil)
     if !isDone { report.code = response.result.code }
     report.text = response.text
     try Output.json(report)

@@ -28,11 +28,11 @@ extension DaemonConnection {
   /// `shutdown --dry-run` and `down --dry-run`.
   mutating func forecastEnd(_ verb: String, keepsWorkers: Bool, json: Bool) throws {
     let workers = try ask(.ps).workers ?? []
-    let plans = workers.filter(Intent.stop.concerns).map { worker in
+    let plans = workers.filter(ControlRequest.Verb.stop.concerns).map { worker in
       let kept = "\(escaped(worker.name)) would stay \(escaped(worker.state))"
       return OutcomeReport.Worker(
         worker: worker.name, code: "planned",
-        text: keepsWorkers ? kept : Intent.stop.forecast(worker), before: worker.state)
+        text: keepsWorkers ? kept : ControlRequest.Verb.stop.forecast(worker), before: worker.state)
     }
     let end = "the daemon would end"
     if json {

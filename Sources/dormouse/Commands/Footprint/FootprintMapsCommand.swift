@@ -26,8 +26,7 @@ struct FootprintMapsCommand: ParsableCommand {
     }
     let report = try DirtyMemoryReport(of: worker)
     if json { return try Output.json(report) }
-    try Output.write(
-      renderDirtyMemory(report, width: Terminal.width, color: Terminal.showsColor))
+    try Output.show { renderDirtyMemory(report, width: $0, color: $1) }
   }
 }
 

@@ -42,11 +42,11 @@ struct ExplainCommand: ParsableCommand {
     if let name {
       guard let report = response.explanation else { throw CommandFailure.noReport(of: name) }
       if json { return try Output.json(report) }
-      try Output.write(renderExplanation(report, width: Terminal.width, color: Terminal.showsColor))
+      try Output.show { renderExplanation(report, width: $0, color: $1) }
     } else {
       guard let report = response.ranking else { throw CommandFailure.noReport(of: "the order") }
       if json { return try Output.json(report) }
-      try Output.write(renderRanking(report, width: Terminal.width, color: Terminal.showsColor))
+      try Output.show { renderRanking(report, width: $0, color: $1) }
     }
   }
 }
@@ -57,7 +57,7 @@ extension ExplainCommand {
       throw CommandFailure.noReport(of: "the workers that keep memory")
     }
     if json { return try Output.json(report) }
-    try Output.write(renderKeptMemory(report, width: Terminal.width, color: Terminal.showsColor))
+    try Output.show { renderKeptMemory(report, width: $0, color: $1) }
   }
 }
 
@@ -70,7 +70,6 @@ struct ShadowCommand: WorkerCommand {
       enforce` ends shadow mode.
       """)
   static let verb = ControlRequest.Verb.shadow
-  static let intent = Intent.shadow
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
 }
@@ -79,7 +78,6 @@ struct EnforceCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "enforce", abstract: "Apply the policy to workers again, after `shadow`.")
   static let verb = ControlRequest.Verb.enforce
-  static let intent = Intent.enforce
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
 }

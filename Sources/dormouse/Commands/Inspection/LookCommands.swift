@@ -56,17 +56,15 @@ struct StatusCommand: ParsableCommand {
       guard let worker = response.workers?.first else { throw CommandFailure.noReport(of: name) }
       let memory = verbose ? try DirtyMemoryReport(of: worker) : nil
       if json { return try Output.json(DetailedWorker(worker: worker, dirtyMemory: memory)) }
-      try Output.write(
-        renderWorkerStatus(worker, width: Terminal.width, color: Terminal.showsColor))
+      try Output.show { renderWorkerStatus(worker, width: $0, color: $1) }
       guard let report = memory else { return }
-      try Output.write(
-        "\n" + renderDirtyMemory(report, width: Terminal.width, color: Terminal.showsColor))
+      try Output.show { "\n" + renderDirtyMemory(report, width: $0, color: $1) }
     } else {
       guard let report = response.daemon else { throw CommandFailure.noReport(of: "the daemon") }
       if json { return try Output.json(Listing(daemon: report, workers: response.workers)) }
-      try Output.write(
-        renderDaemonStatus(
-          report, workers: response.workers, width: Terminal.width, color: Terminal.showsColor))
+      try Output.show {
+        renderDaemonStatus(report, workers: response.workers, width: $0, color: $1)
+      }
     }
   }
 }
@@ -114,8 +112,7 @@ struct JetsamCommand: ParsableCommand {
       return try Output.json(record)
     }
     guard let record = response.jetsam else { return try Output.line(escaped(response.text)) }
-    try Output.write(
-      renderJetsam(record, width: Terminal.width, color: Terminal.showsColor))
+    try Output.show { renderJetsam(record, width: $0, color: $1) }
     let others = (response.reports ?? []).filter { $0 != record.id }
     if !others.isEmpty {
       try Output.line("other reports: \(others.map(escaped).joined(separator: ", "))")

@@ -85,8 +85,6 @@ struct EventsCommand: ParsableCommand {
 
   private func show(_ event: EventRecord, _ clock: Clock) throws {
     if json { return try Output.json(event) }
-    try Output.write(
-      renderEvent(
-        event, clock: clock(event.time), width: Terminal.width, color: Terminal.showsColor))
+    try Output.show { renderEvent(event, clock: clock(event.time), width: $0, color: $1) }
   }
 }

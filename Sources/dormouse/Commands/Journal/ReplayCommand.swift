@@ -136,12 +136,10 @@ struct ReplayCommand: ParsableCommand {
       renderReplay(report, clock: { clock($0) }, color: Terminal.showsColor))
     guard let comparison = report.comparison else {
       guard let totals = report.totals else { return }
-      return try Output.write(
-        "\n" + renderTotals(totals, width: Terminal.width, color: Terminal.showsColor))
+      return try Output.show { "\n" + renderTotals(totals, width: $0, color: $1) }
     }
-    try Output.write(
-      "\n"
-        + renderComparison(
-          comparison, clock: { clock($0) }, width: Terminal.width, color: Terminal.showsColor))
+    try Output.show {
+      "\n" + renderComparison(comparison, clock: { clock($0) }, width: $0, color: $1)
+    }
   }
 }

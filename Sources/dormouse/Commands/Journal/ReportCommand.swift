@@ -68,11 +68,9 @@ struct ReportCommand: ParsableCommand {
     if json { return try Output.json(WeeksReport(weeks: reports, crashes: crashes)) }
     if let saved = savedNow() { try Output.line("saved now \(saved)\n") }
     if reports.isEmpty { return try Output.line("no counts for that time") }
-    try Output.write(
-      renderWeeks(reports, width: Terminal.width, color: Terminal.showsColor))
+    try Output.show { renderWeeks(reports, width: $0, color: $1) }
     if crashes.isEmpty { return }
-    try Output.write(
-      "\n" + renderCrashes(crashes, width: Terminal.width, color: Terminal.showsColor))
+    try Output.show { "\n" + renderCrashes(crashes, width: $0, color: $1) }
   }
 
   /// nil: no daemon runs, or another directory or one worker is wanted.

@@ -42,8 +42,7 @@ struct MergedLogPrinter {
   private static let unknown = "-                       "
 
   private func prefix(of worker: String) -> String {
-    let name = escaped(worker)
-    let text = name + String(repeating: " ", count: max(width - displayWidth(name), 0)) + " | "
+    let text = padded(escaped(worker), to: width) + " | "
     guard !colors.isEmpty else { return text }
     return colors[(places[worker] ?? 0) % colors.count].paint(text)
   }

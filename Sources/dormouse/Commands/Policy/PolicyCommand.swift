@@ -87,10 +87,9 @@ struct PolicyDiffCommand: ParsableCommand {
     if json {
       try Output.json(PolicyDifferencesReport(differences: reports))
     } else if !reports.isEmpty {
-      try Output.write(
-        renderPolicyDifferences(
-          reports, left: left, right: changed(right), width: Terminal.width,
-          color: Terminal.showsColor))
+      try Output.show {
+        renderPolicyDifferences(reports, left: left, right: changed(right), width: $0, color: $1)
+      }
     }
     if !reports.isEmpty { throw ExitCode(CommandExit.notDone.rawValue) }
   }

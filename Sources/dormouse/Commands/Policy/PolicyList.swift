@@ -29,8 +29,7 @@ struct PolicyListCommand: ParsableCommand {
       policies.append(.init(name: active, summary: nil, file: nil, isActive: true))
     }
     if json { return try Output.json(PoliciesReport(policies: policies)) }
-    try Output.write(
-      renderPolicies(policies, width: Terminal.width, color: Terminal.showsColor))
+    try Output.show { renderPolicies(policies, width: $0, color: $1) }
   }
 
   /// nil: no daemon answers.

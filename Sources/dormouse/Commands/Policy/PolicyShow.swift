@@ -54,8 +54,7 @@ struct PolicyShowCommand: ParsableCommand {
     if effective || json {
       let shown = try values()
       if json { return try Output.json(shown) }
-      return try Output.write(
-        renderPolicyValues(shown.values, width: Terminal.width, color: Terminal.showsColor))
+      return try Output.show { renderPolicyValues(shown.values, width: $0, color: $1) }
     }
     let subject = try PolicySubject.load(policy ?? PolicySubject.defaultConfiguration())
     try Output.write(PolicyFile.render(settings.applied(to: subject.policy(of: worker))))

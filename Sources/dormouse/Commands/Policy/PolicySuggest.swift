@@ -72,8 +72,7 @@ struct PolicySuggestCommand: ParsableCommand {
     let found = try search.run { Progress.show("trying changes", $0) }
     Progress.clear()
     if json { return try Output.json(found) }
-    try Output.write(
-      renderSuggestions(found, width: Terminal.width, color: Terminal.showsColor))
+    try Output.show { renderSuggestions(found, width: $0, color: $1) }
   }
 
   private static var shipped: [LifecyclePolicy] {

@@ -26,8 +26,7 @@ struct ListCommand: ParsableCommand {
     }
     if json { return try Output.json(ProjectsReport(projects: projects)) }
     if projects.isEmpty { return try Output.line("no projects: `dormouse up` starts one") }
-    try Output.write(
-      renderProjects(projects, width: Terminal.width, color: Terminal.showsColor))
+    try Output.show { renderProjects(projects, width: $0, color: $1) }
   }
 
   private func look(at socket: String, _ report: ProjectReport) -> ProjectReport {

@@ -164,8 +164,7 @@ extension AdoptCommand {
   private func showPreview() throws {
     let report = try preview()
     if json { return try Output.json(report) }
-    try Output.write(
-      renderAdoptionPreview(report, width: Terminal.width, color: Terminal.showsColor))
+    try Output.show { renderAdoptionPreview(report, width: $0, color: $1) }
   }
 
   private func preview() throws -> AdoptionPreviewReport {
@@ -197,7 +196,6 @@ struct ReleaseCommand: WorkerCommand {
     commandName: "release",
     abstract: "Wake adopted workers, and stop managing them.")
   static let verb = ControlRequest.Verb.release
-  static let intent = Intent.release
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
 }

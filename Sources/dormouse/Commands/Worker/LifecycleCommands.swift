@@ -5,7 +5,6 @@ import PolicyFile
 /// A verb that is applied to chosen workers, with one sentence about each.
 protocol WorkerCommand: ParsableCommand {
   static var verb: ControlRequest.Verb { get }
-  static var intent: Intent { get }
   var connection: ConnectionOptions { get }
   var selection: WorkerSelection { get }
 }
@@ -16,7 +15,7 @@ extension WorkerCommand {
   func run() throws {
     var daemon = try connection.connect()
     let quietly = selection.json
-    try daemon.apply(Self.configuration.commandName ?? "", to: selection, Self.intent) {
+    try daemon.apply(Self.configuration.commandName ?? "", to: selection, Self.verb) {
       daemon, names in
       try daemon.attempt(Self.verb, to: names, quietly: quietly)
     }
@@ -27,7 +26,6 @@ struct StartCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "start", abstract: "Launch workers; ends when they are ready.")
   static let verb = ControlRequest.Verb.start
-  static let intent = Intent.start
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
 }
@@ -96,7 +94,6 @@ struct ForegroundCommand: WorkerCommand {
     commandName: "foreground",
     abstract: "Bring workers to the foreground; a sleeping worker is woken.")
   static let verb = ControlRequest.Verb.foreground
-  static let intent = Intent.foreground
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
 }
@@ -105,7 +102,6 @@ struct BackgroundCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "background", abstract: "Send workers to the background.")
   static let verb = ControlRequest.Verb.background
-  static let intent = Intent.background
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
 }
@@ -115,7 +111,6 @@ struct SuspendCommand: WorkerCommand {
     commandName: "suspend",
     abstract: "Suspend workers: they get no processor time until they are woken.")
   static let verb = ControlRequest.Verb.suspend
-  static let intent = Intent.suspend
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
 }
@@ -132,7 +127,6 @@ struct HibernateCommand: WorkerCommand {
         dormouse hibernate --all --dry-run
       """)
   static let verb = ControlRequest.Verb.hibernate
-  static let intent = Intent.hibernate
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
 }
@@ -149,7 +143,6 @@ struct WakeCommand: WorkerCommand {
         dormouse wake 'bot*'
       """)
   static let verb = ControlRequest.Verb.wake
-  static let intent = Intent.wake
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
 }
@@ -159,7 +152,6 @@ struct TerminateCommand: WorkerCommand {
     commandName: "terminate",
     abstract: "End workers as a lack of memory would: a hibernated worker isn't woken first.")
   static let verb = ControlRequest.Verb.terminate
-  static let intent = Intent.terminate
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
 }
@@ -168,7 +160,6 @@ struct WarnCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "warn", abstract: "Ask workers to free memory, and show what they freed.")
   static let verb = ControlRequest.Verb.warn
-  static let intent = Intent.warn
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
 }
