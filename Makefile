@@ -16,7 +16,7 @@ LLD := $(wildcard $(dir $(realpath $(shell command -v $(SWIFT))))ld.lld)
 ifneq ($(LLD),)
 ORDERED = -Xswiftc -use-ld=lld -Xswiftc -Xfrontend -Xswiftc -function-sections -Xcc -ffunction-sections \
   -Xlinker --symbol-ordering-file=$(CURDIR)/Packaging/code-order.txt -Xlinker --no-warn-symbol-ordering \
-  -Xlinker -T -Xlinker $(CURDIR)/Packaging/private-functions.ld
+  -Xlinker -T -Xlinker $(CURDIR)/Packaging/link.ld -Xlinker --no-eh-frame-hdr
 endif
 # So that two builds have the same bytes: the compiler's own hash tables have no random order, and it is loaded at one address.
 RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/null && echo setarch -R) $(SWIFT) build

@@ -80,7 +80,7 @@ let package = Package(
     .target(
       name: "Deciding",
       dependencies: ["JSONLines", "Journal", "Lifecycle", "Policy", "PolicyFile", "Simulation"],
-      swiftSettings: strict),
+      swiftSettings: compact),
 
     .target(name: "Linux", dependencies: ["CLinux"], swiftSettings: fast),
     .target(
@@ -92,7 +92,7 @@ let package = Package(
       dependencies: ["Checksum", "Linux", "CLinux", "JSONLines", "Policy", "WorkerProtocol"],
       swiftSettings: strict),
     .target(
-      name: "Control", dependencies: ["JSONLines", "Linux", "Policy"], swiftSettings: strict),
+      name: "Control", dependencies: ["JSONLines", "Linux", "Policy"], swiftSettings: compact),
     // Footprints over time: the format, what can be said of them, and their pictures.
     .target(
       name: "FootprintTrace", dependencies: ["Control", "Drawing", "JSONLines"],
@@ -111,7 +111,7 @@ let package = Package(
       dependencies: [
         "CLinux", "Control", "Daemon", "Lifecycle", "Linux", "Policy", "PolicyFile", "Supervision",
       ],
-      swiftSettings: strict),
+      swiftSettings: compact),
 
     // `dormouse integrate`: edits the configuration of editors and agents.
     .target(name: "Integrate", dependencies: ["Control", "Linux", "YAML"], swiftSettings: compact),
@@ -131,7 +131,7 @@ let package = Package(
         "CLinux", "Control", "FootprintTrace", "JSONLines", "Journal", "Linux", "Policy",
         "Supervision",
       ],
-      swiftSettings: strict),
+      swiftSettings: compact),
     .executableTarget(
       name: "dormouse",
       dependencies: [

@@ -86,12 +86,11 @@ public final class Daemon {
     restarts: restarts, services: services)
   private lazy var launcher: WorkerLauncher = WorkerLauncher(
     driver: driver, workers: workers, timers: services.loop,
-    host: LaunchesOfDaemon(
-      .init(
-        services: services, driver: driver, workers: workers, bootID: bootID, socket: socket,
-        program: role.program, recordWriter: recordWriter, senses: senses, starter: starter,
-        supervision: supervision, endedRuns: endedRuns, listening: listening,
-        planner: launchPlanner, conversations: conversations, processes: processes, ends: ends)))
+    host: WorkerLaunches(
+      services: services, driver: driver, workers: workers, bootID: bootID, socket: socket,
+      program: role.program, recordWriter: recordWriter, senses: senses, starter: starter,
+      supervision: supervision, endedRuns: endedRuns, listening: listening, planner: launchPlanner,
+      conversations: conversations, processes: processes, ends: ends))
   private lazy var processes = ProcessHolder(
     loop: services.loop, jobs: services.jobs, processes: services.processes,
     probes: senses.probes, driver: driver, log: services.log,
@@ -100,19 +99,19 @@ public final class Daemon {
   private lazy var firstMoments = FirstMoments(
     timers: services.loop, driver: driver, workers: workers, requests: requests,
     restarts: restarts, scanner: senses.scanner)
+  private lazy var memory = KernelMemory(
+    services, state, keeper: keeperStarter, standby: standbyStarter,
+    resumeChoice: ResumeChoice(override: role.resumeOverride))
   private lazy var sleeps = WorkerSleeps(
-    .init(
-      services: services, driver: driver, workers: workers, state: state, senses: senses,
-      conversations: conversations, managers: managers, keeperStarter: keeperStarter,
-      standbyStarter: standbyStarter, resumeChoice: ResumeChoice(override: role.resumeOverride),
-      ends: ends))
+    driver: driver, workers: workers, timers: services.loop, watches: services.loop,
+    memory: memory, imageDisk: senses.imageDisk, costs: senses.hibernationCosts,
+    managers: managers, log: services.log, kill: { [ends] in ends.kill($0) })
   private lazy var ends: WorkerEnds = WorkerEnds(
-    .init(
-      services: services, driver: driver, workers: workers, requests: requests, senses: senses,
-      snapshots: snapshots, launchPlanner: launchPlanner, restarts: restarts, listening: listening,
-      supervision: supervision, endedRuns: endedRuns, program: role.program,
-      keepLastLines: { [chronicle] in chronicle.keep(lastLines: $1, of: $0) },
-      externalRootHasEnded: { [unowned self] in external.adoption.externalRootHasEnded($0) }))
+    services: services, driver: driver, workers: workers, requests: requests, senses: senses,
+    snapshots: snapshots, launchPlanner: launchPlanner, restarts: restarts, listening: listening,
+    supervision: supervision, endedRuns: endedRuns, program: role.program,
+    keepLastLines: { [chronicle] in chronicle.keep(lastLines: $1, of: $0) },
+    externalRootHasEnded: { [unowned self] in external.adoption.externalRootHasEnded($0) })
   private lazy var endedRuns = EndedRuns(
     driver: driver, workers: workers, requests: requests, supervision: supervision)
   private lazy var orphans = OrphanReaper(

@@ -46,7 +46,7 @@ final class LivenessSupervisor {
 
   private func restLiveness(of runtime: WorkerUnit, _ state: WorkerState) {
     switch state {
-    // Its answer is waited for before the worker is frozen; see `whenUnasked`.
+    // Its answer is waited for before the worker is frozen; see `onceUnasked`.
     case .suspending: runtime.liveness?.pause()
     case .terminating, .terminated:
       runtime.liveness?.end()
@@ -56,20 +56,22 @@ final class LivenessSupervisor {
     }
   }
 
-  /// Does it now, or when the question that is out has been answered: a connection that waits in a
-  /// frozen worker's queue would wake it.
-  func whenUnasked(_ runtime: WorkerUnit, _ action: @escaping () -> Void) {
-    guard runtime.isAsked else { return action() }
-    runtime.whenUnasked = { [driver, unowned runtime] in
-      if driver.state.state(of: runtime.id) == .suspending, !runtime.hasExited { action() }
-    }
-  }
-
   /// A probe has ended, and its connection is closed: performs what waits for that.
   func resumeUnasked(_ runtime: WorkerUnit) {
     guard !runtime.isAsked, let action = runtime.whenUnasked else { return }
     runtime.whenUnasked = nil
     action()
+  }
+}
+
+extension WorkerUnit {
+  /// Does it now, or when the question that is out has been answered: a connection that waits in a
+  /// frozen worker's queue would wake it.
+  func onceUnasked(_ driver: EngineDriver, _ action: @escaping () -> Void) {
+    guard isAsked else { return action() }
+    run.whenUnasked = { [driver, unowned self] in
+      if driver.state.state(of: id) == .suspending, !hasExited { action() }
+    }
   }
 }
 

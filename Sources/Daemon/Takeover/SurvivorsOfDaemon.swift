@@ -203,7 +203,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
     let ownChannels = runtime.ownChannels
     let answered = runtime.answeredPorts
     perform(runtime) {
-      [services] (done: @escaping @Sendable (Result<WakeSources, SystemCallError>) -> Void) in
+      [services] (done: @escaping @Sendable (Result<any WakeInputs, SystemCallError>) -> Void) in
       services.mechanics.submit(about: id.name) {
         done(
           Result { () throws(SystemCallError) in
@@ -231,18 +231,17 @@ final class SurvivorsOfDaemon: SurvivorHost {
     }
     let path = parts.state.image(of: record.name)
     let recorded = services.records.barrier(record.name)
-    perform(runtime) { [services] (done: @escaping @Sendable (SleepOfWorker.Recovered) -> Void) in
+    perform(runtime) { [services] (done: @escaping @Sendable (Recovered) -> Void) in
       services.hibernation.recover(
         target, from: path, expecting: .of(record), recorded: recorded
       ) { result in
-        done(SleepOfWorker.Recovered(result: result, length: Hibernator.lengthOnDisk(of: path)))
+        done(Recovered(result: result, imageAt: path))
       }
     } then: { found in
       then(
         found.map {
           SurvivorRecovery(
-            result: $0.result.map { ByteCount(Int64($0.restored)) },
-            image: $0.length.map { ImageOnDisk(path: path, length: $0) })
+            result: $0.result.map { ByteCount(Int64($0.restored)) }, image: $0.image)
         })
     }
   }

@@ -110,19 +110,6 @@ final class WorkerConversations {
 
   // MARK: messages about its life cycle
 
-  /// Calls `action` when the worker knows that it will be suspended, and has had its moment.
-  func whenTold(_ runtime: WorkerUnit, _ action: @escaping () -> Void) {
-    guard let conversation = runtime.conversation else { return action() }
-    conversation.lifecycle.willSuspend(then: action)
-  }
-
-  /// Before the engine hears of it. `why`: a clause, where it isn't the engine's cause.
-  func sendAwake(_ runtime: WorkerUnit, why: String? = nil) {
-    let asleep = runtime.asleepSince.map { EventLoop.now - $0 } ?? .zero
-    runtime.asleepSince = nil
-    runtime.conversation?.lifecycle.didResume(after: asleep, why: why)
-  }
-
   func sendPressure() {
     for runtime in parts.workers.values where parts.driver.state.state(of: runtime.id)?.runs == true
     {

@@ -107,6 +107,17 @@ final class WorkerUnit {
     return profile
   }
 
+  /// The sockets between the worker and the daemon.
+  var ownChannels: Set<String> { run.conversation?.paths ?? [] }
+
+  /// Ports at which a connection alone is no reason to wake it.
+  var answeredPorts: Set<UInt16> { Set(configuration.healthChecksWhileAsleep.map(\.port)) }
+
+  /// Ports that only health checks use: they aren't activity while it runs.
+  var healthPorts: Set<UInt16> {
+    Set(configuration.healthChecksWhileAsleep.filter { $0.path != nil }.map(\.port))
+  }
+
   /// Keys of its configuration that were changed by a reload, and apply at its next launch.
   var keysChangedSinceLaunch: [String] {
     guard let launched = run.launched else { return [] }
@@ -121,4 +132,77 @@ final class WorkerUnit {
       name: id.name, root: process.identity, session: process.session, cgroup: process.cgroup,
       memories: process.memories, waits: run.waits, masters: run.masters)
   }
+}
+
+/// The workers that the daemon has, by name. Belongs to the loop's thread.
+final class WorkerRegistry: Sequence {
+  private var workers: [WorkerID: WorkerUnit] = [:]
+  /// From the directive to launch one until the outcome; see `WorkerLauncher`.
+  var launching: Set<WorkerID> = []
+
+  /// Setting `nil` removes it.
+  subscript(id: WorkerID) -> WorkerUnit? {
+    get { workers[id] }
+    set { workers[id] = newValue }
+  }
+
+  /// In no order.
+  var values: some Collection<WorkerUnit> { workers.values }
+  var keys: some Collection<WorkerID> { workers.keys }
+  var count: Int { workers.count }
+
+  func removeAll() { workers.removeAll() }
+
+  func makeIterator() -> some IteratorProtocol<(key: WorkerID, value: WorkerUnit)> {
+    workers.makeIterator()
+  }
+}
+
+/// One worker, for the adapters of its run: its id, what the engine knows of it, and the log. It doesn't keep the
+/// worker alive.
+struct WorkerHandle {
+  let id: WorkerID
+  let driver: EngineDriver
+  private let daemonLog: DaemonLog
+  private(set) weak var runtime: WorkerUnit?
+
+  init(runtime: WorkerUnit, driver: EngineDriver, log: DaemonLog) {
+    self.runtime = runtime
+    id = runtime.id
+    self.driver = driver
+    daemonLog = log
+  }
+
+  /// nil: the engine doesn't know it.
+  var state: WorkerState? { driver.state.state(of: id) }
+
+  func send(_ event: Event) { driver.send(event) }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) {
+    daemonLog(priority, "\(id): \(text)")
+  }
+}
+
+/// A value behind one reference, which copies share until one of them is changed.
+@propertyWrapper
+struct SharedUntilChanged<Value> {
+  private final class Box {
+    var value: Value
+    init(_ value: Value) { self.value = value }
+  }
+
+  private var box: Box
+
+  init(wrappedValue: Value) { box = Box(wrappedValue) }
+
+  var wrappedValue: Value {
+    _read { yield box.value }
+    _modify {
+      if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }
+      yield &box.value
+    }
+  }
+
+  /// What copies have to be made of, to share it.
+  var projectedValue: Self { self }
 }

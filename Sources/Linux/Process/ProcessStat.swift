@@ -69,7 +69,7 @@ public struct ProcessStat: Hashable, Sendable {
   }
 
   private static func read(path: String) throws(SystemCallError) -> ProcessStat {
-    let bytes = try readNamedFile(path)
+    let bytes = try readRecord(path)
     guard let stat = ProcessStat(parsing: bytes) else { throw malformed(path) }
     return stat
   }
@@ -81,18 +81,28 @@ public struct ProcessStat: Hashable, Sendable {
       let close = bytes.lastIndex(of: UInt8(ascii: ")")), open < close,
       let pid: Int32 = bytes[..<open].words().first?.number()
     else { return nil }
-    let rest = bytes[(close + 1)...].split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\n") }
+    // Where the fields begin, without a slice for each: a daemon reads this file of every process in each sample.
+    var starts: [Int] = []
+    starts.reserveCapacity(53)
+    var isInField = false
+    for index in (close + 1)..<bytes.count {
+      let isBlank = bytes[index].isBlank
+      if !isBlank, !isInField { starts.append(index) }
+      isInField = !isBlank
+    }
     // Fields are numbered as in the manual page; the third is the first after the name.
     func field<Number: FixedWidthInteger>(_ number: Int) -> Number? {
-      rest.count > number - 3 ? rest[number - 3].number() : nil
+      guard starts.count > number - 3 else { return nil }
+      let text = bytes[starts[number - 3]...]
+      return text[..<(text.firstIndex(where: \.isBlank) ?? text.endIndex)].number()
     }
-    guard let letter = rest.first?.first, let parent: Int32 = field(4),
+    guard let first = starts.first, let parent: Int32 = field(4),
       let startTime: UInt64 = field(22), let user: UInt64 = field(14),
       let system: UInt64 = field(15), let threads: Int = field(20)
     else { return nil }
     self.pid = pid
     name = String(decoding: bytes[(open + 1)..<close], as: UTF8.self)
-    state = State(letter: letter)
+    state = State(letter: bytes[first])
     isExiting = (field(9) ?? UInt64(0)) & 0x4 != 0
     self.parent = parent
     // A process without a terminal session or outside this pid namespace shows 0 or −1.
@@ -192,4 +202,9 @@ public struct ProcessIdentity: Hashable, Sendable {
     try checkLife("pidfd_open", on: "pid \(pid)")
     return pidfd
   }
+}
+
+extension UInt8 {
+  /// A blank or the end of a line.
+  fileprivate var isBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\n") }
 }

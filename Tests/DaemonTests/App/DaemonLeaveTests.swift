@@ -76,31 +76,14 @@ import Testing
   @Test("The daemon doesn't leave a worker while an operation on it is under way")
   func leaveBusy() throws {
     let runtime = try ending.add("web")
-    let operations = SlowThaws()
-    runtime.sleep = WorkerSleep(
-      runtime.id, driver: ending.world.driver, clock: ending.world.timers, mechanics: operations,
-      host: operations.idle)
+    let memory = FakeMemory()
+    ending.world.makeSleeps(over: memory).makeSleep(for: runtime)
     runtime.sleep?.resume()
     end.leave()
     #expect(!end.hasEnded)
-    operations.waiting.removeFirst()(nil)
+    memory.thawed?(nil)
     end.engineIsQuiet()
     #expect(end.hasEnded)
-  }
-
-  /// A thaw that ends when a test says so.
-  private final class SlowThaws: SleepMechanics {
-    var waiting: [(String?) -> Void] = []
-    let idle = NoSleepMechanics()
-    var isUnderWay: Bool { !waiting.isEmpty }
-    func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {}
-    func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {}
-    func thaw(isStopped: Bool, then: @escaping (String?) -> Void) { waiting.append(then) }
-    func restore(
-      from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
-    ) {}
-    func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {}
-    func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {}
   }
 
   @Test("The daemon leaves a worker only when its launch has ended, with a record of its process")

@@ -50,34 +50,33 @@ import Testing
         worker: WorkerID(name), from: from, to: to, cause: cause, at: world.timers.now))
   }
 
-  /// Has a sleep that does nothing by itself.
-  private func addSleeper(_ state: WorkerState) throws -> (WorkerUnit, SleepNotes) {
+  /// Has a sleep whose operations don't end.
+  private func addSleeper(_ state: WorkerState) throws -> (WorkerUnit, FakeMemory) {
     let runtime = try world.add("web", state)
-    let notes = SleepNotes()
-    runtime.sleep = WorkerSleep(
-      runtime.id, driver: world.driver, clock: world.timers, mechanics: notes, host: notes)
-    return (runtime, notes)
+    let memory = FakeMemory()
+    world.makeSleeps(over: memory).makeSleep(for: runtime)
+    return (runtime, memory)
   }
 
   // MARK: sleep
 
   @Test("Directives about sleep reach the worker's own sleep, one operation at a time")
   func sleep() throws {
-    let (runtime, notes) = try addSleeper(.suspending)
+    let (runtime, memory) = try addSleeper(.suspending)
     execution.execute(.suspend(runtime.id))
-    #expect(notes.begun == ["suspend"])
+    #expect(memory.asked == ["suspend"])
     for directive in [Directive.suspend, Directive.hibernate, Directive.resume] {
       execution.execute(directive(WorkerID("unknown")))
     }
-    #expect(notes.begun == ["suspend"] && world.notes.all == [])
+    #expect(memory.asked == ["suspend"] && world.notes.all == [])
   }
 
   @Test("A daemon that leaves doesn't suspend what only it would keep asleep")
   func leaving() throws {
-    let (runtime, notes) = try addSleeper(.suspending)
+    let (runtime, memory) = try addSleeper(.suspending)
     world.ending.leave()
     execution.execute(.suspend(runtime.id))
-    #expect(notes.begun == [])
+    #expect(memory.asked == [])
     #expect(
       world.notes.all == [
         .suspendFailed(
@@ -93,9 +92,9 @@ import Testing
       #expect(world.notes.all.last == .exited(WorkerID(name), .unknown))
     }
     world.notes.forget()
-    let (runtime, notes) = try addSleeper(.resuming)
+    let (runtime, memory) = try addSleeper(.resuming)
     execution.execute(.inspect(runtime.id))
-    #expect(notes.begun == ["look"] && world.notes.all == [])
+    #expect(memory.asked == ["look"] && world.notes.all == [])
   }
 
   // MARK: ends
@@ -231,37 +230,4 @@ import Testing
     execution.engineIsQuiet()
     #expect(world.ending.hasEnded)
   }
-}
-
-/// A sleep whose operations are noted and never end.
-private final class SleepNotes: SleepMechanics, SleepHost {
-  private(set) var begun: [String] = []
-
-  var isUnderWay: Bool { !begun.isEmpty }
-  func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {
-    begun.append("suspend")
-  }
-  func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
-    begun.append("hibernate")
-  }
-  func thaw(isStopped: Bool, then: @escaping (String?) -> Void) { begun.append("thaw") }
-  func restore(
-    from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
-  ) { begun.append("restore") }
-  func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {
-    begun.append("recover")
-  }
-  func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) { begun.append("look") }
-
-  var mayBegin: Bool { true }
-  var hasEnded: Bool { false }
-  func whenReadyToSuspend(then: @escaping () -> Void) { then() }
-  func fallsAsleep() {}
-  var isWatched: Bool { true }
-  func isSuspended() {}
-  func isAwake(why: String?, fromImage: Bool) {}
-  func staysAsleep() {}
-  func kill() {}
-  func operationHasEnded() {}
-  func log(_ priority: DaemonLog.Priority, _ text: String) {}
 }

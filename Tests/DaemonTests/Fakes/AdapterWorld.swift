@@ -109,28 +109,35 @@ final class AdapterWorld {
     services: services, driver: driver, workers: workers, meter: senses.meter,
     scanner: senses.scanner, liveness: senses.liveness)
   private(set) lazy var ends = WorkerEnds(
-    .init(
-      services: services, driver: driver, workers: workers, requests: requests, senses: senses,
-      snapshots: snapshots, launchPlanner: planner, restarts: restarts,
-      listening: listening, supervision: supervision, endedRuns: endedRuns, program: nil,
-      keepLastLines: { [unowned self] in keptLines[$0] = $1 },
-      externalRootHasEnded: { [unowned self] in
-        externalEnds.append($0.id)
-        whenExternalRootEnds($0)
-      }))
+    services: services, driver: driver, workers: workers, requests: requests, senses: senses,
+    snapshots: snapshots, launchPlanner: planner, restarts: restarts,
+    listening: listening, supervision: supervision, endedRuns: endedRuns, program: nil,
+    keepLastLines: { [unowned self] in keptLines[$0] = $1 },
+    externalRootHasEnded: { [unowned self] in
+      externalEnds.append($0.id)
+      whenExternalRootEnds($0)
+    })
   private(set) lazy var keeperStarter = KeeperStarter(
     DescriptorKeeperMeans(
       path: state.path + "/keeper.sock", hibernation: services.hibernation, daemonLog: log),
     hasSuccessors: false)
-  private(set) lazy var sleeps = WorkerSleeps(
-    .init(
-      services: services, driver: driver, workers: workers, state: state, senses: senses,
-      conversations: conversations,
-      managers: ManagerWatching(driver, workers, timers: timers) { _ in },
-      keeperStarter: keeperStarter,
-      standbyStarter: .pager(
+  private(set) lazy var sleeps = makeSleeps(over: makeMemory())
+
+  func makeMemory(recordPatience: Duration = RecordWait.patience) -> KernelMemory {
+    KernelMemory(
+      services, state, keeper: keeperStarter,
+      standby: .pager(
         jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false),
-      resumeChoice: ResumeChoice(override: nil), ends: ends))
+      resumeChoice: ResumeChoice(override: nil), recordPatience: recordPatience)
+  }
+
+  func makeSleeps(over memory: any WorkerMemory) -> WorkerSleeps {
+    WorkerSleeps(
+      driver: driver, workers: workers, timers: services.loop, watches: services.loop,
+      memory: memory, imageDisk: senses.imageDisk, costs: senses.hibernationCosts,
+      managers: ManagerWatching(driver, workers, timers: timers) { _ in }, log: log,
+      kill: { [ends] in ends.kill($0) })
+  }
   private(set) lazy var processes = ProcessHolder(
     loop: services.loop, jobs: services.jobs, processes: services.processes,
     probes: senses.probes, driver: driver, log: services.log,

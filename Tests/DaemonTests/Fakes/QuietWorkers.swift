@@ -84,28 +84,3 @@ extension EngineDriver {
     return driver
   }
 }
-
-/// Asleep, with nothing that would act on a process.
-final class NoSleepMechanics: SleepMechanics, SleepHost {
-  var isUnderWay: Bool { false }
-  func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {}
-  func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {}
-  func thaw(isStopped: Bool, then: @escaping (String?) -> Void) {}
-  func restore(
-    from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
-  ) {}
-  func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {}
-  func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {}
-
-  var mayBegin: Bool { true }
-  var hasEnded: Bool { false }
-  func whenReadyToSuspend(then: @escaping () -> Void) {}
-  func fallsAsleep() {}
-  var isWatched: Bool { true }
-  func isSuspended() {}
-  func isAwake(why: String?, fromImage: Bool) {}
-  func staysAsleep() {}
-  func kill() {}
-  func operationHasEnded() {}
-  func log(_ priority: DaemonLog.Priority, _ text: String) {}
-}

@@ -86,6 +86,7 @@ extension LifecyclePolicy {
     if let every = policy.background.heartbeat?.every {
       policy.background.heartbeat?.every = every * 15
     }
+    policy.background.wakeForTimers = random.chance(70) ? .seconds(60) : nil
     return policy
   }
 }

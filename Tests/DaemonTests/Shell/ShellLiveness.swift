@@ -44,7 +44,7 @@ final class ShellProcesses {
     stopped = try (0..<64).map { _ in try .forTest("shell") }
     frozen = try (0..<64).map { _ in try .forTest("shell", in: cgroup) }
     control = ControlSocket(path: "/nonexistent/control.sock", loop, log)
-    inputs = try (0..<32).map { _ in try FakeInputs() }
+    inputs = try (0..<128).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
     own = try ProcessStat.read(getpid())
     external = ExternalProcess(root: own, tree: ProcessTree(processes: [own]))

@@ -123,18 +123,21 @@ final class ShellSurvivors: SurvivorHost {
       guard found != nil, world.workers[id] === runtime, runtime.process != nil else {
         return then(nil)
       }
-      run.fallsAsleep()
+      runtime.wakeWatch?.listen(at: .success(run.makeInputs()))
+      if let alarm = record.alarm {
+        runtime.wakeWatch?.timer.set(at: Instant(nanoseconds: alarm), "its own timer")
+      }
       then(SurvivorWatch())
     }
   }
 
   func recover(_ record: WorkerRecord, then: @escaping (SurvivorRecovery?) -> Void) {
     let id = WorkerID(record.name)
-    guard let runtime = world.workers[id], let run = world.run(of: id) else { return isGone(then) }
+    guard let runtime = world.workers[id], world.hasRun(id) else { return isGone(then) }
     let expecting: ImageExpectation = .of(record)
-    perform(runtime) { done in
-      run.recover(expecting: expecting, isReported: true, then: done)
-    } then: { (found: RecoveryOutcome?) in
+    perform(runtime) { [world] done in
+      world.memory.recover(id.name, expecting: expecting, isReported: true, then: done)
+    } then: { (found: Recovered?) in
       then(
         found.map {
           SurvivorRecovery(result: $0.result.map { _ in ByteCount.zero }, image: $0.image)

@@ -9,7 +9,7 @@ import Supervision
 
 /// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies`,
 /// `ControlService`, `RestartSupervisor`, `DependencyStarter`, `LivenessSupervisor`, `ScheduleMonitor`,
-/// `WorkerLauncher`, `ProcessHolder`, `WorkerSleep`s, `WakeWatch`es and `WorkerEnding`s, `ConfigurationReloader`,
+/// `WorkerLauncher`, `ProcessHolder`, `WorkerSleeps` with `WakeWatch`es, `WorkerEnding`s, `ConfigurationReloader`,
 /// `ExternalAdoption`, `SurvivorAdoption` and `DaemonEnd` over simulated processes, disks, probes and clients. This
 /// makes them and connects them, as `Daemon` does. One seed, one life; a daemon that dies or leaves has a successor.
 final class ShellWorld {
@@ -53,6 +53,17 @@ final class ShellWorld {
     timers: clock, workers: workers,
     released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: ruleHost),
     host: ruleHost)
+  private(set) lazy var memory = ShellMemory(self)
+  private lazy var imageDisk = ImageDiskMonitor(
+    directory: "/", ledger: WriteLedger(path: "/nonexistent/writes"),
+    ImageDiskMonitor.Needs(
+      look: { [unowned self] in look(then: $0) }, send: { [unowned self] in driver.send($0) },
+      save: { _ in }, time: { 0 }, log: { _, _ in }))
+  private(set) lazy var sleeps = WorkerSleeps(
+    driver: driver, workers: workers, timers: clock, watches: clock, memory: memory,
+    imageDisk: imageDisk, costs: HibernationCosts(imageDisk) { _, _ in },
+    managers: ManagerWatching(driver, workers, timers: clock) { _ in }, log: processes.log,
+    kill: { [unowned self] in run(of: $0)?.kill() })
   private(set) lazy var survivors = SurvivorAdoption(
     driver: driver, workers: workers, returning: returning, timers: clock, host: survivorHost)
   private(set) lazy var ending = DaemonEnd(
@@ -175,6 +186,14 @@ final class ShellWorld {
     clients.announceEnd()
   }
 
+  /// A disk with room for every image.
+  private func look(then: @escaping (ImageDisk?) -> Void) {
+    imageDisk.lookBegins()
+    after(.milliseconds(50)) {
+      then(ImageDisk(total: .megabytes(1 << 20), free: .megabytes(1 << 19)))
+    }
+  }
+
   // MARK: a worker's runs
 
   func hasRun(_ id: WorkerID) -> Bool { runs[id] != nil }
@@ -207,6 +226,9 @@ final class ShellWorld {
     case .adopted(let id, _, .suspended): check(id, nil, event, "adopted suspended")
     case .adopted(let id, _, .hibernated): check(id, .evicted, event, "adopted hibernated")
     case .adopted(let id, _, _): check(id, .running, event, "adopted")
+    case .timerDue(let id, _):
+      count("timer")
+      if run(of: id)?.hasEnded == true { complain("\(event) after its end") }
     case .exited: count("exited")
     case .unhealthy(let id, _):
       liveness.note(unhealthy: id)

@@ -101,7 +101,7 @@ import Testing
   func idle() throws {
     let runtime = try add(.suspended)
     var done = 0
-    supervisor.whenUnasked(runtime) { done += 1 }
+    runtime.onceUnasked(world.driver) { done += 1 }
     #expect(done == 1)
   }
 
@@ -110,7 +110,7 @@ import Testing
     let runtime = try add()
     ask(runtime)
     var done = 0
-    supervisor.whenUnasked(runtime) { done += 1 }
+    runtime.onceUnasked(world.driver) { done += 1 }
     #expect(done == 0)
     world.timers.advance(by: .seconds(2))
     world.timers.advance(by: LivenessMonitor.settling)
@@ -131,7 +131,7 @@ import Testing
     }
     transit(runtime, .background, .suspending)
     var done = 0
-    supervisor.whenUnasked(runtime) { done += 1 }
+    runtime.onceUnasked(world.driver) { done += 1 }
     #expect(done == 0)
     // A second has passed since it was asked.
     world.timers.advance(by: .seconds(1))
@@ -145,7 +145,7 @@ import Testing
     let runtime = try add()
     ask(runtime)
     var done = 0
-    supervisor.whenUnasked(runtime) { done += 1 }
+    runtime.onceUnasked(world.driver) { done += 1 }
     transit(runtime, .background, .terminating)
     #expect(runtime.liveness == nil && runtime.whenUnasked == nil && !runtime.isAsked)
     world.timers.advance(by: .seconds(100))

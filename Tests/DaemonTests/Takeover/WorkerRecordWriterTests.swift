@@ -14,12 +14,11 @@ import Testing
   private let records: WorkerRecordKeeper
   private let writer: WorkerRecordWriter
   private let timers = FakeTimers()
-  private let mechanics = NoSleepMechanics()
-  private let driver: EngineDriver
+  private let sleeping: SleepWorld
 
   init() throws {
     scratch = try Scratch()
-    driver = .forTest(timers, EventNotes())
+    sleeping = try SleepWorld()
     records = try WorkerRecordKeeper(directory: scratch.path)
     writer = WorkerRecordWriter(records: records, bootID: "boot", log: DaemonLog())
   }
@@ -27,8 +26,7 @@ import Testing
   private func runtime() throws -> WorkerUnit {
     let runtime = WorkerUnit.forTest("web") { $0.importance = 40 }
     runtime.process = try .forTest("web")
-    runtime.sleep = WorkerSleep(
-      runtime.id, driver: driver, clock: timers, mechanics: mechanics, host: mechanics)
+    sleeping.sleeps.makeSleep(for: runtime)
     return runtime
   }
 

@@ -138,15 +138,9 @@ import WorkerProtocol
     withExtendedLifetime(conversation) {}
   }
 
-  @Test("A worker without channels is suspended without waiting for anything")
+  @Test("A worker without channels is asked and told nothing")
   func mute() throws {
     let runtime = try world.add()
-    var count = 0
-    world.conversations.whenTold(runtime) { count += 1 }
-    #expect(count == 1)
-    runtime.asleepSince = EventLoop.now
-    world.conversations.sendAwake(runtime)
-    #expect(runtime.asleepSince == nil)
     world.conversations.expireTask(runtime.id, "upload")
     world.conversations.expireTask(WorkerID("unknown"), "upload")
     #expect(world.logged.contains("web: background task upload is out of time"))

@@ -8,17 +8,18 @@ import Testing
 @testable import Supervision
 
 @Suite("What wakes a sleeping worker") struct WakeWatchTests {
-  private let world = WakeWorld()
+  private let world: SleepWorld
   private let watch: WakeWatch
   private let inputs: FakeInputs
 
   init() throws {
+    world = try SleepWorld()
     watch = world.makeWatch()
-    inputs = try FakeInputs()
+    inputs = world.inputs
   }
 
   private func listen(at inputs: FakeInputs? = nil) {
-    watch.listen(at: .success(inputs ?? self.inputs) as Result<FakeInputs, SystemCallError>)
+    watch.listen(at: .success(inputs ?? self.inputs))
   }
 
   @Test("An arrival wakes a sleeping worker once, with the priority of a waiting client")
@@ -30,7 +31,7 @@ import Testing
     try world.watches.serve()
     try world.watches.serve()
     #expect(world.events == [.wakeNeeded(world.id, "data on its stdin")])
-    #expect(world.prioritized == 1 && inputs.admissions == 1)
+    #expect(world.memory.prioritized == 1 && inputs.admissions == 1)
   }
 
   @Test("Two arrivals at the same time are one wake, and a later one is reported again")
@@ -72,19 +73,20 @@ import Testing
   @Test("Nothing is left of the wake watch when its worker ends")
   func end() throws {
     let own = try OwnListener()
-    world.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
+    world.runtime.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
     inputs.answered = [own.asleep]
     listen()
     watch.timer.set(at: world.timers.now + .seconds(5), "a timer that it has set")
     #expect(world.watches.active == 2 && watch.answeredCount == 0)
     #expect(world.timers.pending == [.seconds(5)])
-    let ends = world.ends
+    world.runtime.managerWatch = { nil }
     inputs.arrive("a connection")
     watch.stop()
     try world.watches.serve()
     world.timers.advance(by: .seconds(60))
     #expect(world.watches.active == 0 && world.timers.pending.isEmpty && world.events.isEmpty)
-    #expect(world.ends == ends + 1 && inputs.admissions == 1 && watch.answeredCount == nil)
+    #expect(world.runtime.managerWatch == nil && inputs.admissions == 1)
+    #expect(watch.answeredCount == nil)
     watch.wakeForWhatWaits()
     #expect(world.events.isEmpty)
   }
@@ -114,7 +116,7 @@ import Testing
   @Test("A failure to find a worker's inputs is logged, and nothing is watched")
   func noInputs() throws {
     let error = SystemCallError("pidfd_getfd", on: "descriptor 3", code: EPERM)
-    watch.listen(at: .failure(error) as Result<FakeInputs, SystemCallError>)
+    watch.listen(at: .failure(error))
     #expect(world.logged == ["may miss a wake: \(error)"])
     #expect(world.watches.active == 0)
     watch.wakeForWhatWaits()
@@ -136,8 +138,8 @@ import Testing
   func refusedWatch() throws {
     let own = try OwnListener()
     inputs.answered = [own.asleep]
-    let watch = WakeWatch(world.id, watches: RefusingWatches(), timers: world.timers, host: world)
-    watch.listen(at: .success(inputs) as Result<FakeInputs, SystemCallError>)
+    let watch = world.makeWatch(RefusingWatches())
+    watch.listen(at: .success(inputs))
     #expect(world.logged.count == 1 && watch.answeredCount == nil)
     watch.stop()
   }
@@ -239,7 +241,7 @@ import Testing
     watch.stop()
     #expect(watch.leftUnread.unread.count == 1)
     let error = SystemCallError("pidfd_getfd", on: "descriptor 3", code: EPERM)
-    watch.listen(at: .failure(error) as Result<FakeInputs, SystemCallError>)
+    watch.listen(at: .failure(error))
     #expect(watch.leftUnread.unread.count == 1, "inputs that can't be found change nothing of it")
     listen(at: try FakeInputs())
     #expect(watch.leftUnread.unread.isEmpty)
@@ -249,7 +251,7 @@ import Testing
     "A request at a port for health checks wakes with priority and is repeated, like any arrival")
   func answeredPort() throws {
     let own = try OwnListener()
-    world.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
+    world.runtime.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
     inputs.answered = [own.asleep]
     listen()
     let client = try LoopbackClient(own.port)
@@ -258,6 +260,6 @@ import Testing
     try world.watches.serve()
     watch.repeatCall()
     let why = "a connection on port \(own.port)"
-    #expect(world.wakes == [why, why] && world.prioritized == 1)
+    #expect(world.wakes == [why, why] && world.memory.prioritized == 1)
   }
 }

@@ -13,7 +13,9 @@ import Testing
 struct WorkerRunTests {
   private let timers = FakeTimers()
   private let watches = FakeWatches()
-  private let wakes = WakeWorld()
+  private let wakes: SleepWorld
+
+  init() throws { wakes = try SleepWorld() }
 
   private func runtime() -> WorkerUnit {
     WorkerUnit(
@@ -48,12 +50,7 @@ struct WorkerRunTests {
     run.liveness = monitor
     run.shed = shed.begin(nil)
     run.shedOverHTTP = shed.http
-    let driver = EngineDriver(
-      Engine(policy: LifecyclePolicy()), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
-    let sleeper = IdleSleep()
-    run.sleep = WorkerSleep(
-      runtime.id, driver: driver, clock: timers, mechanics: sleeper, host: sleeper)
+    wakes.sleeps.makeSleep(for: runtime)
     // The end waits for an operation, and for the outcome of a SIGKILL.
     end.ending.kill()
     end.ending.rootHasEnded()
@@ -68,33 +65,10 @@ struct WorkerRunTests {
     run.sample.cpu = 1
     run.measuring.memoryMoves()
     let wakeWatch = wakes.makeWatch()
-    wakeWatch.listen(at: .success(try FakeInputs()) as Result<FakeInputs, SystemCallError>)
+    wakeWatch.listen(at: .success(try FakeInputs()))
     wakeWatch.timer.set(at: .zero, "a timer that it has set")
     run.wakeWatch = wakeWatch
-    withExtendedLifetime((end, shed, sleeper, adapters)) {}
-  }
-
-  private final class IdleSleep: SleepMechanics, SleepHost {
-    let isUnderWay = false
-    let mayBegin = true
-    let hasEnded = false
-    func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {}
-    func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {}
-    func thaw(isStopped: Bool, then: @escaping (_ failure: String?) -> Void) {}
-    func restore(
-      from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
-    ) {}
-    func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {}
-    func look(then: @escaping (_ rest: WorkerState?, _ image: ImageOnDisk?) -> Void) {}
-    func whenReadyToSuspend(then: @escaping () -> Void) {}
-    func fallsAsleep() {}
-    var isWatched: Bool { true }
-    func isSuspended() {}
-    func isAwake(why: String?, fromImage: Bool) {}
-    func staysAsleep() {}
-    func kill() {}
-    func operationHasEnded() {}
-    func log(_ priority: DaemonLog.Priority, _ text: String) {}
+    withExtendedLifetime((end, shed, adapters)) {}
   }
 
   /// Every stored property, and what is in it.

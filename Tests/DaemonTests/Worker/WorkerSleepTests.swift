@@ -1,106 +1,30 @@
 import Hibernation
 import Lifecycle
+import Linux
 import Policy
+import Supervision
 import Testing
 
 @testable import Daemon
 
-/// Does nothing until the test says how it went.
-private final class Mechanics: SleepMechanics {
-  var isUnderWay = false
-  var asked: [String] = []
-  var suspended: ((Result<Void, Refusal>) -> Void)?
-  var hibernated: ((Result<HibernationOutcome, HibernationError>) -> Void)?
-  var thawed: ((String?) -> Void)?
-  var restored: ((Result<ResumeOutcome, HibernationError>) -> Void)?
-  var recovered: ((RecoveryOutcome) -> Void)?
-  var looked: ((WorkerState?, ImageOnDisk?) -> Void)?
-
-  private func begin(_ what: String) {
-    asked.append(what)
-    isUnderWay = true
-  }
-
-  func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {
-    begin(isRestoring ? "settle and suspend" : "suspend")
-    suspended = then
-  }
-
-  func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
-    begin("hibernate")
-    hibernated = then
-  }
-
-  func thaw(isStopped: Bool, then: @escaping (String?) -> Void) {
-    begin(isStopped ? "thaw, stopped" : "thaw")
-    thawed = then
-  }
-
-  func restore(
-    from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
-  ) {
-    begin("restore \(image.path)")
-    restored = then
-  }
-
-  func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {
-    begin("recover")
-    recovered = then
-  }
-
-  func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {
-    begin("look")
-    looked = then
-  }
-}
-
-private final class Host: SleepHost {
-  var mayBegin = true
-  var hasEnded = false
-  var noted: [String] = []
-  var whenReady: (() -> Void)?
-
-  func whenReadyToSuspend(then: @escaping () -> Void) { whenReady = then }
-  var isWatched = false
-  func fallsAsleep() { isWatched = true }
-  func isSuspended() { noted.append("suspended") }
-  func isAwake(why: String?, fromImage: Bool) {
-    isWatched = false
-    noted.append(why ?? "awake")
-  }
-  func staysAsleep() { noted.append("stays asleep") }
-  func kill() { noted.append("killed") }
-  func operationHasEnded() { noted.append("over") }
-  func log(_ priority: DaemonLog.Priority, _ text: String) {}
-}
-
 @Suite("A worker's sleep") struct WorkerSleepTests {
-  private let timers = FakeTimers()
-  private let mechanics = Mechanics()
-  private let host = Host()
-  private let notes = EventNotes()
-  private let driver: EngineDriver
+  private let world: SleepWorld
+  private let memory: FakeMemory
   private let sleep: WorkerSleep
 
-  init() {
-    driver = .forTest(timers, notes)
-    sleep = WorkerSleep(
-      WorkerID("web"), driver: driver, clock: timers, mechanics: mechanics, host: host)
+  init() throws {
+    world = try SleepWorld()
+    memory = world.memory
+    sleep = try world.makeSleep()
   }
 
   private static let image = ImageOnDisk(path: "/web.image", length: 100)
 
   private func putToSleep() {
     sleep.suspend()
-    host.whenReady?()
-    mechanics.suspended?(.success(()))
+    memory.stop(with: world.inputs)
     sleep.hibernate()
-    mechanics.hibernated?(
-      .success(
-        HibernationOutcome(
-          image: Self.image,
-          result: HibernationResult(
-            footprintBefore: .zero, footprintAfter: .zero, imageSize: .zero, duration: .zero))))
+    memory.evict(to: "/web.image")
   }
 
   @Test("Each step of a sleep is reported to the engine, and the resume uses the sleep's own image")
@@ -108,73 +32,126 @@ private final class Host: SleepHost {
     putToSleep()
     #expect(sleep.rest.image?.path == "/web.image")
     sleep.resume()
-    #expect(mechanics.asked == ["suspend", "hibernate", "restore /web.image"])
+    #expect(memory.asked == ["suspend", "hibernate", "restore /web.image"])
     #expect(sleep.isBusy)
-    mechanics.restored?(.success(ResumeOutcome()))
-    #expect(notes.events == ["suspended", "hibernated", "resumed"])
+    memory.restored?(.success(.forTest))
+    #expect(world.named == ["suspended", "hibernated", "resumed"])
     #expect(sleep.rest.image == nil && !sleep.isBusy)
   }
 
-  @Test("A sleep begins when the worker was notified, and not at all if an inspection came first")
-  func notified() {
+  /// A question that is never answered.
+  private final class Question: LivenessHost {
+    let mayBeAsked = true
+    let watchesTraffic = false
+    func ask(
+      _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
+    ) -> () -> Void { {} }
+    func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) { then(false) }
+    func wasActive() {}
+    func isUnhealthy(_ why: String) {}
+    func questionHasEnded() {}
+  }
+
+  @Test(
+    "A sleep begins when no question to the worker is out, and not at all if an inspection came first",
+    arguments: [false, true])
+  func asked(isInspected: Bool) throws {
+    let question = Question()
+    let probe = Policy.Probe(.tcp(host: "127.0.0.1", port: 80))
+    let monitor = LivenessMonitor(probe, timers: world.timers, host: question)
+    world.runtime.liveness = monitor
+    monitor.runs(since: world.timers.now)
+    for _ in 0..<600 where !world.runtime.isAsked { world.timers.advance(by: .milliseconds(100)) }
     sleep.suspend()
-    #expect(mechanics.asked.isEmpty)
-    sleep.inspect()
-    host.whenReady?()
-    #expect(mechanics.asked == ["look"])
+    #expect(memory.asked.isEmpty)
+    if isInspected { sleep.inspect() }
+    world.runtime.whenUnasked?()
+    #expect(memory.asked == [isInspected ? "look" : "suspend"])
+    withExtendedLifetime(question) {}
+  }
+
+  @Test("A suspension's outcome counts when the disk of its next image has been looked at, too")
+  func disk() {
+    world.disk.isHeldBack = true
+    sleep.suspend()
+    memory.stop(with: world.inputs)
+    #expect(world.named.isEmpty && sleep.isBusy && !world.isWatched)
+    world.disk.waiting.removeFirst()()
+    #expect(world.named == ["suspended"] && world.isWatched)
+    #expect(world.runtime.asleepSince == world.timers.now)
+  }
+
+  @Test("A resume from an image ends the watch for what wakes it, and has the disk looked at again")
+  func awake() {
+    putToSleep()
+    #expect(world.watches.active == 1 && world.disk.count == 1)
+    #expect(world.runtime.lastHibernation?.written == 100)
+    sleep.resume()
+    memory.restored?(.success(.forTest))
+    #expect(world.watches.active == 0 && world.disk.count == 2)
+    #expect(world.runtime.asleepSince == nil)
+  }
+
+  @Test("A worker without a process isn't acted on, and one whose end has begun isn't hibernated")
+  func noProcess() {
+    let end = EndWorld(world.timers)
+    world.runtime.ending = end.ending
+    sleep.hibernate()
+    #expect(world.named.isEmpty, "it is reported later")
+    world.timers.advance(by: .zero)
+    #expect(world.named == ["hibernateFailed"] && memory.asked.isEmpty)
+    world.runtime.process = nil
+    for act in [sleep.suspend, sleep.hibernate, sleep.resume] { act() }
+    #expect(world.named == ["hibernateFailed"] && memory.asked.isEmpty)
   }
 
   @Test("A sleep takes an outcome once, and none after the end of the run")
   func once() {
     sleep.suspend()
-    host.whenReady?()
-    mechanics.suspended?(.success(()))
-    mechanics.suspended?(.success(()))
-    #expect(notes.events == ["suspended"])
+    memory.stop(with: world.inputs)
+    memory.stop(with: world.inputs)
+    #expect(world.named == ["suspended"])
     sleep.resume()
     sleep.end()
-    mechanics.thawed?(nil)
-    #expect(notes.events == ["suspended"])
-    #expect(host.noted == ["suspended", "over"])
+    memory.thawed?(nil)
+    #expect(world.named == ["suspended"])
   }
 
   @Test("A worker whose memory can't be verified never runs again")
   func unverified() {
     putToSleep()
     sleep.resume()
-    mechanics.restored?(.failure(HibernationError(.writingBack, "damaged", aftermath: .intact)))
-    #expect(host.noted.contains("stays asleep"))
+    memory.restored?(.failure(HibernationError(.writingBack, "damaged", aftermath: .intact)))
+    #expect(world.isWatched)
     sleep.killUnverified()
     for act in [sleep.suspend, sleep.hibernate, sleep.resume] { act() }
-    #expect(mechanics.asked.count == 3, "nothing more was begun")
-    #expect(notes.events.suffix(3) == ["suspendFailed", "hibernateFailed", "resumeFailed"])
+    #expect(memory.asked.count == 3, "nothing more was begun")
+    #expect(world.named.suffix(3) == ["suspendFailed", "hibernateFailed", "resumeFailed"])
   }
 
   @Test("A worker whose image is used up and that couldn't be woken is recovered")
   func waking() {
     putToSleep()
     sleep.resume()
-    mechanics.restored?(.failure(HibernationError(.waking, "a thread doesn't go on")))
+    memory.restored?(.failure(HibernationError(.waking, "a thread doesn't go on")))
     sleep.resume()
-    #expect(mechanics.asked.last == "recover")
-    mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
-    #expect(notes.events.suffix(2) == ["resumeFailed", "resumed"])
+    #expect(memory.asked.last == "recover")
+    memory.recovered?(Recovered(result: .success(.forTest)))
+    #expect(world.named.suffix(2) == ["resumeFailed", "resumed"])
   }
 
   /// Stopped, not to be suspended, and not woken.
   private func failToWake() {
     sleep.suspend()
-    host.whenReady?()
-    mechanics.suspended?(.failure(Refusal(text: "it is at work", stillStopped: "EPERM")))
-    #expect(notes.events.isEmpty && mechanics.asked == ["suspend", "recover"] && sleep.isBusy)
+    memory.refuseSuspension(Refusal(text: "it is at work", stillStopped: "EPERM"))
+    #expect(world.named.isEmpty && memory.asked == ["suspend", "recover"] && sleep.isBusy)
   }
 
   @Test("A refused suspension whose worker couldn't be woken ends with a recovery")
   func stillStopped() {
     failToWake()
-    mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
-    #expect(notes.events == ["suspendFailed"])
-    #expect(host.noted == ["over", "can't be suspended: it is at work", "over"])
+    memory.recovered?(Recovered(result: .success(.forTest)))
+    #expect(world.named == ["suspendFailed"])
     #expect(!sleep.isBusy)
   }
 
@@ -182,44 +159,43 @@ private final class Host: SleepHost {
   func cantBeWoken() {
     failToWake()
     let error = HibernationError(.waking, "EPERM", aftermath: .intact)
-    mechanics.recovered?(RecoveryOutcome(result: .failure(error)))
-    #expect(notes.events == ["found", "wakeNeeded"])
+    memory.recovered?(Recovered(result: .failure(error)))
+    #expect(world.named == ["found", "wakeNeeded"])
     sleep.resume()
-    #expect(mechanics.asked.last == "recover")
-    mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
-    #expect(notes.events.last == "resumed")
+    #expect(memory.asked.last == "recover")
+    memory.recovered?(Recovered(result: .success(.forTest)))
+    #expect(world.named.last == "resumed")
   }
 
   @Test("A refused suspension is inspected if the outcome of its recovery was lost")
   func recoveryIsLost() {
     failToWake()
-    mechanics.isUnderWay = false
+    memory.loseOutcome()
     sleep.inspect()
-    #expect(mechanics.asked.last == "look")
-    mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
-    #expect(notes.events.isEmpty)
-    mechanics.looked?(.suspended, nil)
-    #expect(notes.events == ["found", "wakeNeeded"], "nothing watches its inputs")
+    #expect(memory.asked.last == "look")
+    memory.recovered?(Recovered(result: .success(.forTest)))
+    #expect(world.named.isEmpty)
+    memory.looked?(.suspended, nil)
+    #expect(world.named == ["found", "wakeNeeded"], "nothing watches its inputs")
   }
 
   @Test("A sleep is inspected if its outcome was lost, and not while the operation continues")
   func lost() {
     sleep.suspend()
-    host.whenReady?()
     sleep.inspect()
-    #expect(notes.events == ["found"] && mechanics.asked == ["suspend"])
-    mechanics.isUnderWay = false
+    #expect(world.named == ["found"] && memory.asked == ["suspend"])
+    memory.loseOutcome()
     sleep.inspect()
-    #expect(mechanics.asked == ["suspend", "look"])
-    mechanics.looked?(.suspended, nil)
+    #expect(memory.asked == ["suspend", "look"])
+    memory.looked?(.suspended, nil)
     // It comes after all.
-    mechanics.suspended?(.success(()))
-    #expect(notes.events == ["found", "found", "wakeNeeded"])
+    memory.stop(with: world.inputs)
+    #expect(world.named == ["found", "found", "wakeNeeded"])
     #expect(
-      !host.isWatched,
+      !world.isWatched,
       "an outcome that comes too late has nothing watched: the worker may run by then")
     sleep.resume()
-    #expect(mechanics.asked.last == "thaw, stopped")
+    #expect(memory.asked.last == "thaw, stopped")
   }
 
   @Test(
@@ -227,11 +203,10 @@ private final class Host: SleepHost {
   )
   func foundUnwatched() {
     sleep.suspend()
-    host.whenReady?()
-    mechanics.isUnderWay = false
+    memory.loseOutcome()
     sleep.inspect()
-    mechanics.looked?(.suspended, nil)
-    #expect(notes.events == ["found", "wakeNeeded"])
+    memory.looked?(.suspended, nil)
+    #expect(world.named == ["found", "wakeNeeded"])
   }
 
   @Test("A worker whose inputs aren't watched is woken again when a resume fails")
@@ -239,22 +214,22 @@ private final class Host: SleepHost {
     putToSleep()
     let failure = HibernationError(.reading, "its image can't be read", aftermath: .intact)
     sleep.resume()
-    mechanics.restored?(.failure(failure))
-    #expect(notes.events.last == "resumeFailed", "its inputs wake it")
-    host.isWatched = false
+    memory.restored?(.failure(failure))
+    #expect(world.named.last == "resumeFailed", "its inputs wake it")
+    world.runtime.wakeWatch?.stop()
     sleep.resume()
-    mechanics.restored?(.failure(failure))
-    #expect(notes.events.suffix(2) == ["resumeFailed", "wakeNeeded"])
+    memory.restored?(.failure(failure))
+    #expect(world.named.suffix(2) == ["resumeFailed", "wakeNeeded"])
   }
 
   @Test("A worker whose inputs are watched sleeps on after an inspection")
   func foundWatched() {
     putToSleep()
     sleep.resume()
-    mechanics.isUnderWay = false
+    memory.loseOutcome()
     sleep.inspect()
-    mechanics.looked?(.hibernated, Self.image)
-    #expect(notes.events == ["suspended", "hibernated", "found"] && host.isWatched)
+    memory.looked?(.hibernated, Self.image)
+    #expect(world.named == ["suspended", "hibernated", "found"] && world.isWatched)
   }
 
   @Test("A sleep that an earlier daemon began ends with a recovery, which reports what it found")
@@ -262,12 +237,12 @@ private final class Host: SleepHost {
     sleep.adopt(asleepWith: Self.image)
     #expect(sleep.rest.image?.length == 100)
     sleep.resume()
-    mechanics.recovered?(
-      RecoveryOutcome(
+    memory.recovered?(
+      Recovered(
         result: .failure(HibernationError(.writingBack, "it has ended", aftermath: .vanished)),
         image: nil))
-    #expect(host.noted == ["killed", "over"])
-    #expect(notes.events == ["resumeFailed"])
+    #expect(world.killed == [world.id])
+    #expect(world.named == ["resumeFailed"])
   }
 
   @Test("A worker's end waits while the worker of an earlier daemon is being adopted")
@@ -278,7 +253,7 @@ private final class Host: SleepHost {
     #expect(sleep.isBusy && sleep.isActing, "its process may not be reaped")
     back?(7)
     back?(8)
-    #expect(outcomes == [7] && !sleep.isActing && host.noted == ["over"])
+    #expect(outcomes == [7] && !sleep.isActing)
   }
 
   @Test("An adoption's outcome after the run's end is dropped, and nothing is under way then")

@@ -10,7 +10,7 @@ import Supervision
 final class EndOfWorker: EndMechanics, EndHost {
   private let worker: WorkerHandle
   private let process: WorkerProcess
-  private unowned let ends: WorkerEnds
+  private let ends: WorkerEnds
 
   private static let patience = Duration.seconds(5)
   private static let patienceForStrays = Duration.seconds(1)
@@ -26,8 +26,7 @@ final class EndOfWorker: EndMechanics, EndHost {
 
   private var id: WorkerID { worker.id }
   private var runtime: WorkerUnit? { worker.runtime }
-  private var parts: WorkerEnds.Parts { ends.parts }
-  private var services: Services { parts.services }
+  private var services: Services { ends.services }
 
   // MARK: mechanics
 
@@ -52,12 +51,22 @@ final class EndOfWorker: EndMechanics, EndHost {
   }
 
   func wake(askingBy signal: Int32?, then: @escaping (String?) -> Void) {
-    guard let target = runtime?.target() else { return }
-    let done = services.loopReturn.callback(then)
+    guard let runtime, let target = runtime.target() else { return }
+    // A master has the rest of the grace to end.
+    let wait = min(PreforkMasters.grace, runtime.configuration.policy.terminate.grace / 2)
+    let done = services.loopReturn.callback { [services, id] (failure: String?) in
+      then(failure)
+      guard target.masters.areHeld else { return }
+      services.loop.after(wait) { [masters = target.masters] in
+        services.mechanics.submit(about: id.name, isUrgent: true) { masters.release() }
+      }
+    }
     let ask = signal.map(asking)
     services.mechanics.submit(about: id.name, isUrgent: true) {
+      // One that runs isn't stopped again.
+      let mastersLast = ask != nil && target.masters.areKnown && target.isResting
       ask?()
-      done(failureText { try target.wake(mastersLast: false) })
+      done(failureText { try target.wake(mastersLast: mastersLast) })
     }
   }
 
@@ -74,7 +83,7 @@ final class EndOfWorker: EndMechanics, EndHost {
   }
 
   func lookForWhatIsLeft(then: @escaping (WhatIsLeft) -> Void) {
-    parts.senses.scanner.withTree(of: process) { [process] tree in
+    ends.senses.scanner.withTree(of: process) { [process] tree in
       // An empty tree has no process that could have children.
       guard let pids = tree?.pids else { return then(.unknown) }
       let root = process.identity.pid
@@ -85,7 +94,7 @@ final class EndOfWorker: EndMechanics, EndHost {
   func clear(then: @escaping (Clearing) -> Void) {
     let killing = process.killing
     let strays = Strays(
-      root: process.identity, mark: parts.launchPlanner.mark(of: id),
+      root: process.identity, mark: ends.launchPlanner.mark(of: id),
       notify: runtime?.conversation?.notifyPath, processes: services.processes)
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: id.name, isUrgent: hasGroup) {
@@ -102,8 +111,8 @@ final class EndOfWorker: EndMechanics, EndHost {
     // A process that can't be waited for isn't the daemon's child, and its status isn't known.
     let exit = (try? process.reap()) ?? .unknown
     guard let runtime else { return ExitStatus(exit) }
-    let status = parts.senses.kernelKills.status(exit, of: runtime)
-    if status == .outOfMemory { parts.senses.kernelKills.keepReport(ofKernelKill: runtime) }
+    let status = ends.senses.kernelKills.status(exit, of: runtime)
+    if status == .outOfMemory { ends.senses.kernelKills.keepReport(ofKernelKill: runtime) }
     return status
   }
 
@@ -134,7 +143,7 @@ final class EndOfWorker: EndMechanics, EndHost {
   var isActedOn: Bool { runtime?.sleep?.isActing == true }
   var isTerminating: Bool { worker.state == .terminating }
   var isExternal: Bool { runtime?.external != nil }
-  var isUnexpected: Bool { parts.requests.isAlive(id) && !isTerminating }
+  var isUnexpected: Bool { ends.requests.isAlive(id) && !isTerminating }
 
   func stopListening() { runtime?.wakeWatch?.stop() }
 
@@ -173,29 +182,29 @@ final class EndOfWorker: EndMechanics, EndHost {
 
   func externalRootHasEnded() {
     guard let runtime else { return }
-    parts.externalRootHasEnded(runtime)
+    ends.externalRootHasEnded(runtime)
     // Another process represents the worker now, and has an end of its own.
     if runtime.process != nil { runtime.ending = nil }
   }
 
   func isReaped(_ status: ExitStatus, leavingBehind others: Int) {
-    parts.restarts.record(leftBehind: others, by: id)
+    ends.restarts.record(leftBehind: others, by: id)
     services.hibernation.forget(id.name)
   }
 
   func isGone(_ status: ExitStatus, lastLines: [String]?) {
-    guard let runtime, parts.workers[id] === runtime else { return }
-    parts.restarts.record(
-      footprint: parts.driver.state.footprint(of: id), lastWords: lastLines?.last, of: id)
-    parts.keepLastLines(id, lastLines)
+    guard let runtime, ends.workers[id] === runtime else { return }
+    ends.restarts.record(
+      footprint: ends.driver.state.footprint(of: id), lastWords: lastLines?.last, of: id)
+    ends.keepLastLines(id, lastLines)
     ends.clearAway(runtime)
     services.records.remove(id.name)
-    parts.program?.hasEnded(status)
+    ends.program?.hasEnded(status)
     worker.send(.exited(id, status))
-    parts.listening.offer(runtime)
+    ends.listening.offer(runtime)
     // It isn't declared any more, and only its end was waited for.
-    if worker.state == nil { parts.supervision.removeWorker(id) }
-    if !runtime.isDeclared { parts.endedRuns.forgetOldRuns(after: id) }
+    if worker.state == nil { ends.supervision.removeWorker(id) }
+    if !runtime.isDeclared { ends.endedRuns.forgetOldRuns(after: id) }
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) { worker.log(priority, text) }

@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 
 /// The functions of the daemon that `WorkerLauncher` uses.
-protocol LaunchHost: AnyObject {
+protocol LaunchHost {
   /// nil: there is no such worker.
   func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)?
   /// Why the launch can't even begin; a sentence without its full stop.

@@ -5,7 +5,7 @@ import Supervision
 
 /// A worker that has just fallen asleep, and what may wake it.
 struct Asleep: Sendable {
-  var sources: Result<WakeSources, SystemCallError>
+  var sources: Result<any WakeInputs, SystemCallError>
   var times: [DueTime] = []
   /// `nil`: it isn't measured yet.
   var measurement: Measurement?
@@ -99,7 +99,7 @@ struct SuspendJob: Sendable {
   }
 
   /// Timers wake it, or it works by them: nothing else gives it work.
-  private func wantsTimes(_ sources: Result<WakeSources, SystemCallError>) -> Bool {
+  private func wantsTimes(_ sources: Result<any WakeInputs, SystemCallError>) -> Bool {
     if wakesForTimers { return true }
     guard case .success(let sources) = sources else { return false }
     return !sources.hasClients
@@ -182,7 +182,7 @@ struct SuspendJob: Sendable {
 
   private func watch(
     _ ignored: LeftUnread, since began: Int64
-  ) -> Result<WakeSources, SystemCallError> {
+  ) -> Result<any WakeInputs, SystemCallError> {
     let limit = limitOfRequests(after: .nanoseconds(Clocks.monotonic - began))
     do throws(SystemCallError) {
       return .success(

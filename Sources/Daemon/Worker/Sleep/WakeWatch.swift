@@ -3,26 +3,52 @@ import Linux
 import Policy
 import Supervision
 
-/// The functions that `WakeWatch` uses, for one run of a worker. Tests provide their own.
-protocol WakeHost: AnyObject {
-  /// The ports of the current configuration.
-  var healthChecksWhileAsleep: [AsleepAnswer] { get }
+/// The inputs of a sleeping worker, as they are watched in its place. `WakeSources` has real ones; tests
+/// provide their own.
+protocol WakeInputs: AnyObject, Sendable {
+  /// Readable when `nextReason` may return something.
+  var descriptor: Descriptor { get }
+  /// Input that had come by the time the worker slept, and that it hadn't read; it should be woken at once.
+  var waiting: String? { get }
+  /// All of that, for the next time that it falls asleep.
+  var leftUnread: LeftUnread { get }
+  /// Inputs that can't be watched; the worker could miss a request there.
+  var refusals: [SystemCallError] { get }
+  /// Not watched here: the daemon answers health checks there.
+  var answered: [AsleepListener] { get }
+  /// Waits of the worker that can't be watched, as clauses.
+  var unwatched: [String] { get }
+  /// A client can give it work.
+  var hasClients: Bool { get }
 
-  /// Its remaining operations, such as a hibernation, are done before work that no client waits for.
-  func prioritize()
-  func send(_ event: Event)
-  func log(_ priority: DaemonLog.Priority, _ text: String)
+  /// The input that has come since the last time; nil: none.
+  func nextReason() -> String?
 
-  /// Nothing wakes it any more: other watches for its wake end, too.
-  func watchHasEnded()
+  /// The worker is about to run, or runs: files that were opened in its place are passed on to it.
+  func admitOpened()
+}
+
+extension WakeSources: WakeInputs {}
+
+extension Result where Success == any WakeInputs, Failure == SystemCallError {
+  /// The first input that can't be watched; better one that could be in a moment.
+  var refusal: SystemCallError? {
+    switch self {
+    case .success(let inputs): inputs.refusals.first(where: \.isShortage) ?? inputs.refusals.first
+    case .failure(let error): error
+    }
+  }
 }
 
 /// Wakes one run of a worker: while it sleeps, its inputs are watched in its place, and what comes is reported to the
 /// engine, once. Belongs to the loop's thread; a new run has a new one.
 final class WakeWatch {
   private let id: WorkerID
+  private weak var runtime: WorkerUnit?
   private let watches: any DescriptorWatches
-  private let host: any WakeHost
+  private let driver: EngineDriver
+  private let memory: any WorkerMemory
+  private let daemonLog: DaemonLog
   /// Wakes it for its own timers.
   let timer: WakeTimer
   private let answerer: AsleepAnswerer
@@ -40,13 +66,22 @@ final class WakeWatch {
   private(set) var isOver = false
 
   init(
-    _ id: WorkerID, watches: any DescriptorWatches, timers: any Timers, host: any WakeHost
+    of runtime: WorkerUnit, watches: any DescriptorWatches, timers: any Timers,
+    driver: EngineDriver, memory: any WorkerMemory, log: DaemonLog
   ) {
+    let id = runtime.id
     self.id = id
+    self.runtime = runtime
     self.watches = watches
-    self.host = host
-    timer = WakeTimer(timers) { [id, unowned host] in host.send(.timerDue(id, $0)) }
-    answerer = AsleepAnswerer(watches, timers) { [unowned host] in host.log(.warning, $0) }
+    self.driver = driver
+    self.memory = memory
+    daemonLog = log
+    timer = WakeTimer(timers) { [driver] in driver.send(.timerDue(id, $0)) }
+    answerer = AsleepAnswerer(watches, timers) { log(.warning, "\(id): \($0)") }
+  }
+
+  private func log(_ priority: DaemonLog.Priority, _ text: String) {
+    daemonLog(priority, "\(id): \(text)")
   }
 
   /// Something is still watched or timed for it.
@@ -59,14 +94,14 @@ final class WakeWatch {
   var answeredCount: Int? { answerer.count }
 
   /// The worker sleeps: from now on its inputs are watched here.
-  func listen(at result: Result<some WakeInputs, SystemCallError>) {
+  func listen(at result: Result<any WakeInputs, SystemCallError>) {
     stop()
     if isOver { return }
     if let refusal = result.refusal { mayMissCalls(refusal) }
     guard case .success(let inputs) = result else { return }
     leftUnread = inputs.leftUnread
     if inputs.unwatched != unwatched, !inputs.unwatched.isEmpty {
-      host.log(
+      log(
         .notice,
         "while it sleeps, these don't wake it: \(inputs.unwatched.joined(separator: ", ")) "
           + "(the daemon can't watch them)")
@@ -78,9 +113,8 @@ final class WakeWatch {
       }
       watched = (inputs, token)
     } catch { return mayMissCalls(error) }
-    answerer.answer(at: inputs.answered, host.healthChecksWhileAsleep) { [weak self] why in
-      self?.report(why)
-    }
+    let checks = runtime?.configuration.healthChecksWhileAsleep ?? []
+    answerer.answer(at: inputs.answered, checks) { [weak self] in self?.report($0) }
   }
 
   /// It has fallen asleep, and `timer` has been set.
@@ -95,11 +129,11 @@ final class WakeWatch {
     stoppedWork = found
     if hasLoggedStop { return }
     hasLoggedStop = true
-    host.log(.warning, found.sentence)
+    log(.warning, found.sentence)
   }
 
   private func mayMissCalls(_ error: SystemCallError) {
-    host.log(.warning, "may miss a wake: \(error)")
+    log(.warning, "may miss a wake: \(error)")
   }
 
   /// The engine knows that it sleeps: wakes it for input that came too late for it to read.
@@ -114,13 +148,13 @@ final class WakeWatch {
 
   private func report(_ why: String) {
     unheardCall = why
-    host.prioritize()
-    host.send(.wakeNeeded(id, why))
+    memory.prioritize(id.name)
+    driver.send(.wakeNeeded(id, why))
   }
 
   /// It couldn't be resumed: the input that had come still waits, and won't be reported again.
   func repeatCall() {
-    if let why = unheardCall { host.send(.wakeNeeded(id, why)) }
+    if let why = unheardCall { driver.send(.wakeNeeded(id, why)) }
   }
 
   /// The run has ended. A suspension that is still under way can't begin another watch.
@@ -132,7 +166,7 @@ final class WakeWatch {
   /// It runs again, or its end has begun.
   func stop() {
     unheardCall = nil
-    host.watchHasEnded()
+    runtime?.managerWatch = nil
     timer.cancel()
     stoppedWork = nil
     answerer.stop()
@@ -169,5 +203,59 @@ enum StoppedWork: Hashable, Sendable {
       "it wrote regularly until it was put to sleep, and writes nothing until it is woken; "
         + "`background: { suspend_after: never }` keeps it awake"
     }
+  }
+}
+
+/// The timer that wakes one run of a worker for its own timers while it sleeps. `TimerWake` decides which of
+/// them count. Belongs to the loop's thread.
+final class WakeTimer {
+  private let timers: any Timers
+  /// Called with the reason, when the time has come.
+  private let ring: (String) -> Void
+  private var alarm: (at: Instant, token: EventLoop.Token)?
+  /// When one of its timers woke it the last time.
+  private var lastRang: Instant?
+
+  init(_ timers: any Timers, ring: @escaping (String) -> Void) {
+    self.timers = timers
+    self.ring = ring
+  }
+
+  /// When it will be woken; nil: no timer of its own wakes it.
+  var due: Instant? { alarm?.at }
+
+  /// It has just fallen asleep. An earlier time isn't valid any more.
+  ///
+  /// - Parameters:
+  ///   - times: its timers and time-outs.
+  ///   - shortest: `background.wake_for_timers`; nil: it is woken for none.
+  func set(_ times: [DueTime], shortest: Duration?) {
+    cancel()
+    guard let shortest else { return }
+    let now = timers.now
+    guard
+      let wake = TimerWake.first(
+        of: times, shortest: shortest, sinceLast: lastRang.map { now - $0 })
+    else { return }
+    set(at: now + wake.delay, wake.why)
+  }
+
+  /// - Parameter instant: if it has passed, the timer fires in the loop's next turn.
+  func set(at instant: Instant, _ why: String) {
+    cancel()
+    let token = timers.at(instant) { [weak self] in
+      guard let self else { return }
+      alarm = nil
+      lastRang = timers.now
+      ring(why)
+    }
+    alarm = (instant, token)
+  }
+
+  /// It runs again, or has ended.
+  func cancel() {
+    guard let alarm else { return }
+    timers.cancel(alarm.token)
+    self.alarm = nil
   }
 }

@@ -1,85 +1,88 @@
 import Control
 import Hibernation
 import Lifecycle
+import Linux
 import Policy
+import Supervision
 
 /// Suspends, hibernates and resumes one run of a worker: begins one operation after the other, reports each
 /// outcome to the engine once, and knows where the worker's memory is. Belongs to the loop's thread. A new run
 /// has a new instance, which gets no outcome of the last run's operations.
 final class WorkerSleep {
-  private let id: WorkerID
-  private let driver: EngineDriver
-  private let clock: any Timers
-  private let mechanics: any SleepMechanics
-  private let host: any SleepHost
+  let id: WorkerID
+  private(set) weak var runtime: WorkerUnit?
+  let watch: WakeWatch
+  let sleeps: WorkerSleeps
 
   private(set) var rest = RestState.thaw(mayBeStopped: false)
   /// An operation is under way on another thread; an exit is looked at after it.
   private(set) var isBusy = false
   /// The same, where its outcome hasn't been lost: until it has ended the worker's process may not be reaped,
   /// which could take a stop away from the thread that traces it.
-  var isActing: Bool { isBusy && (isPerforming || mechanics.isUnderWay) }
+  var isActing: Bool { isBusy && (isPerforming || isUnderWay) }
   /// An operation of `perform` hasn't called back.
   private var isPerforming = false
+  var current: Underway?
   /// How it is resumed, and why, once it has been hibernated.
   private(set) var restoreMode: CodedText?
   /// How much of its memory is still to come, since it was last resumed.
   private(set) var missing: MissingBytes?
   private var operations = OperationCount()
-  private var isOver = false
+  private(set) var isOver = false
 
   private static let unverified = "its memory can't be verified"
-  private static let unwatched = "its inputs aren't watched: the outcome of its suspension was lost"
 
-  init(
-    _ id: WorkerID, driver: EngineDriver, clock: any Timers, mechanics: any SleepMechanics,
-    host: any SleepHost
-  ) {
-    self.id = id
-    self.driver = driver
-    self.clock = clock
-    self.mechanics = mechanics
-    self.host = host
+  init(_ runtime: WorkerUnit, _ watch: WakeWatch, _ sleeps: WorkerSleeps) {
+    id = runtime.id
+    self.runtime = runtime
+    self.watch = watch
+    self.sleeps = sleeps
   }
 
   /// The run has ended: no outcome counts any more.
   func end() { isOver = true }
 
   var isMemoryUnverified: Bool { if case .unverified = rest { true } else { false } }
+  private var isUnderWay: Bool { current?.isTrue == true }
+  private var hasEnded: Bool { runtime?.hasExited ?? true }
+  /// It has a process, which hasn't ended.
+  private var mayBegin: Bool { runtime?.process != nil && !hasEnded }
 
   /// It never runs again, even if killing it fails.
   func killUnverified() {
     rest = .unverified
-    host.kill()
+    sleeps.kill(id)
   }
 
   // MARK: directives
 
   func suspend() {
-    guard host.mayBegin else { return }
+    guard mayBegin else { return }
     if isMemoryUnverified { return driver.send(.suspendFailed(id, Self.unverified)) }
     let number = operations.begin()
-    host.whenReadyToSuspend { [weak self] in
-      // An inspection may have ended the wait.
-      guard let self, !isOver, host.mayBegin, operations.isLatest(number) else { return }
-      rest = .thaw(mayBeStopped: false)
-      begin(
-        { $0.suspend(isRestoring: missing != nil, then: $1) }, then: { $0.suspensionEnded($1) })
+    // No answer of the worker is open any more, and then it knows that it will be suspended.
+    runtime?.onceUnasked(driver) { [weak self] in
+      self?.runtime?.onceTold { [weak self] in
+        // An inspection may have ended the wait.
+        guard let self, !isOver, mayBegin, operations.isLatest(number) else { return }
+        rest = .thaw(mayBeStopped: false)
+        begin({ $0.stop(then: $1) }, then: { $0.suspensionEnded($1) })
+      }
     }
   }
 
   func hibernate() {
-    guard host.mayBegin else { return }
+    guard mayBegin else { return }
     if isMemoryUnverified {
       return driver.send(.hibernateFailed(id, Self.unverified, permanent: true))
     }
     rest = .thaw(mayBeStopped: true)
-    begin({ $0.hibernate(then: $1) }, then: { $0.hibernationEnded($1) })
+    begin({ $0.evict(then: $1) }, then: { $0.hibernationEnded($1) })
   }
 
   func resume() {
-    guard host.mayBegin else { return }
-    let started = clock.awake
+    guard mayBegin else { return }
+    let started = timers.awake
     switch rest {
     case .unverified:
       driver.send(.resumeFailed(id, Self.unverified, intact: false))
@@ -108,15 +111,13 @@ final class WorkerSleep {
   /// recognised, as a new daemon does; where anything is in doubt, recovery verifies its memory and lets it run.
   func inspect() {
     // Its end is under way, and answers everything.
-    if host.hasEnded { return host.operationHasEnded() }
-    guard host.mayBegin, !isBusy || !mechanics.isUnderWay else {
-      return driver.send(.found(id, .underWay))
-    }
-    host.log(.warning, "an operation had no outcome: inspecting its state")
+    if hasEnded { return operationHasEnded() }
+    guard mayBegin, !isBusy || !isUnderWay else { return driver.send(.found(id, .underWay)) }
+    log(.warning, "an operation had no outcome: inspecting its state")
     // An operation that has not begun by now (its worker is still being notified) does not begin any more.
     begin {
-      (mechanics, done: @escaping ((WorkerState?, ImageOnDisk?)) -> Void) in
-      mechanics.look { done(($0, $1)) }
+      (sleep, done: @escaping ((WorkerState?, ImageOnDisk?)) -> Void) in
+      sleep.look { done(($0, $1)) }
     } then: {
       $0.hasLooked($1.0, $1.1)
     }
@@ -147,26 +148,31 @@ final class WorkerSleep {
 
   /// The outcome counts once, and only where no other operation has begun and the run hasn't ended.
   private func begin<Outcome>(
-    _ operation: (any SleepMechanics, @escaping (Outcome) -> Void) -> Void,
+    _ operation: (WorkerSleep, @escaping (Outcome) -> Void) -> Void,
     then: @escaping (WorkerSleep, Outcome) -> Void
   ) {
     isBusy = true
     let number = operations.begin()
-    operation(mechanics) { [weak self] outcome in
+    operation(self) { [weak self] outcome in
       guard let self, !isOver, isBusy, operations.isLatest(number) else { return }
       isBusy = false
       then(self, outcome)
-      if !isOver { host.operationHasEnded() }
+      if !isOver { operationHasEnded() }
     }
   }
 
-  private func suspensionEnded(_ outcome: Result<Void, Refusal>) {
+  /// The process may have ended meanwhile, and its end waits for the operation.
+  private func operationHasEnded() {
+    if let runtime, runtime.hasExited { runtime.ending?.rootHasEnded() }
+  }
+
+  private func suspensionEnded(_ outcome: Result<Asleep, Refusal>) {
     switch outcome {
-    case .success:
+    case .success(let asleep):
       missing = nil
-      host.fallsAsleep()
+      fallsAsleep(asleep)
       driver.send(.suspended(id))
-      host.isSuspended()
+      watch.wakeForWhatWaits()
     case .failure(let refusal):
       if let failure = refusal.stillStopped { return recoverStopped(refusal.text, failure) }
       notSuspended(refusal.text)
@@ -174,14 +180,14 @@ final class WorkerSleep {
   }
 
   private func notSuspended(_ why: String) {
-    host.isAwake(why: "can't be suspended: \(why)", fromImage: false)
+    isAwake(why: "can't be suspended: \(why)")
     driver.send(.suspendFailed(id, why))
   }
 
   /// It is not to be suspended, and could not be woken: recovery wakes it. Where that fails too, the engine takes it
   /// for suspended, which it is, and tries to wake it again and again.
   private func recoverStopped(_ why: String, _ failure: String) {
-    host.log(.warning, "it was not suspended (\(why)), and could not be woken: \(failure)")
+    log(.warning, "it was not suspended (\(why)), and could not be woken: \(failure)")
     begin {
       $0.recover(expecting: .unknown, then: $1)
     } then: {
@@ -189,24 +195,26 @@ final class WorkerSleep {
     }
   }
 
-  private func stoppedRecovered(_ outcome: RecoveryOutcome, _ why: String) {
-    guard !host.hasEnded else { return }
+  private func stoppedRecovered(_ outcome: Recovered, _ why: String) {
+    guard !hasEnded else { return }
     if case .success(let done) = outcome.result {
-      missing = done.missing
+      missing = done.stillMissing
       rest = .thaw(mayBeStopped: false)
       return notSuspended(why)
     }
     recoveredAfterLook(outcome, call: "it was not suspended (\(why)), and is still stopped")
   }
 
-  private func hibernationEnded(_ outcome: Result<HibernationOutcome, HibernationError>) {
+  private func hibernationEnded(
+    _ outcome: Result<(RestingImage, HibernationResult), HibernationError>
+  ) {
     switch outcome {
-    case .success(let done):
-      rest = .image(done.image)
-      if let mode = done.restoreMode { restoreMode = mode }
-      driver.send(.hibernated(id, done.result))
+    case .success((let image, let result)):
+      rest = .image(ImageOnDisk(image, length: result.imageSize.bytes))
+      restoreMode = .of(image.restore)
+      driver.send(.hibernated(id, result))
     case .failure(let error):
-      host.log(.warning, "can't be hibernated: \(error)")
+      log(.warning, "can't be hibernated: \(error)")
       // First of all: the engine takes it for suspended now, and may want it resumed or asked to end
       // at once, which would let it run on whatever its memory is.
       if error.aftermath == .unverifiable { killUnverified() }
@@ -217,22 +225,22 @@ final class WorkerSleep {
 
   private func thawEnded(_ failure: String?, _ started: AwakeInstant) {
     guard let failure else {
-      host.isAwake(why: nil, fromImage: false)
-      return driver.send(.resumed(id, clock.awake - started))
+      isAwake()
+      return driver.send(.resumed(id, timers.awake - started))
     }
     driver.send(.resumeFailed(id, failure, intact: true))
     staysAsleep()
   }
 
   private func resumeEnded(
-    _ outcome: Result<ResumeOutcome, HibernationError>, _ started: AwakeInstant
+    _ outcome: Result<ResumeSummary, HibernationError>, _ started: AwakeInstant
   ) {
     switch outcome {
     case .success(let done):
       isRestored(done)
-      driver.send(.resumed(id, clock.awake - started))
+      driver.send(.resumed(id, timers.awake - started))
     case .failure(let error):
-      host.log(.error, "can't be resumed: \(error)")
+      log(.error, "can't be resumed: \(error)")
       // Its memory is back, and the image is used up. A second resume would look for the image, and kill a
       // worker that lacks nothing.
       if error.phase == .waking { rest = .recover(nil) }
@@ -240,31 +248,22 @@ final class WorkerSleep {
       let hasEnded = error.aftermath == .vanished
       let isIntact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
       driver.send(.resumeFailed(id, error.description, intact: isIntact))
-      if hasEnded { host.kill() } else if isIntact { staysAsleep() }
+      if hasEnded { sleeps.kill(id) } else if isIntact { staysAsleep() }
     }
   }
 
-  private func staysAsleep() {
-    host.staysAsleep()
-    wakeIfUnwatched()
-  }
-
-  private func wakeIfUnwatched(_ call: String = unwatched) {
-    if !isOver, !host.isWatched { driver.send(.wakeNeeded(id, call)) }
-  }
-
-  private func isRestored(_ outcome: ResumeOutcome) {
+  private func isRestored(_ outcome: ResumeSummary) {
     if let reason = outcome.eagerReason {
       restoreMode = .eager(reason)
-      host.log(.info, "restored \(CodedText.eager(reason).text)")
+      log(.info, "restored \(CodedText.eager(reason).text)")
     }
-    missing = outcome.missing
+    missing = outcome.stillMissing
     rest = .thaw(mayBeStopped: false)
-    host.isAwake(why: nil, fromImage: true)
+    isAwake(fromImage: true)
   }
 
   private func hasLooked(_ found: WorkerState?, _ image: ImageOnDisk?) {
-    guard !host.hasEnded else { return }
+    guard !hasEnded else { return }
     switch found {
     case .hibernated: isFoundAsleep(.hibernated, in: .recover(image))
     case .suspended: isFoundAsleep(.suspended, in: rest.withoutImage)
@@ -282,14 +281,14 @@ final class WorkerSleep {
     wakeIfUnwatched(call)
   }
 
-  private func recoveredAfterLook(_ outcome: RecoveryOutcome, call: String = unwatched) {
-    guard !host.hasEnded else { return }
+  private func recoveredAfterLook(_ outcome: Recovered, call: String = unwatched) {
+    guard !hasEnded else { return }
     switch outcome.result {
     case .success(let done):
       isRestored(done)
       driver.send(.found(id, .running))
     case .failure(let error) where error.aftermath == .intact:
-      host.log(.error, "can't be woken yet: \(error)")
+      log(.error, "can't be woken yet: \(error)")
       let condition = outcome.image == nil ? WorkerCondition.suspended : .hibernated
       isFoundAsleep(condition, in: .recover(outcome.image), call: call)
     case .failure(let error):

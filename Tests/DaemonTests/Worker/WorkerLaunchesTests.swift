@@ -9,13 +9,13 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What a launch is for the daemon") struct LaunchesOfDaemonTests {
+@Suite("What a launch is for the daemon") struct WorkerLaunchesTests {
   private let world: AdapterWorld
-  private let host: LaunchesOfDaemon
+  private let host: WorkerLaunches
 
   init() throws {
     world = try AdapterWorld()
-    host = LaunchesOfDaemon(world.launchParts)
+    host = world.launches
   }
 
   @Test("There is nothing to launch of a worker that isn't known")

@@ -10,11 +10,11 @@ import Testing
 @testable import Daemon
 
 extension AdapterWorld {
-  var launchParts: LaunchesOfDaemon.Parts { launchParts(nil) }
+  var launches: WorkerLaunches { launches(nil) }
 
   /// - Parameter program: of a wrapper.
-  func launchParts(_ program: (any CallersProgram)?) -> LaunchesOfDaemon.Parts {
-    LaunchesOfDaemon.Parts(
+  func launches(_ program: (any CallersProgram)?) -> WorkerLaunches {
+    WorkerLaunches(
       services: services, driver: driver, workers: workers, bootID: Self.bootID, socket: socket,
       program: program, recordWriter: recordWriter, senses: senses, starter: starter,
       supervision: supervision, endedRuns: endedRuns, listening: listening,
@@ -22,7 +22,7 @@ extension AdapterWorld {
   }
 }
 
-@Suite("The steps of one launch") struct LaunchOfWorkerTests {
+@Suite("The steps of one launch") struct WorkerLaunchTests {
   private let world: AdapterWorld
 
   init() throws { world = try AdapterWorld() }
@@ -40,13 +40,13 @@ extension AdapterWorld {
 
   private func launch(
     _ change: (inout WorkerConfiguration) -> Void = { _ in }
-  ) throws -> (WorkerUnit, LaunchOfWorker) {
+  ) throws -> (WorkerUnit, WorkerLaunch) {
     let runtime = try world.add("web", .terminated, change)
-    return (runtime, LaunchOfWorker(runtime, world.launchParts))
+    return (runtime, WorkerLaunch(runtime, world.launches))
   }
 
   /// The outcome of one step; nil: it has succeeded.
-  private func perform(_ step: LaunchStep, _ launch: LaunchOfWorker) throws -> String? {
+  private func perform(_ step: LaunchStep, _ launch: WorkerLaunch) throws -> String? {
     var outcomes: [String?] = []
     launch.perform(step, within: .seconds(60)) { outcomes.append($0) }
     try world.turn { !outcomes.isEmpty }
@@ -58,9 +58,9 @@ extension AdapterWorld {
   @Test("A wrapped program has no sockets and no channels of the daemon")
   func steps() throws {
     let runtime = try world.add("web", .terminated)
-    #expect(LaunchOfWorker(runtime, world.launchParts).steps == LaunchStep.allCases)
+    #expect(WorkerLaunch(runtime, world.launches).steps == LaunchStep.allCases)
     #expect(
-      LaunchOfWorker(runtime, world.launchParts(Program())).steps == [.terms, .fork, .program])
+      WorkerLaunch(runtime, world.launches(Program())).steps == [.terms, .fork, .program])
   }
 
   @Test("A launch is wanted only for the worker that is in the registry")

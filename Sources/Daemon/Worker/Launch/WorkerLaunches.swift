@@ -4,74 +4,68 @@ import Linux
 import Policy
 import Supervision
 
-/// The daemon's implementation for `WorkerLauncher`.
-final class LaunchesOfDaemon: LaunchHost {
-  struct Parts {
-    let services: Services
-    let driver: EngineDriver
-    let workers: WorkerRegistry
-    let bootID: String
-    /// The daemon's control socket, beside which workers' channels are.
-    let socket: String
-    /// nil: the configuration declares the workers.
-    let program: (any CallersProgram)?
-    let recordWriter: WorkerRecordWriter
-    let senses: Senses
-    let starter: DependencyStarter
-    let supervision: WorkerSupervision
-    let endedRuns: EndedRuns
-    let listening: ListeningSockets
-    let planner: LaunchPlanner
-    let conversations: WorkerConversations
-    let processes: ProcessHolder
-    let ends: WorkerEnds
-  }
-
-  private let parts: Parts
-
-  init(_ parts: Parts) { self.parts = parts }
+/// The components that take part in launches, and what each does about one. Belongs to the loop's thread.
+struct WorkerLaunches: LaunchHost {
+  let services: Services
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  let bootID: String
+  /// The daemon's control socket, beside which workers' channels are.
+  let socket: String
+  /// nil: the configuration declares the workers.
+  let program: (any CallersProgram)?
+  let recordWriter: WorkerRecordWriter
+  let senses: Senses
+  let starter: DependencyStarter
+  let supervision: WorkerSupervision
+  let endedRuns: EndedRuns
+  let listening: ListeningSockets
+  let planner: LaunchPlanner
+  let conversations: WorkerConversations
+  let processes: ProcessHolder
+  let ends: WorkerEnds
 
   func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)? {
-    parts.workers[id].map { LaunchOfWorker($0, parts) }
+    workers[id].map { WorkerLaunch($0, self) }
   }
 
   /// A process that an earlier daemon has left and this one couldn't adopt. Two workers of one name would share
   /// an image, and each would destroy the other's memory.
   func obstacle(toLaunching id: WorkerID) -> String? {
-    guard let record = parts.services.records.record(of: id.name),
-      record.life(bootID: parts.bootID) != .hasEnded
+    guard let record = services.records.record(of: id.name),
+      record.life(bootID: bootID) != .hasEnded
     else { return nil }
     return "its process from an earlier daemon still runs and can't be adopted: end it "
       + "with `kill -9 \(record.process.pid)`, or restart the daemon"
   }
 
   func programRuns(_ id: WorkerID) {
-    guard let runtime = parts.workers[id], let process = runtime.process else { return }
+    guard let runtime = workers[id], let process = runtime.process else { return }
     runtime.noteLaunch()
-    parts.program?.hasLaunched()
+    program?.hasLaunched()
     // With what is known only now.
-    parts.recordWriter.save(runtime, state: .launching)
-    parts.services.log(.info, "\(id): launched as pid \(process.identity.pid)")
+    recordWriter.save(runtime, state: .launching)
+    services.log(.info, "\(id): launched as pid \(process.identity.pid)")
   }
 
   func hasLaunched(_ id: WorkerID) {
-    guard let runtime = parts.workers[id] else { return }
-    parts.senses.kernelKills.begin(runtime)
-    parts.senses.watchdogs.startWatchdog(of: runtime)
-    parts.starter.advance()
+    guard let runtime = workers[id] else { return }
+    senses.kernelKills.begin(runtime)
+    senses.watchdogs.startWatchdog(of: runtime)
+    starter.advance()
     runtime.readiness?.begin()
   }
 
   func launchHasFailed(_ id: WorkerID) {
-    guard let runtime = parts.workers[id] else { return }
-    parts.listening.offer(runtime)
+    guard let runtime = workers[id] else { return }
+    listening.offer(runtime)
     // It isn't declared any more, and only the launch was waited for.
-    if parts.driver.state.state(of: id) == nil { parts.supervision.removeWorker(id) }
-    if !runtime.isDeclared { parts.endedRuns.forgetOldRuns(after: id) }
+    if driver.state.state(of: id) == nil { supervision.removeWorker(id) }
+    if !runtime.isDeclared { endedRuns.forgetOldRuns(after: id) }
   }
 
   func log(_ id: WorkerID, _ text: String) {
-    parts.services.log(.warning, "\(id): \(text)")
+    services.log(.warning, "\(id): \(text)")
   }
 }
 

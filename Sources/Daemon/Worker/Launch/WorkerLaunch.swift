@@ -7,8 +7,8 @@ import Supervision
 
 /// One launch of one worker, for its `LaunchAttempt`: work that may wait for a name service, a file system or a
 /// cgroup is done on other threads.
-final class LaunchOfWorker: LaunchMechanics {
-  private let parts: LaunchesOfDaemon.Parts
+final class WorkerLaunch: LaunchMechanics {
+  private let launches: WorkerLaunches
   private let runtime: WorkerUnit
   private var account: Account?
   /// As soon as it is made.
@@ -20,21 +20,21 @@ final class LaunchOfWorker: LaunchMechanics {
   /// A program doesn't wait longer for its record: the state directory may not answer.
   private static let recordPatience = Duration.seconds(1)
 
-  private var services: Services { parts.services }
+  private var services: Services { launches.services }
   private var id: WorkerID { runtime.id }
 
-  init(_ runtime: WorkerUnit, _ parts: LaunchesOfDaemon.Parts) {
+  init(_ runtime: WorkerUnit, _ launches: WorkerLaunches) {
     self.runtime = runtime
-    self.parts = parts
-    start = StartWatch(parts.services.loop)
+    self.launches = launches
+    start = StartWatch(launches.services.loop)
   }
 
   /// A wrapped program inherits its files, has its caller's environment, and no channel to the daemon.
   var steps: [LaunchStep] {
-    parts.program == nil ? LaunchStep.allCases : [.terms, .fork, .program]
+    launches.program == nil ? LaunchStep.allCases : [.terms, .fork, .program]
   }
 
-  var isWanted: Bool { parts.workers[id] === runtime }
+  var isWanted: Bool { launches.workers[id] === runtime }
   var pid: Int32? { start.pid }
 
   func perform(
@@ -42,7 +42,7 @@ final class LaunchOfWorker: LaunchMechanics {
   ) {
     switch step {
     case .terms: lookUp(within: limit, then)
-    case .sockets: parts.listening.openFiles(of: runtime, as: account, then: then)
+    case .sockets: launches.listening.openFiles(of: runtime, as: account, then: then)
     case .channels: openChannels(within: limit, then)
     case .fork: fork(within: limit, then)
     case .program: executeProgram(within: limit, then)
@@ -53,7 +53,7 @@ final class LaunchOfWorker: LaunchMechanics {
 
   /// The name service, /proc, the worker's record and a change of the cgroup tree may take their time.
   private func lookUp(within limit: Duration, _ then: @escaping (String?) -> Void) {
-    let query = parts.planner.query(of: runtime)
+    let query = launches.planner.query(of: runtime)
     services.jobs.run(about: "terms of \(id)", within: limit, query.perform) { [self] outcome in
       switch outcome {
       case .done(.success(let terms)):
@@ -64,7 +64,7 @@ final class LaunchOfWorker: LaunchMechanics {
           log(.warning, "no cgroup of its own: \(refusal)")
         }
         if let limit = runtime.configuration.limits.memory {
-          parts.planner.complainOfMemoryLimit(
+          launches.planner.complainOfMemoryLimit(
             id, limit: limit, cgroup: terms.cgroup, error: terms.limitRefusal)
         }
         then(nil)
@@ -77,7 +77,7 @@ final class LaunchOfWorker: LaunchMechanics {
 
   private func openChannels(within limit: Duration, _ then: @escaping (String?) -> Void) {
     let configuration = runtime.configuration
-    let socket = parts.socket
+    let socket = launches.socket
     let directory = ChannelPlan.directory(of: socket)
     let plan = ChannelPlan(
       name: id.name, directory: directory,
@@ -103,7 +103,7 @@ final class LaunchOfWorker: LaunchMechanics {
       return nil
     }
     for remark in made.remarks { log(remark.level, remark.text) }
-    parts.conversations.makeConversation(runtime, over: made.take() ?? WorkerChannels())
+    launches.conversations.makeConversation(runtime, over: made.take() ?? WorkerChannels())
     return failureText {
       try runtime.conversation?.listen()
       try runtime.conversation?.listenToConnections()
@@ -115,8 +115,8 @@ final class LaunchOfWorker: LaunchMechanics {
   private func fork(within limit: Duration, _ then: @escaping (String?) -> Void) {
     let plan: LaunchPlan
     do {
-      let listeners = try parts.listening.listeners(for: runtime, as: account)
-      plan = try parts.planner.plan(
+      let listeners = try launches.listening.listeners(for: runtime, as: account)
+      plan = try launches.planner.plan(
         for: runtime, as: account, in: cgroup, listeners: listeners)
     } catch { return then("\(error)") }
     services.jobs.run(about: "launch of \(id)", within: limit) {
@@ -142,7 +142,7 @@ final class LaunchOfWorker: LaunchMechanics {
     self.forked = nil
     // A daemon that ends now must leave the worker to the next one, or no worker.
     isRecorded = true
-    parts.recordWriter.save(runtime, launching: forked) { forked.release() }
+    launches.recordWriter.save(runtime, launching: forked) { forked.release() }
     let timer = services.loop.after(Self.recordPatience) { forked.release() }
     start.begin(WorkerStart(forked), within: limit) { [self] outcome in
       services.loop.cancel(timer)
@@ -158,7 +158,7 @@ final class LaunchOfWorker: LaunchMechanics {
       log(.warning, "runs outside its cgroup: \(refusal)")
       remove(process.plan.cgroup)
     }
-    try parts.processes.attach(process, to: runtime)
+    try launches.processes.attach(process, to: runtime)
   }
 
   // MARK: the way back
@@ -170,7 +170,7 @@ final class LaunchOfWorker: LaunchMechanics {
     if isRecorded { services.records.remove(id.name) }
     // It may run already, and nothing watches for its end.
     let killing = runtime.process?.killing
-    parts.ends.clearAway(runtime)
+    launches.ends.clearAway(runtime)
     guard cgroup != nil || killing != nil else { return then() }
     let done = services.loopReturn.callback { [self] (failure: String?) in
       if let failure { log(.warning, "can't kill all of its processes: \(failure)") }

@@ -1,0 +1,199 @@
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+// The operations of a `WorkerSleep`: what the rest of the daemon is told before and after each, and what `WorkerMemory` does.
+
+extension WorkerSleep {
+  static let unwatched = "its inputs aren't watched: the outcome of its suspension was lost"
+  static let noProcess = "it has no process"
+
+  var driver: EngineDriver { sleeps.driver }
+  var memory: any WorkerMemory { sleeps.memory }
+  var timers: any Timers { sleeps.timers }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) {
+    sleeps.log(priority, "\(id): \(text)")
+  }
+
+  /// An outcome that is known at once is still reported later.
+  private func refuse<Outcome>(_ then: @escaping (Outcome) -> Void, _ outcome: Outcome) {
+    timers.after(.zero) { then(outcome) }
+  }
+
+  /// Suspends it. The outcome comes when the engine has got what its image may take, too.
+  func stop(then: @escaping (Result<Asleep, Refusal>) -> Void) {
+    guard let runtime, let process = runtime.process else {
+      return refuse(then, .failure(Refusal(text: Self.noProcess)))
+    }
+    let job = SuspendJob(
+      of: runtime, process, leftUnread: watch.leftUnread,
+      because: driver.state.snapshot(of: id, at: timers.now)?.cause)
+    runtime.traffic = nil
+    var (result, isRead): (Result<Asleep, Refusal>?, Bool) = (nil, false)
+    let end = { if isRead, let result { then(result) } }
+    // It may be hibernated next.
+    sleeps.imageDisk.sendReading {
+      isRead = true
+      end()
+    }
+    current = memory.suspend(job, of: id.name, isRestoring: missing != nil) { [weak runtime] in
+      let process = runtime?.process
+      if let opened = $0.opened, process?.identity == job.identity { process?.adopt(opened) }
+      result = $0.result
+      end()
+    }
+  }
+
+  /// It has just been suspended, and the engine hears of it next: from now on its inputs are watched.
+  func fallsAsleep(_ asleep: Asleep) {
+    guard let runtime, !watch.isOver else { return }
+    runtime.asleepSince = timers.now
+    if let measurement = asleep.measurement { runtime.measuring.rests(measurement) }
+    watch.listen(at: asleep.sources)
+    let hasClients = !asleep.hasNoClients
+    let rule = runtime.configuration.policy.background.wakeForTimers
+    watch.timer.set(asleep.times, shortest: TimerWake.shortest(rule, hasClients: hasClients))
+    watch.noteStoppedWork(
+      hasClients ? [] : asleep.times,
+      isWriting: runtime.sample.writing.isUnderWay(hasClients: hasClients, at: timers.now))
+    sleeps.managers.watchManager(of: runtime, asleep.manager.map { $0.look })
+    runtime.conversation?.offers.recount()
+  }
+
+  func evict(
+    then: @escaping (Result<(RestingImage, HibernationResult), HibernationError>) -> Void
+  ) {
+    guard let runtime, runtime.ending == nil, let target = runtime.target() else {
+      return refuse(then, .failure(.noProcess))
+    }
+    runtime.conversation?.offers.recount()
+    let disk = driver.state.policy.hibernate.disk
+    if sleeps.imageDisk.isShort(of: driver.state.footprint(of: id), by: disk) {
+      memory.dropIdleBases()
+    }
+    let order = HibernationOrder(
+      target: target, rules: runtime.configuration.policy.hibernate,
+      dropsCache: driver.state.pressure != .normal,
+      footprint: runtime.measuring.atRest?.footprint, missing: missing,
+      removal: runtime.imageRemoval)
+    runtime.measuring.memoryMoves()
+    runtime.imageRemoval = nil
+    let started = timers.now
+    current = memory.hibernate(order) { [timers, costs = sleeps.costs, weak runtime] outcome in
+      runtime?.measuring.memoryMoves()
+      let took = timers.now - started
+      then(
+        outcome.result.map { summary in
+          if let runtime { costs.record(summary, of: runtime, from: outcome.before, took: took) }
+          return (
+            summary.image,
+            HibernationResult(
+              footprintBefore: outcome.before, footprintAfter: outcome.after,
+              imageSize: ByteCount(Int64(summary.imageLength)), duration: took)
+          )
+        })
+    }
+  }
+
+  func thaw(isStopped: Bool, then: @escaping (String?) -> Void) {
+    guard let runtime, let target = runtime.target() else { return refuse(then, Self.noProcess) }
+    runtime.conversation?.offers.dropFound()
+    runtime.measuring.memoryMoves()
+    current = memory.thaw(target, isStopped: isStopped, then: then)
+  }
+
+  func restore(
+    from image: ImageOnDisk, then: @escaping (Result<ResumeSummary, HibernationError>) -> Void
+  ) {
+    guard let runtime, let target = runtime.target() else {
+      return refuse(then, .failure(.noProcess))
+    }
+    runtime.conversation?.offers.dropFound()
+    runtime.measuring.memoryMoves()
+    current = memory.restore(target, from: image, keepsBase: runtime.keepsBase) {
+      [weak runtime] in
+      runtime?.measuring.memoryMoves()
+      then($0)
+    }
+  }
+
+  func recover(expecting: ImageExpectation, then: @escaping (Recovered) -> Void) {
+    guard let runtime, let target = runtime.target() else {
+      return refuse(then, Recovered(result: .failure(.noProcess)))
+    }
+    runtime.conversation?.offers.dropFound()
+    runtime.measuring.memoryMoves()
+    current = memory.recover(target, expecting: expecting) { [weak runtime] in
+      runtime?.measuring.memoryMoves()
+      then($0)
+    }
+  }
+
+  func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {
+    guard let target = runtime?.target() else {
+      timers.after(.zero) { then(nil, nil) }
+      return
+    }
+    current = memory.look(at: target, known: rest.image, then: then)
+  }
+
+  /// Before the engine hears of it.
+  ///
+  /// - Parameter why: a clause, if it isn't the engine's cause.
+  func isAwake(why: String? = nil, fromImage: Bool = false) {
+    guard let runtime else { return }
+    if why == nil { watch.stop() }
+    releaseMasters(runtime.run.masters)
+    let asleep = runtime.asleepSince.map { timers.now - $0 } ?? .zero
+    runtime.asleepSince = nil
+    runtime.conversation?.lifecycle.didResume(after: asleep, why: why)
+    guard fromImage else { return }
+    sleeps.imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
+    sleeps.imageDisk.sendReading()
+  }
+
+  /// The cause of its wake still waits.
+  func staysAsleep() {
+    watch.repeatCall()
+    wakeWhenReleased()
+    wakeIfUnwatched()
+  }
+
+  /// If a thread was in a trace stop of the daemon, it is released as soon as possible; then the worker has to be woken
+  /// again.
+  private func wakeWhenReleased() {
+    guard Stragglers.shared.hasAny else { return }
+    timers.after(.seconds(1)) { [driver, id] in
+      guard driver.state.state(of: id)?.sleeps == true else { return }
+      driver.send(.wakeNeeded(id, "the release of a thread from an earlier hibernation"))
+    }
+  }
+
+  func wakeIfUnwatched(_ call: String = unwatched) {
+    if !isOver, !watch.isWatching { driver.send(.wakeNeeded(id, call)) }
+  }
+
+  private func releaseMasters(_ masters: PreforkMasters) {
+    guard masters.areHeld else { return }
+    timers.after(PreforkMasters.grace) { [memory, id, weak masters] in
+      if let masters { memory.release(masters, of: id.name) }
+    }
+  }
+}
+
+extension WorkerUnit {
+  /// Does it when the worker knows that it will be suspended, and has had its moment; not at all if it isn't to be
+  /// suspended any more.
+  func onceTold(_ action: @escaping () -> Void) {
+    guard let conversation = run.conversation else { return action() }
+    conversation.lifecycle.willSuspend(then: action)
+  }
+}
+
+extension ResumeSummary {
+  /// nil: all of its memory is there.
+  var stillMissing: MissingBytes? { backgroundFill > 0 ? missing : nil }
+}

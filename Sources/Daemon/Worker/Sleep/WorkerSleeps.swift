@@ -1,0 +1,51 @@
+import Hibernation
+import Lifecycle
+import Policy
+
+/// Makes the sleep of each run of a worker, and has what all of them use. Belongs to the loop's thread.
+final class WorkerSleeps {
+  let driver: EngineDriver
+  let timers: any Timers
+  let memory: any WorkerMemory
+  let imageDisk: ImageDiskMonitor
+  let costs: HibernationCosts
+  let managers: ManagerWatching
+  let log: DaemonLog
+  /// Ends a worker by SIGKILL, soon.
+  let kill: (WorkerID) -> Void
+  private let workers: WorkerRegistry
+  private let watches: any DescriptorWatches
+
+  init(
+    driver: EngineDriver, workers: WorkerRegistry, timers: any Timers,
+    watches: any DescriptorWatches, memory: any WorkerMemory, imageDisk: ImageDiskMonitor,
+    costs: HibernationCosts, managers: ManagerWatching, log: DaemonLog,
+    kill: @escaping (WorkerID) -> Void
+  ) {
+    self.driver = driver
+    self.workers = workers
+    self.timers = timers
+    self.watches = watches
+    self.memory = memory
+    self.imageDisk = imageDisk
+    self.costs = costs
+    self.managers = managers
+    self.log = log
+    self.kill = kill
+  }
+
+  /// For a new run, or an adopted one.
+  func makeSleep(for runtime: WorkerUnit) {
+    let watch = WakeWatch(
+      of: runtime, watches: watches, timers: timers, driver: driver, memory: memory, log: log)
+    runtime.wakeWatch = watch
+    runtime.sleep = WorkerSleep(runtime, watch, self)
+  }
+
+  func inspect(_ id: WorkerID) {
+    guard let runtime = workers[id], runtime.process != nil, let sleep = runtime.sleep else {
+      return driver.send(.exited(id, .unknown))
+    }
+    sleep.inspect()
+  }
+}

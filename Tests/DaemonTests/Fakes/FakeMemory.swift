@@ -1,0 +1,103 @@
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+@testable import Daemon
+@testable import Hibernation
+
+/// The memory of one worker. Nothing happens until the test says how an operation went.
+final class FakeMemory: WorkerMemory {
+  private(set) var asked: [String] = []
+  private(set) var prioritized = 0
+  private(set) var dropped = 0
+  private var current = Underway()
+  private(set) var suspended: ((Suspended) -> Void)?
+  private(set) var hibernated: ((Hibernated) -> Void)?
+  private(set) var thawed: ((String?) -> Void)?
+  private(set) var restored: ((Result<ResumeSummary, HibernationError>) -> Void)?
+  private(set) var recovered: ((Recovered) -> Void)?
+  private(set) var looked: ((WorkerState?, ImageOnDisk?) -> Void)?
+
+  private func begin(_ what: String) -> Underway {
+    asked.append(what)
+    current = Underway()
+    return current
+  }
+
+  /// Its thread has ended, and the outcome doesn't come.
+  func loseOutcome() { current.end() }
+
+  func suspend(
+    _ job: SuspendJob, of name: String, isRestoring: Bool, then: @escaping (Suspended) -> Void
+  ) -> Underway {
+    suspended = then
+    return begin(isRestoring ? "settle and suspend" : "suspend")
+  }
+
+  func hibernate(_ order: HibernationOrder, then: @escaping (Hibernated) -> Void) -> Underway {
+    hibernated = then
+    return begin("hibernate")
+  }
+
+  func thaw(
+    _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
+  ) -> Underway {
+    thawed = then
+    return begin(isStopped ? "thaw, stopped" : "thaw")
+  }
+
+  func restore(
+    _ target: HibernationTarget, from image: ImageOnDisk, keepsBase: Bool,
+    then: @escaping (Result<ResumeSummary, HibernationError>) -> Void
+  ) -> Underway {
+    restored = then
+    return begin("restore \(image.path)")
+  }
+
+  func recover(
+    _ target: HibernationTarget, expecting: ImageExpectation, then: @escaping (Recovered) -> Void
+  ) -> Underway {
+    recovered = then
+    return begin("recover")
+  }
+
+  func look(
+    at target: HibernationTarget, known: ImageOnDisk?,
+    then: @escaping (WorkerState?, ImageOnDisk?) -> Void
+  ) -> Underway {
+    looked = then
+    return begin("look")
+  }
+
+  func release(_ masters: PreforkMasters, of name: String) {}
+  func prioritize(_ name: String) { prioritized += 1 }
+  func dropIdleBases() { dropped += 1 }
+
+  // MARK: how it went
+
+  /// Its processes have stopped.
+  func stop(with inputs: FakeInputs) {
+    suspended?(Suspended(result: .success(Asleep(sources: .success(inputs)))))
+  }
+
+  func refuseSuspension(_ refusal: Refusal) { suspended?(Suspended(result: .failure(refusal))) }
+
+  func evict(to image: String) { end(hibernation: .success(.forTest(image))) }
+
+  func end(hibernation result: Result<HibernationSummary, HibernationError>) {
+    hibernated?(Hibernated(result: result, before: .megabytes(10), after: .kilobytes(8)))
+  }
+}
+
+extension HibernationSummary {
+  static func forTest(_ image: String, length: UInt64 = 100) -> HibernationSummary {
+    HibernationSummary(
+      image: RestingImage(path: image), moved: 0, imageLength: length, written: length,
+      processes: 1, duration: .milliseconds(50))
+  }
+}
+
+extension ResumeSummary {
+  static let forTest = ResumeSummary(restored: 0, duration: .zero)
+}

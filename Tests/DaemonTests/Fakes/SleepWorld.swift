@@ -1,0 +1,244 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Synchronization
+import TestSupport
+
+@testable import Daemon
+@testable import Supervision
+
+/// One run of a worker that sleeps: the real `WorkerSleep` and `WakeWatch` over memory, inputs and a disk that a test
+/// moves, and time that passes when it says so. The test's own process stands for the worker's.
+final class SleepWorld {
+  let timers = FakeTimers()
+  let watches = FakeWatches()
+  let memory = FakeMemory()
+  let notes = EventNotes()
+  let driver: EngineDriver
+  let workers = WorkerRegistry()
+  let runtime: WorkerUnit
+  let sleeps: WorkerSleeps
+  let inputs: FakeInputs
+  let disk = DiskLooks()
+  private let kills = Kills()
+  private let scratch: Scratch
+  private let log: DaemonLog
+
+  private final class Kills { var ids: [WorkerID] = [] }
+
+  /// Looks at the disk of the images; they end at once, unless they are held back.
+  final class DiskLooks {
+    var isHeldBack = false
+    var waiting: [() -> Void] = []
+    private(set) var count = 0
+    weak var monitor: ImageDiskMonitor?
+
+    func look(then: @escaping (ImageDisk?) -> Void) {
+      count += 1
+      monitor?.lookBegins()
+      if isHeldBack { waiting.append { then(ImageDisk()) } } else { then(ImageDisk()) }
+    }
+  }
+
+  /// - Parameter state: what the engine takes it for.
+  init(_ state: WorkerState = .suspending) throws {
+    scratch = try Scratch()
+    log = DaemonLog(ofWrapper: scratch.path + "/log")
+    inputs = try FakeInputs()
+    driver = .forTest(timers, notes)
+    let imageDisk = ImageDiskMonitor(
+      directory: scratch.path, ledger: WriteLedger(path: scratch.path + "/writes"),
+      ImageDiskMonitor.Needs(
+        look: { [disk] in disk.look(then: $0) }, send: { [driver] in driver.send($0) },
+        save: { _ in }, time: { 0 }, log: { _, _ in }))
+    disk.monitor = imageDisk
+    sleeps = WorkerSleeps(
+      driver: driver, workers: workers, timers: timers, watches: watches, memory: memory,
+      imageDisk: imageDisk, costs: HibernationCosts(imageDisk) { _, _ in },
+      managers: ManagerWatching(driver, workers, timers: timers) { _ in }, log: log,
+      kill: { [kills] in kills.ids.append($0) })
+    runtime = .forTest("web")
+    runtime.process = try .forTest("web")
+    driver.send(.adopted(runtime.id, runtime.profile, state))
+    notes.forget()
+  }
+
+  var id: WorkerID { runtime.id }
+
+  /// Of a run that begins with this.
+  func makeSleep() throws -> WorkerSleep {
+    sleeps.makeSleep(for: runtime)
+    guard let sleep = runtime.sleep else { throw TestFailure("it has no sleep") }
+    return sleep
+  }
+
+  /// - Parameter watches: nil: its own.
+  func makeWatch(_ watches: (any DescriptorWatches)? = nil) -> WakeWatch {
+    let watch = WakeWatch(
+      of: runtime, watches: watches ?? self.watches, timers: timers, driver: driver,
+      memory: memory, log: log)
+    runtime.wakeWatch = watch
+    return watch
+  }
+
+  /// What the engine got, without what it got of the disk.
+  var events: [Event] { notes.all.filter { if case .disk = $0 { false } else { true } } }
+  /// Their names.
+  var named: [String] { notes.events.filter { $0 != "disk" } }
+
+  /// Why the engine was asked to wake it, in order.
+  var wakes: [String] {
+    events.compactMap { if case .wakeNeeded(_, let why) = $0 { why } else { nil } }
+  }
+
+  var isWatched: Bool { runtime.wakeWatch?.isWatching == true }
+  var killed: [WorkerID] { kills.ids }
+
+  /// What was logged of it.
+  var logged: [String] {
+    log.drain()
+    // Nothing was logged.
+    let lines = ((try? readText(scratch.path + "/log")) ?? "").split(separator: "\n")
+    return lines.compactMap { line in
+      line.firstRange(of: "\(id): ").map { String(line[$0.upperBound...]) }
+    }
+  }
+}
+
+/// A worker's inputs, at which a test lets something arrive.
+final class FakeInputs: WakeInputs {
+  private struct Facts {
+    var arrived: [String] = []
+    var waiting: String?
+    var leftUnread = LeftUnread()
+    var refusals: [SystemCallError] = []
+    var answered: [AsleepListener] = []
+    var unwatched: [String] = []
+    var admissions = 0
+  }
+
+  private let counter: EventCounter
+  private let facts = Mutex(Facts())
+
+  init() throws { counter = try EventCounter() }
+
+  private func get<Value: Sendable>(_ path: any KeyPath<Facts, Value> & Sendable) -> Value {
+    facts.withLock { $0[keyPath: path] }
+  }
+
+  private func set<Value: Sendable>(
+    _ path: any WritableKeyPath<Facts, Value> & Sendable, _ value: Value
+  ) {
+    facts.withLock { $0[keyPath: path] = value }
+  }
+
+  var waiting: String? {
+    get { get(\.waiting) }
+    set { set(\.waiting, newValue) }
+  }
+  var leftUnread: LeftUnread {
+    get { get(\.leftUnread) }
+    set { set(\.leftUnread, newValue) }
+  }
+  var refusals: [SystemCallError] {
+    get { get(\.refusals) }
+    set { set(\.refusals, newValue) }
+  }
+  var answered: [AsleepListener] {
+    get { get(\.answered) }
+    set { set(\.answered, newValue) }
+  }
+  var unwatched: [String] {
+    get { get(\.unwatched) }
+    set { set(\.unwatched, newValue) }
+  }
+  var admissions: Int { facts.withLock { $0.admissions } }
+  let hasClients = true
+
+  var descriptor: Descriptor { counter.descriptor }
+
+  func arrive(_ why: String) {
+    facts.withLock { $0.arrived.append(why) }
+    counter.signal()
+  }
+
+  func nextReason() -> String? {
+    counter.clear()
+    return facts.withLock { facts in
+      defer { facts.arrived = [] }
+      return facts.arrived.first
+    }
+  }
+
+  func admitOpened() { facts.withLock { $0.admissions += 1 } }
+}
+
+extension WorkerInput {
+  /// A descriptor of the test's own process, as if that were the worker's.
+  static func own(_ descriptor: Descriptor) throws -> WorkerInput {
+    let all = try OpenDescriptor.list(of: getpid())
+    guard let open = all.first(where: { $0.number == descriptor.raw }) else {
+      throw TestFailure("no descriptor \(descriptor.raw)")
+    }
+    return WorkerInput(
+      pid: getpid(), open: open, duplicate: descriptor, facts: try? SocketFacts.read(descriptor))
+  }
+}
+
+/// A listening socket of the test's own process, at a free port, as a sleeping worker's.
+struct OwnListener {
+  let listener: Listener
+  let port: UInt16
+  let asleep: AsleepListener
+
+  init() throws {
+    listener = try Listener.open(ListenSocket(name: "", address: .tcp(host: "127.0.0.1", port: 0)))
+    port = localPort(of: listener.descriptor.raw)
+    guard let asleep = AsleepListener(try .own(listener.descriptor), answered: [port]) else {
+      throw TestFailure("port \(port) isn't one at which health checks are answered")
+    }
+    self.asleep = asleep
+  }
+
+  func wait(for queue: AsleepListener.Queue) throws {
+    guard try eventually({ asleep.look() == queue }) else {
+      throw TestFailure("the queue is \(asleep.look()), and not \(queue)")
+    }
+  }
+}
+
+/// A client over TCP at 127.0.0.1, or over a Unix socket. It never waits for an answer: the daemon has the same
+/// thread.
+final class LoopbackClient {
+  private let socket: Descriptor
+  private(set) var received = ""
+  private(set) var isAtEnd = false
+
+  init(_ port: UInt16) throws {
+    socket = Descriptor(
+      owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+    guard withLoopback(port, { connect(socket.raw, $0, $1) }) == 0 else {
+      throw TestFailure("connect to port \(port): errno \(errno)")
+    }
+  }
+
+  func say(_ text: String) throws { try socket.writeAll(text) }
+
+  /// Says that it is done, and leaves.
+  func hangUp() { shutdown(socket.raw, Int32(SHUT_RDWR)) }
+
+  /// Takes what has come; true: the other end has said that it is done.
+  func readToEnd() -> Bool {
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while !isAtEnd {
+      let count = recv(socket.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+      if count < 0, errno == EAGAIN || errno == EINTR { return false }
+      isAtEnd = count <= 0
+      received += String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+    }
+    return true
+  }
+}

@@ -1,0 +1,180 @@
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+@testable import Daemon
+@testable import Hibernation
+
+/// What acts on the processes and the memory of simulated workers, with the faults of threads, disks and kernels. It
+/// complains of what must never be asked for.
+final class ShellMemory: WorkerMemory {
+  private unowned let world: ShellWorld
+
+  init(_ world: ShellWorld) { self.world = world }
+
+  /// The effect comes after a while, and its outcome when it has; or it is lost, late, or twice.
+  ///
+  /// - Parameters:
+  ///   - bodies: of which it may be asked for; a dead one is always possible.
+  ///   - isReported: its outcome comes.
+  private func operate<Outcome>(
+    _ what: String, on name: String, in bodies: Set<ShellRun.Body>? = nil,
+    isReported: Bool = false, _ effect: @escaping (ShellRun) -> Outcome,
+    _ then: @escaping (Outcome) -> Void
+  ) -> Underway {
+    let underway = Underway()
+    guard let run = world.run(of: WorkerID(name)) else {
+      world.complain("\(name) is \(what), and has no run")
+      return underway
+    }
+    if let bodies, !bodies.contains(run.body), run.body != .dead { run.complain(what) }
+    if run.isUnderWay { run.complain("two operations at once") }
+    run.underway = underway
+    world.after(.milliseconds(300), rarely: .seconds(120)) { [unowned world] in
+      let outcome = effect(run)
+      underway.end()
+      if isReported { return then(outcome) }
+      world.report(late: .seconds(100), twice: .seconds(60)) { then(outcome) }
+    }
+    return underway
+  }
+
+  func suspend(
+    _ job: SuspendJob, of name: String, isRestoring: Bool, then: @escaping (Suspended) -> Void
+  ) -> Underway {
+    if let run = world.run(of: WorkerID(name)) { world.liveness.willStop(run) }
+    return operate(
+      "suspended", on: name, in: [.running],
+      { [self] in Suspended(result: stop($0)) }, then)
+  }
+
+  private func stop(_ run: ShellRun) -> Result<Asleep, Refusal> {
+    guard run.body == .running, !world.chance(10) else {
+      return .failure(Refusal(text: "a child escaped"))
+    }
+    run.body = .stopped
+    if world.chance(4) {
+      world.count("still stopped")
+      return .failure(Refusal(text: "it is at work", stillStopped: "a thread doesn't go on"))
+    }
+    var asleep = Asleep(sources: .success(run.makeInputs()))
+    if world.chance(20) {
+      let delay = Duration.seconds(world.pick([0, 5, 90]))
+      asleep.times = [DueTime(source: .timer, remaining: delay, whole: .seconds(90))]
+    }
+    return .success(asleep)
+  }
+
+  func hibernate(_ order: HibernationOrder, then: @escaping (Hibernated) -> Void) -> Underway {
+    operate(
+      "hibernated", on: order.target.name, in: [.stopped],
+      { [self] in
+        Hibernated(result: evict($0), before: .megabytes(10), after: .kilobytes(8))
+      }, then)
+  }
+
+  private func evict(_ run: ShellRun) -> Result<HibernationSummary, HibernationError> {
+    if run.body == .dead { return .failure(failure(.vanished)) }
+    if let aftermath = fault(run, unverifiable: 2) { return .failure(failure(aftermath)) }
+    run.body = .evicted
+    world.images.insert(run.id)
+    return .success(.forTest("/\(run.id)", length: 2 << 20))
+  }
+
+  func thaw(
+    _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
+  ) -> Underway {
+    operate(
+      "thawed", on: target.name, in: [.stopped],
+      { [unowned world] run in
+        guard run.body == .stopped, !world.chance(8) else { return "a thread doesn't go on" }
+        run.body = .running
+        return nil
+      }, then)
+  }
+
+  func restore(
+    _ target: HibernationTarget, from image: ImageOnDisk, keepsBase: Bool,
+    then: @escaping (Result<ResumeSummary, HibernationError>) -> Void
+  ) -> Underway {
+    operate("restored", on: target.name, in: [.evicted], { [self] in bringBack($0) }, then)
+  }
+
+  func recover(
+    _ target: HibernationTarget, expecting: ImageExpectation, then: @escaping (Recovered) -> Void
+  ) -> Underway { recover(target.name, expecting: expecting, isReported: false, then: then) }
+
+  @discardableResult
+  func recover(
+    _ name: String, expecting: ImageExpectation, isReported: Bool,
+    then: @escaping (Recovered) -> Void
+  ) -> Underway {
+    var bodies: Set<ShellRun.Body>?
+    if case .hibernated = expecting { bodies = [.evicted, .unverifiable] }
+    return operate(
+      "recovered from an image that it doesn't have", on: name, in: bodies, isReported: isReported,
+      { [self] run in
+        let result = run.body == .running ? .success(.forTest) : bringBack(run)
+        let image = run.body == .evicted ? ImageOnDisk(path: "/\(run.id)") : nil
+        return Recovered(result: result, image: image)
+      }, then)
+  }
+
+  func look(
+    at target: HibernationTarget, known: ImageOnDisk?,
+    then: @escaping (WorkerState?, ImageOnDisk?) -> Void
+  ) -> Underway {
+    let effect = { (run: ShellRun) -> (WorkerState?, ImageOnDisk?) in
+      switch run.body {
+      case .stopped: (.suspended, nil)
+      case .evicted: (.hibernated, ImageOnDisk(path: "/\(run.id)"))
+      case .running, .unverifiable, .dead: (nil, nil)
+      }
+    }
+    return operate("looked at", on: target.name, effect) { then($0.0, $0.1) }
+  }
+
+  func release(_ masters: PreforkMasters, of name: String) {}
+  func prioritize(_ name: String) {}
+  func dropIdleBases() {}
+
+  private func bringBack(_ run: ShellRun) -> Result<ResumeSummary, HibernationError> {
+    // Its record is on the disk before its memory moves.
+    world.saved.drain()
+    switch run.body {
+    case .dead: return .failure(failure(.vanished))
+    case .unverifiable: return .failure(failure(.unverifiable))
+    case .running, .stopped, .evicted: break
+    }
+    if run.body == .evicted, !world.images.contains(run.id) {
+      run.complain("its image has been removed, and held all of its memory")
+    }
+    if let aftermath = fault(run, unverifiable: 3) { return .failure(failure(aftermath)) }
+    world.images.remove(run.id)
+    if world.chance(3) {
+      // Its memory is back, and it can't be woken.
+      run.body = .stopped
+      return .failure(HibernationError(.waking, "a thread doesn't go on"))
+    }
+    run.body = .running
+    return .success(.forTest)
+  }
+
+  private func fault(_ run: ShellRun, unverifiable share: Int) -> HibernationError.Aftermath? {
+    if world.chance(6) { return .intact }
+    if world.chance(share) {
+      run.body = .unverifiable
+      return .unverifiable
+    }
+    if world.chance(2) {
+      run.die(.signaled(11))
+      return .vanished
+    }
+    return nil
+  }
+
+  private func failure(_ aftermath: HibernationError.Aftermath) -> HibernationError {
+    HibernationError(.writingBack, "a fault of the simulation", aftermath: aftermath)
+  }
+}

@@ -1,0 +1,101 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("What threads do to a worker's processes and memory") struct KernelMemoryTests {
+  private let world: AdapterWorld
+
+  init() throws { world = try AdapterWorld() }
+
+  /// A process of the test's own, which the daemon holds as a worker's.
+  private func launchSleeper(_ state: WorkerState) throws -> (WorkerUnit, SpawnedProcess) {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let child = try spawn(
+      SpawnRequest(
+        path: "/bin/sleep", arguments: ["sleep", "1000"], environment: [:], directory: "/",
+        input: null.raw, output: null.raw, error: null.raw, cgroup: nil))
+    let runtime = try world.add("web", state)
+    runtime.process = try .forTest(child.identity)
+    return (runtime, child)
+  }
+
+  private func end(_ child: SpawnedProcess) {
+    sendSignal(SIGKILL, to: child.pid)
+    waitpid(child.pid, nil, 0)
+  }
+
+  @Test("A worker's processes are stopped, and its inputs are watched until it runs again")
+  func suspended() throws {
+    let (runtime, child) = try launchSleeper(.suspending)
+    defer { end(child) }
+    world.sleeps.makeSleep(for: runtime)
+    let sleep = try #require(runtime.sleep)
+    sleep.suspend()
+    #expect(sleep.isActing)
+    try world.turn { world.notes.events.contains("suspended") }
+    #expect(runtime.wakeWatch?.isWatching == true && runtime.asleepSince != nil)
+    #expect(try ProcessStat.read(child.pid).state == .stopped)
+    sleep.resume()
+    try world.turn { world.notes.events.contains("resumed") }
+    #expect(runtime.wakeWatch?.isWatching == false && runtime.asleepSince == nil)
+    #expect(try eventually { try ProcessStat.read(child.pid).state != .stopped })
+  }
+
+  private enum Record: CaseIterable { case there, late, missing }
+
+  /// What a hibernation ends with, and the files that it leaves.
+  private func hibernate(with record: Record) throws -> (outcome: String, left: [String]) {
+    let (runtime, child) = try launchSleeper(.hibernating)
+    defer { end(child) }
+    sendSignal(SIGSTOP, to: child.pid)
+    let gate = ThreadGate()
+    defer { gate.open() }
+    let records = world.services.records
+    if record == .late { records.afterSaves { gate.pass() } }
+    if record != .missing { world.recordWriter.save(runtime, state: .launching) }
+    let patience = record == .late ? Duration.milliseconds(50) : .seconds(60)
+    let memory = world.makeMemory(recordPatience: patience)
+    var outcome: String?
+    let order = HibernationOrder(
+      target: try #require(runtime.target()), rules: runtime.configuration.policy.hibernate,
+      dropsCache: false)
+    let underway = memory.hibernate(order) {
+      switch $0.result {
+      case .success: outcome = "hibernated"
+      case .failure(let error): outcome = error.description
+      }
+    }
+    #expect(outcome == nil)
+    try world.turn { outcome != nil }
+    #expect(!underway.isTrue)
+    let left = try listDirectory(world.state.images).filter { $0.hasPrefix("web.image") }
+    gate.open()
+    records.drain()
+    #expect(records.contains("web") == (record != .missing))
+    records.remove("web")
+    unlink(world.state.image(of: "web"))
+    return (outcome ?? "none", left)
+  }
+
+  @Test(
+    "An image gets its name when a later daemon would find the worker: without a record it would be removed"
+  )
+  func recorded() throws {
+    let (outcome, left) = try hibernate(with: .there)
+    // Otherwise this machine can't hibernate it.
+    guard outcome == "hibernated" else { return }
+    #expect(left == ["web.image"])
+    let late = try hibernate(with: .late)
+    #expect(late.outcome.hasPrefix("its record isn't on the disk after 50 ms") && late.left.isEmpty)
+    let missing = try hibernate(with: .missing)
+    #expect(missing.outcome.hasPrefix("its record can't be written") && missing.left.isEmpty)
+  }
+}
