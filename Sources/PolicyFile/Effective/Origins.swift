@@ -27,9 +27,6 @@ public struct Origin: Hashable, Sendable {
     guard let file else { return "default" }
     return position.map { "\(file):\($0.line)" } ?? file
   }
-
-  /// The configuration overrides the policy with it.
-  public var isOverride: Bool { layer == .overrides || layer == .worker || layer == .rule }
 }
 
 /// Which line of which file every value of a configuration comes from.

@@ -199,13 +199,13 @@ struct Key<Root> {
 
   /// A path, as seen from the file's directory.
   init(
-    _ name: String, path: WritableKeyPath<Root, String?>, expects: String, about: String,
-    usual: String? = nil
+    _ name: String, path: WritableKeyPath<Root, String?>, expects: String,
+    check: @escaping (String) -> Problem? = { _ in nil }, about: String, usual: String? = nil
   ) {
     self.init(
       name, shape: .text, about: about, usual: usual,
       read: { reader, root in
-        let converter = Converter.path(expects, from: reader.directory)
+        let converter = Converter.path(expects, from: reader.directory).checked(check)
         reader.read(name, as: converter).map { root[keyPath: path] = $0 }
       },
       write: { $0[keyPath: path].map(WorkerRenderer.escaped) },

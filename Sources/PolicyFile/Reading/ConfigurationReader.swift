@@ -21,19 +21,12 @@ struct ConfigurationReader {
     configuration.library = library
     configuration.policy = policy(parts, &configuration.origins)
     overrides(parts, &configuration)
-    configuration.stateDirectory = once("state_directory", in: parts) {
-      $0.read($1, as: path("a directory's path"))
-    }
-    configuration.socket = once("socket", in: parts) {
-      $0.read($1, as: path("a socket's path").checked(Self.socketFits))
-    }
-    _ = once("journal", in: parts) { part, key -> Bool? in
-      part.section(key) { JournalConfiguration.keys.read($0, into: &configuration.journal) }
-      return true
-    }
-    _ = once("on", in: parts) { part, key -> Bool? in
-      part.section(key) { configuration.hooks = HookKeys.read($0, isOfWorker: false) }
-      return true
+    for key in TopKeys.all {
+      once(key.name, in: parts) { part, isFirst in
+        var read = configuration
+        [key].read(part, into: &read)
+        if isFirst { configuration = read }
+      }
     }
     workers(parts, &configuration)
     adoption(parts, &configuration)
@@ -44,44 +37,31 @@ struct ConfigurationReader {
     return configuration
   }
 
-  private func path(_ expects: String) -> Converter<String> {
-    Converter.path(expects, from: directory)
-  }
-
-  /// `sun_path` has 108 bytes, the last one a NUL.
-  private static func socketFits(_ path: String) -> Problem? {
-    path.utf8.count <= 107
-      ? nil
-      : Problem(
-        message: "is \(path.utf8.count) bytes long; a socket's path has at most 107",
-        suggestion: "choose a shorter directory, such as one in `/run`")
-  }
-
-  /// Reads a key from the one file that may hold it.
-  private func once<Value>(
-    _ key: String, in parts: [MappingReader], _ body: (MappingReader, String) -> Value?
-  ) -> Value? {
-    var first: (place: String, value: Value?)?
+  /// Reads a key that one file alone may hold; what others have isn't used.
+  private func once(
+    _ key: String, in parts: [MappingReader], _ read: (MappingReader, _ isFirst: Bool) -> Void
+  ) {
+    var first: String?
     for part in parts {
-      let value = body(part, key)
+      read(part, first == nil)
       guard part.position(ofKey: key) != nil else { continue }
       if let first {
         part.sink.error(
-          at: part.position(ofKey: key), "`\(key)` is given twice; the first is \(first.place)",
+          at: part.position(ofKey: key), "`\(key)` is given twice; the first is \(first)",
           suggestion: "leave one of them out")
-      } else {
-        first = (part.place(ofKey: key), value)
       }
+      first = first ?? part.place(ofKey: key)
     }
-    return first?.value
   }
 
   // MARK: the policy
 
   private func policy(_ parts: [MappingReader], _ origins: inout Origins) -> LifecyclePolicy {
     let wanted = Converter.text("the name of a policy, or the path of a policy file")
-    let written = once("policy", in: parts) { part, key in
-      part.read(key, as: wanted).map { (name: $0, part: part) }
+    var written: (name: String, part: MappingReader)?
+    once("policy", in: parts) { part, isFirst in
+      let name = part.read("policy", as: wanted)
+      if isFirst { written = name.map { ($0, part) } }
     }
     let name = replacement ?? written?.name ?? PolicyLibrary.usualPolicy
     let sink = written?.part.sink ?? parts.first?.sink

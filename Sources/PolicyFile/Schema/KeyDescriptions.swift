@@ -4,11 +4,7 @@ enum KeyDescriptions {
   static let configuration = [
     "policy": "The name of a shipped policy, or the path of a policy file. Default: standard.",
     "policy_overrides": "Keys of a policy that replace those of `policy`.",
-    "state_directory": "The directory of images, logs and reports.",
-    "socket": "The path of the control socket, at most 107 bytes.",
     "workers": "The workers, by name.",
-    "on": "Commands that are run when something happens, with the event as JSON on standard input.",
-    "journal": "The history for `events`, `report` and `replay`.",
     "adopt": "Rules by which running processes are adopted. The first that matches decides.",
     "adopt.rules": "The name of a file of rules, such as `tsserver`; instead of `match`.",
     "adopt.policy": "Keys of a policy for the workers of this rule.",
