@@ -1,37 +1,9 @@
 import Glibc
 
-/// What all programs do with a wrapper's signals.
-protocol SignalReceiver: AnyObject {
-  /// It was started, and its end hasn't been noted yet.
-  var hasProcess: Bool { get }
-  /// It sleeps, or is being suspended or resumed.
-  var isAsleep: Bool { get }
-  /// It has a handler for the signal.
-  func catches(_ signal: Int32) -> Bool
-  /// All of its processes ignore the signal.
-  func ignores(_ signal: Int32) -> Bool
-  func wake(_ reason: String)
-  /// To its first process.
-  func signal(_ signal: Int32)
-  /// A child or a descendant without a parent has ended.
-  func reap()
-}
-
-/// A program without a terminal. Tests hand in their own.
-protocol SignalTarget: SignalReceiver {
-  /// Sends the signal to the program's process group; false: the group can't be named safely, or has ended.
-  func signalGroup(_ signal: Int32) -> Bool
-  /// Stops all of its processes; false: they can't be found.
-  func stopAll() -> Bool
-  func continueAll()
-  /// Stops the wrapper itself, so that the shell sees it.
-  func stopWrapper()
-}
-
 /// Passes signals to the wrapper on to its program, which has no terminal, and wakes a sleeping program for them.
 /// Belongs to the loop's thread.
 final class PassedSignals {
-  private let target: any SignalTarget
+  private let target: any ProgramProcesses
   /// Their sender means the program's whole process group: in the program's own place, the wrapper got what was
   /// sent to its group.
   private let reachGroup: Bool
@@ -46,7 +18,7 @@ final class PassedSignals {
     SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT, SIGTSTP, SIGWINCH,
   ]
 
-  init(_ target: any SignalTarget, reachGroup: Bool = false) {
+  init(_ target: any ProgramProcesses, reachGroup: Bool = false) {
     self.target = target
     self.reachGroup = reachGroup
   }

@@ -3,28 +3,10 @@ import Glibc
 import Linux
 import Policy
 
-/// A program that can be stopped by its terminal. Tests hand in their own.
-protocol StoppingProgram: SignalReceiver {
-  /// What has stopped its first process, which isn't asleep; nil: it isn't stopped.
-  var stopSignal: Int32? { get }
-  /// The process groups of all of its processes.
-  var groups: Set<Int32> { get }
-  /// Stops the wrapper itself by the signal, so that the shell sees it.
-  func stopWrapper(by signal: Int32)
-  /// That is under way, or the shell hasn't continued the wrapper yet.
-  var isStoppingWrapper: Bool { get }
-  /// The last stop of the wrapper ended at once: the kernel drops it where no shell would continue the wrapper.
-  var hasDroppedStop: Bool { get }
-  /// The shell waits for the wrapper as its job, and shows that the job has stopped.
-  var isJobOfShell: Bool { get }
-  /// It was used: the time until it is idle begins again.
-  func noteUse()
-}
-
 /// Stops the wrapper, for which the shell waits, when its program was stopped (Ctrl-Z), and gives the terminal back
 /// when the shell continues it. Belongs to the loop's thread.
 final class StopFollower {
-  private let program: any StoppingProgram
+  private let program: any ProgramProcesses
   private let terminal: any JobTerminal
   private let timers: any Timers
   private let ownGroup: Int32
@@ -47,7 +29,7 @@ final class StopFollower {
   private static let mostVainStops = 3
 
   init(
-    _ program: any StoppingProgram, terminal: any JobTerminal, timers: any Timers, ownGroup: Int32
+    _ program: any ProgramProcesses, terminal: any JobTerminal, timers: any Timers, ownGroup: Int32
   ) {
     self.program = program
     self.terminal = terminal

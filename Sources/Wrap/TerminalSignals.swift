@@ -4,23 +4,11 @@ import Glibc
 import Linux
 import Policy
 
-/// A program that has the wrapper's terminal. Tests hand in their own.
-protocol TerminalProgram: StoppingProgram {
-  /// Its first process is still in the process group in which the wrapper is.
-  var sharesGroup: Bool { get }
-  /// It sleeps, and its sleep will end by SIGCONT, for which the kernel drops the signal of a Ctrl-Z.
-  var losesStops: Bool { get }
-  /// Sends the signal to those of its processes that are in the group.
-  func signal(_ signal: Int32, group: Int32)
-  /// Whether this process hears of stops of its children.
-  func reportStops(_ reported: Bool)
-}
-
 /// The signals of a wrapper whose program has its terminal. Program and wrapper are in one process group, as if the
 /// shell had started the program itself, so most signals reach both. What reaches the wrapper alone is passed on
 /// (`SignalWitness`). Belongs to the loop's thread.
 final class TerminalSignals {
-  private let program: any TerminalProgram
+  private let program: any ProgramProcesses
   private let witness: any GroupWitness
   private let terminal: any JobTerminal
   private let timers: any Timers
@@ -62,7 +50,7 @@ final class TerminalSignals {
   private static let staleAfter = Duration.seconds(1)
 
   init(
-    _ program: any TerminalProgram, witness: any GroupWitness, terminal: any JobTerminal,
+    _ program: any ProgramProcesses, witness: any GroupWitness, terminal: any JobTerminal,
     timers: any Timers, ownGroup: Int32 = getpgrp()
   ) {
     self.program = program

@@ -5,8 +5,60 @@ import Lifecycle
 import Linux
 import Supervision
 
-/// The processes of a wrapper's worker, as its signals reach them.
-final class WrappedProcess {
+/// The processes of a wrapper's program, as signals reach them, and the wrapper's own process among them. Tests have
+/// one that notes what is done.
+protocol ProgramProcesses: AnyObject {
+  /// It was started, and its end hasn't been noted yet.
+  var hasProcess: Bool { get }
+  /// It sleeps, or is being suspended or resumed.
+  var isAsleep: Bool { get }
+  /// It has a handler for the signal.
+  func catches(_ signal: Int32) -> Bool
+  /// All of its processes ignore the signal.
+  func ignores(_ signal: Int32) -> Bool
+  func wake(_ reason: String)
+  /// To its first process.
+  func signal(_ signal: Int32)
+  /// A child or a descendant without a parent has ended.
+  func reap()
+  /// It was used: the time until it is idle begins again.
+  func noteUse()
+
+  // A program without a terminal.
+
+  /// Sends the signal to the program's process group; false: the group can't be named safely, or has ended.
+  func signalGroup(_ signal: Int32) -> Bool
+  /// Stops all of its processes; false: they can't be found.
+  func stopAll() -> Bool
+  func continueAll()
+  /// Stops the wrapper itself, so that the shell sees it.
+  func stopWrapper()
+
+  // A program that has the wrapper's terminal.
+
+  /// Its first process is still in the process group in which the wrapper is.
+  var sharesGroup: Bool { get }
+  /// The process groups of all of its processes.
+  var groups: Set<Int32> { get }
+  /// What has stopped its first process, which isn't asleep; nil: it isn't stopped.
+  var stopSignal: Int32? { get }
+  /// It sleeps, and its sleep will end by SIGCONT, for which the kernel drops the signal of a Ctrl-Z.
+  var losesStops: Bool { get }
+  /// Sends the signal to those of its processes that are in the group.
+  func signal(_ signal: Int32, group: Int32)
+  /// Stops the wrapper itself by the signal, so that the shell sees it.
+  func stopWrapper(by signal: Int32)
+  /// That is under way, or the shell hasn't continued the wrapper yet.
+  var isStoppingWrapper: Bool { get }
+  /// The last stop of the wrapper ended at once: the kernel drops it where no shell would continue the wrapper.
+  var hasDroppedStop: Bool { get }
+  /// The shell waits for the wrapper as its job, and shows that the job has stopped.
+  var isJobOfShell: Bool { get }
+  /// Whether this process hears of stops of its children.
+  func reportStops(_ reported: Bool)
+}
+
+final class WrappedProcess: ProgramProcesses {
   private let run: ProgramRun
   /// `clinux_stop_count` before the last stop of the wrapper.
   private var stopRequest: UInt32?
@@ -34,9 +86,9 @@ final class WrappedProcess {
 
   /// All of its processes, if no cgroup holds them.
   var unheldPids: [Int32] { process?.cgroup == nil ? tree.pids : [] }
-}
 
-extension WrappedProcess: SignalReceiver {
+  // MARK: all programs
+
   var hasProcess: Bool { process != nil }
 
   var isAsleep: Bool {
@@ -72,9 +124,10 @@ extension WrappedProcess: SignalReceiver {
   }
 
   func reap() { run.reapChildren() }
-}
+  func noteUse() { run.noteUse() }
 
-extension WrappedProcess: SignalTarget {
+  // MARK: a program without a terminal
+
   /// Until it is reaped, no other group can have its number.
   func signalGroup(_ signal: Int32) -> Bool {
     guard let process, !run.isReaped else { return false }
@@ -102,9 +155,9 @@ extension WrappedProcess: SignalTarget {
   }
 
   func stopWrapper() { sendSignal(SIGSTOP, to: getpid()) }
-}
 
-extension WrappedProcess: TerminalProgram {
+  // MARK: a program that has the wrapper's terminal
+
   var sharesGroup: Bool { process.map { getpgid($0.identity.pid) == getpgrp() } ?? false }
 
   var groups: Set<Int32> { Set(tree.processes.map(\.processGroup)) }
@@ -141,8 +194,6 @@ extension WrappedProcess: TerminalProgram {
   var hasDroppedStop: Bool { stopRequest.map { clinux_stop_count() &- $0 > 2 } ?? true }
 
   var isJobOfShell: Bool { getpgrp() == getpid() && getsid(0) != getpid() }
-
-  func noteUse() { run.noteUse() }
 
   func reportStops(_ reported: Bool) { _ = clinux_report_stops_of_children(reported ? 1 : 0) }
 }

@@ -3,7 +3,7 @@ import Glibc
 @testable import Wrap
 
 /// A program that notes what is done with it.
-final class NotingProgram: TerminalProgram {
+final class NotingProgram: ProgramProcesses {
   var hasProcess = true
   var isAsleep = false
   var caught: Set<Int32> = []
@@ -12,6 +12,9 @@ final class NotingProgram: TerminalProgram {
   var groups: Set<Int32> = [100]
   var stopSignal: Int32?
   var losesStops = false
+  var hasGroup = true
+  var canBeFound = true
+  private(set) var reaped = 0
   private(set) var done: [String] = []
 
   func catches(_ signal: Int32) -> Bool { caught.contains(signal) }
@@ -28,7 +31,17 @@ final class NotingProgram: TerminalProgram {
   }
   func noteUse() { done.append("use") }
   func reportStops(_ reported: Bool) {}
-  func reap() {}
+  func reap() { reaped += 1 }
+  func signalGroup(_ signal: Int32) -> Bool {
+    if hasGroup { done.append("group \(signal)") }
+    return hasGroup
+  }
+  func stopAll() -> Bool {
+    if canBeFound { done.append("stop all") }
+    return canBeFound
+  }
+  func continueAll() { done.append("continue all") }
+  func stopWrapper() { done.append("stop wrapper") }
 
   func take() -> [String] {
     defer { done = [] }

@@ -3,40 +3,8 @@ import Testing
 
 @testable import Wrap
 
-/// A program that notes what is done with it.
-private final class Target: SignalTarget {
-  var hasProcess = true
-  var isAsleep = false
-  var caught: Set<Int32> = []
-  var ignored: Set<Int32> = []
-  var hasGroup = true
-  var canBeFound = true
-  private(set) var done: [String] = []
-
-  func catches(_ signal: Int32) -> Bool { caught.contains(signal) }
-  func ignores(_ signal: Int32) -> Bool { ignored.contains(signal) }
-  func wake(_ reason: String) { done.append("wake: \(reason)") }
-  func signal(_ signal: Int32) { done.append("signal \(signal)") }
-  func signalGroup(_ signal: Int32) -> Bool {
-    if hasGroup { done.append("group \(signal)") }
-    return hasGroup
-  }
-  func stopAll() -> Bool {
-    if canBeFound { done.append("stop all") }
-    return canBeFound
-  }
-  func continueAll() { done.append("continue all") }
-  func stopWrapper() { done.append("stop wrapper") }
-  func reap() { done.append("reap") }
-
-  func take() -> [String] {
-    defer { done = [] }
-    return done
-  }
-}
-
 @Suite("Signals that a wrapper passes to its program") struct PassedSignalsTests {
-  private let target = Target()
+  private let target = NotingProgram()
   private let signals: PassedSignals
 
   init() { signals = PassedSignals(target) }
@@ -164,6 +132,6 @@ private final class Target: SignalTarget {
   @Test("SIGCHLD makes the wrapper reap its child and isn't passed to the program")
   func child() {
     signals.receive(SIGCHLD)
-    #expect(target.take() == ["reap"])
+    #expect(target.reaped == 1 && target.take() == [])
   }
 }

@@ -2,35 +2,6 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// What is needed to ask in a worker's run without the question counting as activity. Tests provide their own.
-protocol QuestionHost: AnyObject {
-  /// Whether what comes in on its connections counts as activity.
-  var watchesTraffic: Bool { get }
-
-  /// Asks once, and calls back with the answer, or the lack of one; never before this returns.
-  ///
-  /// - Returns: what drops the question: no answer comes then.
-  func ask(
-    _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
-  ) -> () -> Void
-
-  /// Whether something has come in since the last look. While a question is out, only the look is made that
-  /// takes what came with it.
-  func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void)
-
-  func wasActive()
-  /// Its answer has come, and its connection is closed.
-  func questionHasEnded()
-}
-
-/// What `LivenessMonitor` needs of its worker's run.
-protocol LivenessHost: QuestionHost {
-  /// It runs, and nothing is being done to it.
-  var mayBeAsked: Bool { get }
-  /// Why it fails; a sentence's beginning.
-  func isUnhealthy(_ why: String)
-}
-
 /// `liveness:`. Probes a running worker again and again. It doesn't probe a worker that sleeps, starts or ends.
 /// It reports a worker whose answers fail.
 ///
@@ -46,7 +17,7 @@ final class LivenessMonitor {
   static let patience = Duration.seconds(15)
 
   private let timers: any Timers
-  private let host: any LivenessHost
+  private let questions: RunQuestions
   private var state: ProbeState
   private var dropQuestion: (() -> Void)?
   /// Of the next question.
@@ -67,9 +38,9 @@ final class LivenessMonitor {
 
   var probe: Policy.Probe { state.probe }
 
-  init(_ probe: Policy.Probe, timers: any Timers, host: any LivenessHost) {
+  init(_ probe: Policy.Probe, timers: any Timers, questions: RunQuestions) {
     self.timers = timers
-    self.host = host
+    self.questions = questions
     state = ProbeState(probe, for: .liveness)
   }
 
@@ -127,26 +98,26 @@ final class LivenessMonitor {
   }
 
   private func questionIsDue() {
-    guard host.watchesTraffic, host.mayBeAsked else { return putQuestion() }
+    guard questions.watchesTraffic, questions.mayBeAsked else { return putQuestion() }
     // What came before the question counts.
     begin(within: Self.patience) {
       $0.lookAtTraffic(then: $1)
     } then: {
-      if $1 == true { $0.host.wasActive() }
+      if $1 == true { $0.questions.wasActive() }
       if $0.timer == nil, !$0.isAsking, !$0.isPaused { $0.putQuestion() }
     }
   }
 
   private func putQuestion() {
     let askedAt = timers.now
-    guard host.mayBeAsked else {
+    guard questions.mayBeAsked else {
       // Something is being done to it, which may leave it running: the next question is asked in its turn.
       if !isPaused { schedule(at: state.nextQuestion(after: askedAt, answeredAt: askedAt)) }
       return
     }
     isAsking = true
-    begin(within: probe.timeout + Self.patience) { [self] host, done in
-      dropQuestion = host.ask(probe, then: done)
+    begin(within: probe.timeout + Self.patience) { [self] questions, done in
+      dropQuestion = questions.ask(probe, then: done)
     } then: { monitor, outcome in
       if outcome == nil { monitor.dropTheQuestion() }
       monitor.dropQuestion = nil
@@ -158,7 +129,7 @@ final class LivenessMonitor {
     begin(within: Self.settling) { (_, _: @escaping (()) -> Void) in
     } then: { monitor, _ in
       // What came with the question doesn't count.
-      guard monitor.host.watchesTraffic else { return monitor.answered(outcome, askedAt) }
+      guard monitor.questions.watchesTraffic else { return monitor.answered(outcome, askedAt) }
       monitor.isSettling = true
       monitor.begin(within: Self.patience) {
         $0.lookAtTraffic(then: $1)
@@ -172,7 +143,7 @@ final class LivenessMonitor {
     isAsking = false
     isSettling = false
     apply(outcome, askedAt)
-    host.questionHasEnded()
+    questions.questionHasEnded()
   }
 
   /// - Parameter outcome: nil: it was lost, which says nothing of the worker.
@@ -193,14 +164,14 @@ final class LivenessMonitor {
     guard verdict == .failing, let lastFailure else { return }
     let count = probe.failureThreshold
     let often = count == 1 ? "" : " \(count) times in a row"
-    host.isUnhealthy("liveness probe failed\(often): \(lastFailure)")
+    questions.reportUnhealthy("liveness probe failed\(often): \(lastFailure)")
   }
 
   /// `then` is called once: with the outcome, or with nil at the deadline. It isn't called when something else has
   /// begun, or the run is over.
   private func begin<Outcome>(
     within limit: Duration,
-    _ work: (any LivenessHost, @escaping (Outcome) -> Void) -> Void,
+    _ work: (RunQuestions, @escaping (Outcome) -> Void) -> Void,
     then: @escaping (LivenessMonitor, Outcome?) -> Void
   ) {
     stopWaiting()
@@ -214,7 +185,7 @@ final class LivenessMonitor {
       self?.deadline = nil
       take(nil)
     }
-    work(host) { take($0) }
+    work(questions) { take($0) }
   }
 
   private func stopWaiting() {

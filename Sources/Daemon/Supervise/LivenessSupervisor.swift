@@ -22,9 +22,8 @@ final class LivenessSupervisor {
     self.launchedAt = launchedAt
   }
 
-  /// What is needed to ask in this run of a worker.
-  func host(for runtime: WorkerUnit, _ process: WorkerProcess) -> LivenessOfWorker {
-    LivenessOfWorker(
+  func questions(to runtime: WorkerUnit, _ process: WorkerProcess) -> RunQuestions {
+    RunQuestions(
       supervisor: self, driver: driver, probes: probes, activity: activity, runtime: runtime,
       process: process)
   }
@@ -37,7 +36,8 @@ final class LivenessSupervisor {
     else { return restLiveness(of: runtime, state) }
     if runtime.liveness?.probe != probe {
       restLiveness(of: runtime, .terminated)
-      runtime.liveness = LivenessMonitor(probe, timers: timers, host: host(for: runtime, process))
+      runtime.liveness = LivenessMonitor(
+        probe, timers: timers, questions: questions(to: runtime, process))
     }
     let wasAsleep = transition?.from == .resuming
     runtime.liveness?.runs(
@@ -72,5 +72,71 @@ extension WorkerUnit {
     run.whenUnasked = { [driver, unowned self] in
       if driver.state.state(of: id) == .suspending, !hasExited { action() }
     }
+  }
+}
+
+/// Questions to one run of a worker, which don't count as activity: those of its `LivenessMonitor`, and its
+/// `ShedOverHTTP`.
+final class RunQuestions {
+  private unowned let supervisor: LivenessSupervisor
+  private let driver: EngineDriver
+  private let probes: any ProbeQuestions
+  private let activity: ActivitySampler
+  private weak var runtime: WorkerUnit?
+  private let process: WorkerProcess
+
+  fileprivate init(
+    supervisor: LivenessSupervisor, driver: EngineDriver, probes: any ProbeQuestions,
+    activity: ActivitySampler, runtime: WorkerUnit, process: WorkerProcess
+  ) {
+    self.supervisor = supervisor
+    self.driver = driver
+    self.probes = probes
+    self.activity = activity
+    self.runtime = runtime
+    self.process = process
+  }
+
+  /// It runs, and nothing is being done to it.
+  var mayBeAsked: Bool {
+    guard let runtime, runtime.process === process, !runtime.hasExited, !runtime.isBusy else {
+      return false
+    }
+    return driver.state.state(of: runtime.id)?.runs == true
+  }
+
+  /// Whether what comes in on its connections counts as activity.
+  var watchesTraffic: Bool { runtime?.traffic != nil }
+
+  /// Asks once, and calls back with the answer, or the lack of one; never before this returns.
+  ///
+  /// - Returns: what drops the question: no answer comes then.
+  func ask(
+    _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
+  ) -> () -> Void {
+    probes.put(probe, to: process, then: answer)
+  }
+
+  /// Whether something has come in since the last look. While a question is out, only the look is made that
+  /// takes what came with it.
+  func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) {
+    guard let runtime else { return then(false) }
+    activity.lookAtActivity(of: runtime) { then($0?.hasTraffic == true) }
+  }
+
+  func wasActive() {
+    guard let runtime else { return }
+    runtime.sample.sign = .traffic
+    driver.send(.activity(runtime.id))
+  }
+
+  /// - Parameter why: it fails; a sentence's beginning.
+  func reportUnhealthy(_ why: String) {
+    if let runtime { driver.send(.unhealthy(runtime.id, why)) }
+  }
+
+  /// Its answer has come, and its connection is closed.
+  func questionHasEnded() {
+    if let runtime { supervisor.resumeUnasked(runtime) }
   }
 }

@@ -42,6 +42,7 @@ struct WorkerRecordWriter {
     _ found: WorkerRecord, of runtime: WorkerUnit, _ state: WorkerState
   ) -> WorkerRecord {
     var record = found
+    record.name = runtime.id.name
     record.imagePath = runtime.image?.path
     let image = state == .hibernated ? runtime.image?.resting.expectation : nil
     record.imageMark = image?.mark?.text

@@ -8,15 +8,15 @@ import Supervision
 /// One for one run of a worker. Belongs to the loop's thread.
 final class ShedOverHTTP {
   private let timers: any Timers
-  private let host: any QuestionHost
+  private let questions: RunQuestions
   /// Requests whose connection the worker may still hold.
   private var openRequests = 0
   /// One of them has been answered, and a look takes what came with it.
   private(set) var isSettling = false
 
-  init(_ timers: any Timers, _ host: any QuestionHost) {
+  init(_ timers: any Timers, _ questions: RunQuestions) {
     self.timers = timers
-    self.host = host
+    self.questions = questions
   }
 
   /// A request is under way, or the worker hasn't closed its connection yet.
@@ -31,14 +31,14 @@ final class ShedOverHTTP {
   ) -> ShedRequest? {
     guard deadline > timers.now else { return nil }
     let out = ShedRequest()
-    guard host.watchesTraffic else {
+    guard questions.watchesTraffic else {
       put(request, out, until: deadline, answered)
       return out
     }
     // What came before the request counts.
-    host.lookAtTraffic { [weak self] hasTraffic in
+    questions.lookAtTraffic { [weak self] hasTraffic in
       guard let self else { return }
-      if hasTraffic { host.wasActive() }
+      if hasTraffic { questions.wasActive() }
       if !out.isDropped { put(request, out, until: deadline, answered) }
     }
     return out
@@ -51,7 +51,7 @@ final class ShedOverHTTP {
     // The time may be over; then the probe fails at once.
     let timeout = max(deadline - timers.now, .milliseconds(1))
     openRequests += 1
-    out.dropQuestion = host.ask(Policy.Probe(.http(request), timeout: timeout)) {
+    out.dropQuestion = questions.ask(Policy.Probe(.http(request), timeout: timeout)) {
       [weak self] outcome in
       out.dropQuestion = nil
       self?.waitOutOwnTraffic()
@@ -75,9 +75,9 @@ final class ShedOverHTTP {
   private func waitOutOwnTraffic() {
     timers.after(LivenessMonitor.settling) { [weak self] in
       guard let self, isAsking else { return }
-      guard host.watchesTraffic else { return ownTrafficIsOver() }
+      guard questions.watchesTraffic else { return ownTrafficIsOver() }
       isSettling = true
-      host.lookAtTraffic { [weak self] _ in
+      questions.lookAtTraffic { [weak self] _ in
         if let self, isAsking { ownTrafficIsOver() }
       }
     }
@@ -86,7 +86,7 @@ final class ShedOverHTTP {
   private func ownTrafficIsOver() {
     openRequests -= 1
     isSettling = false
-    if openRequests == 0 { host.questionHasEnded() }
+    if openRequests == 0 { questions.questionHasEnded() }
   }
 }
 

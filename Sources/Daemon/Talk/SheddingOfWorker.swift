@@ -85,7 +85,7 @@ final class WorkerSheds {
     let loop = services.loop
     let http =
       runtime.shedOverHTTP
-      ?? ShedOverHTTP(loop, liveness.host(for: runtime, process))
+      ?? ShedOverHTTP(loop, liveness.questions(to: runtime, process))
     runtime.shedOverHTTP = http
     let attempt = ShedAttempt(
       id, kind: kind, until: deadline, on: runtime.configuration.shed,

@@ -9,28 +9,36 @@ public final class LogScan: Sendable {
     case line(LogLineScanner)
     case pattern(LogPatternScanner)
   }
-  private let scanner: Mutex<Scanner>
+  private struct State {
+    var scanner: Scanner
+    var isFound = false
+  }
+  private let state: Mutex<State>
 
   /// Looks for a text, from `offset` on.
   init(_ place: LogPlace, offset: Int64, text: String) {
-    scanner = Mutex(.line(LogLineScanner(place, offset: offset, text: text)))
+    state = Mutex(State(scanner: .line(LogLineScanner(place, offset: offset, text: text))))
   }
 
   /// Looks for a line that matches.
   init(_ place: LogPlace, offset: Int64, pattern: String) {
-    scanner = Mutex(.pattern(LogPatternScanner(place, offset: offset, pattern: pattern)))
+    state = Mutex(
+      State(scanner: .pattern(LogPatternScanner(place, offset: offset, pattern: pattern))))
   }
 
-  /// Looks at what has been added since the last look. True once it has been found.
+  /// Looks at what has been added since the last look. True once it has been found: also by an earlier look, whose
+  /// outcome may have come too late.
   public func look() throws(SystemCallError) -> Bool {
-    let result = scanner.withLock { scanner in
+    let result = state.withLock { state in
       Result { () throws(SystemCallError) in
-        switch scanner {
-        case .pattern(let pattern): return try pattern.scan()
+        if state.isFound { return true }
+        switch state.scanner {
+        case .pattern(let pattern): state.isFound = try pattern.scan()
         case .line(var line):
-          defer { scanner = .line(line) }
-          return try line.scan()
+          defer { state.scanner = .line(line) }
+          state.isFound = try line.scan()
         }
+        return state.isFound
       }
     }
     return try result.get()

@@ -109,7 +109,6 @@ import Testing
   func external() throws {
     try ending.addExternal("theirs", .hibernated)
     try ending.add("ours")
-    ending.world.workers[WorkerID("theirs")]?.external = ExternalWorker(mayBeTerminated: false)
     end.end()
     #expect(ending.asked == ["wake theirs", "stop ours"])
     ending.hasStopped("ours")

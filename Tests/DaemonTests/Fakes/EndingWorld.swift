@@ -25,7 +25,13 @@ final class EndingWorld {
   }
 
   func addExternal(_ name: String, _ state: WorkerState) throws {
-    try add(name, state).external = ExternalWorker(mayBeTerminated: false)
+    let runtime = try add(name, state)
+    runtime.isDeclared = false
+    runtime.external = ExternalWorker(mayBeTerminated: false)
+  }
+
+  func addWaking(_ name: String) throws {
+    world.driver.request(.wake, try add(name, .suspended).id) { _ in }
   }
 
   func addFrozen(_ name: String, _ state: WorkerState) throws {

@@ -1,44 +1,131 @@
+import Lifecycle
+import Linux
 import Policy
 import Supervision
 
 @testable import Daemon
 
-/// A worker that is asked as a probe asks, and answers when a test says so.
-final class FakeQuestions: QuestionHost {
-  var watchesTraffic = false
-  /// Whether something came in since the last look.
-  var hasTraffic = false
-  private(set) var asked: [Policy.Probe] = []
-  private(set) var dropped = 0
-  private(set) var active = 0
-  private(set) var looks = 0
+/// A run of a worker under the real engine: it is asked as a probe asks, and answers, and has traffic, when a test
+/// says so.
+final class FakeQuestions {
+  let timers: FakeTimers
+  let runtime = WorkerUnit.forTest("web")
+  let run: RunQuestions
+  /// The probes and looks that reach the world.
+  let world = World()
+  private let notes = EventNotes()
+  private let driver: EngineDriver
+  private let workers = WorkerRegistry()
+  private let process: WorkerProcess
+  private let supervisor: LivenessSupervisor
+  /// How often a question has ended.
   private(set) var ended = 0
-  private var answer: ((ProbeRunner.Outcome) -> Void)?
 
-  func ask(
-    _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
-  ) -> () -> Void {
-    asked.append(probe)
-    self.answer = answer
-    return { [weak self] in
-      self?.answer = nil
-      self?.dropped += 1
+  final class World: ProbeQuestions, ActivityLooking, FootprintSource {
+    fileprivate(set) var asked: [Policy.Probe] = []
+    fileprivate(set) var dropped = 0
+    fileprivate(set) var looks = 0
+    fileprivate var answer: ((ProbeRunner.Outcome) -> Void)?
+    /// Whether something came in since the last look.
+    var hasTraffic = false
+    var losesLooks = false
+    var whenAsked: () -> Void = {}
+    var whenLooking: () -> Void = {}
+
+    func put(
+      _ probe: Policy.Probe, to process: WorkerProcess,
+      then answer: @escaping (ProbeRunner.Outcome) -> Void
+    ) -> () -> Void {
+      asked.append(probe)
+      self.answer = answer
+      whenAsked()
+      return { [self] in
+        self.answer = nil
+        dropped += 1
+      }
+    }
+
+    func look(
+      at runtime: WorkerUnit, _ process: WorkerProcess,
+      then: @escaping (ActivityFindings?) -> Void
+    ) {
+      if losesLooks { return }
+      looks += 1
+      whenLooking()
+      let found = ActivityFindings(
+        root: process.identity, cpu: 0, anonymous: 0, hasTraffic: hasTraffic)
+      hasTraffic = false
+      then(found)
+    }
+
+    func collectLatches() {}
+
+    func measure(
+      _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
+      then: @escaping (Measurement?) -> Void
+    ) {}
+  }
+
+  init(_ timers: FakeTimers = FakeTimers()) throws {
+    self.timers = timers
+    driver = .forTest(timers, notes)
+    process = try .forTest("web")
+    supervisor = LivenessSupervisor(
+      timers: timers, driver: driver, probes: world,
+      activity: ActivitySampler(
+        clock: timers, driver: driver, workers: workers, looks: world,
+        meter: FootprintMeter(
+          clock: timers, driver: driver, workers: workers, source: world, log: { _, _ in }))
+    ) { _ in .zero }
+    runtime.process = process
+    workers[runtime.id] = runtime
+    driver.send(.adopted(runtime.id, runtime.profile, .background))
+    run = supervisor.questions(to: runtime, process)
+    countEnds()
+  }
+
+  /// What waits for the end of a question is called once.
+  private func countEnds() {
+    runtime.whenUnasked = { [unowned self] in
+      ended += 1
+      countEnds()
     }
   }
 
-  func answer(_ outcome: ProbeRunner.Outcome) {
-    let waiting = answer
-    answer = nil
-    waiting?(outcome)
+  /// It runs, although it was reported and is being ended.
+  func launch() {
+    guard driver.state.state(of: runtime.id) != .background else { return }
+    driver.send(.exited(runtime.id, .exited(0)))
+    driver.send(.adopted(runtime.id, runtime.profile, .background))
   }
 
-  func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) {
-    looks += 1
-    let found = hasTraffic
-    hasTraffic = false
-    then(found)
+  /// Whether what comes in counts as activity.
+  func watchTraffic() throws {
+    runtime.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
   }
 
-  func wasActive() { active += 1 }
-  func questionHasEnded() { ended += 1 }
+  /// While another run has its place, nothing is asked.
+  func setMayBeAsked(_ mayBeAsked: Bool) throws {
+    runtime.process = mayBeAsked ? process : try .forTest("web")
+  }
+
+  var isAnswerAwaited: Bool { world.answer != nil }
+
+  func answer(_ outcome: ProbeRunner.Outcome) { forgetAnswer()?(outcome) }
+
+  /// The answer to the question that is out doesn't come; perhaps later.
+  func forgetAnswer() -> ((ProbeRunner.Outcome) -> Void)? {
+    defer { world.answer = nil }
+    return world.answer
+  }
+
+  /// How often it was found to be in use.
+  var active: Int {
+    notes.all.count { if case .activity = $0 { true } else { false } }
+  }
+
+  /// The reasons why it was reported.
+  var complaints: [String] {
+    notes.all.compactMap { if case .unhealthy(_, let why) = $0 { why } else { nil } }
+  }
 }

@@ -33,12 +33,14 @@ final class ShedWorld: ShedHost {
   private(set) var logged: [String] = []
 
   /// Over HTTP.
-  let questions = FakeQuestions()
+  let questions: FakeQuestions
   let http: ShedOverHTTP
 
-  init(_ timers: FakeTimers = FakeTimers()) {
+  init(_ timers: FakeTimers = FakeTimers()) throws {
     self.timers = timers
-    http = ShedOverHTTP(timers, questions)
+    questions = try FakeQuestions(timers)
+    http = ShedOverHTTP(timers, questions.run)
+    questions.runtime.shedOverHTTP = http
   }
 
   func begin(

@@ -6,77 +6,43 @@ import Testing
 
 @Suite("A worker's liveness") struct LivenessMonitorTests {
   /// A run of a worker that answers as a test says.
-  private final class World: LivenessHost {
-    let timers = FakeTimers()
-    var mayBeAsked = true
-    var watchesTraffic = false
-    /// Whether something came in since the last look.
-    var hasTraffic = false
-    /// Of the question that is out.
-    private var answer: ((ProbeRunner.Outcome) -> Void)?
+  private final class World {
+    let questions: FakeQuestions
     private(set) var asked: [Duration] = []
-    private(set) var dropped = 0
-    private(set) var ended = 0
-    private(set) var active = 0
     private(set) var looksWhileAsking: [Bool] = []
-    private(set) var complaints: [String] = []
-    var losesLooks = false
-    private let began: Instant
     private(set) var monitor: LivenessMonitor?
 
+    var timers: FakeTimers { questions.timers }
+    var dropped: Int { questions.world.dropped }
+    var ended: Int { questions.ended }
+    var active: Int { questions.active }
+    var complaints: [String] { questions.complaints }
+    var isAnswerAwaited: Bool { questions.isAnswerAwaited }
+
     /// Asks every 10 s, and fails at the second failure in a row.
-    init() {
-      began = timers.now
+    init() throws {
+      questions = try FakeQuestions()
       monitor = LivenessMonitor(
         Policy.Probe(
           .exec(["true"]), initialDelay: .seconds(5), period: .seconds(10), failureThreshold: 2),
-        timers: timers, host: self)
-    }
-
-    func ask(
-      _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
-    ) -> () -> Void {
-      asked.append(timers.now - began)
-      self.answer = answer
-      return { [unowned self] in
-        self.answer = nil
-        dropped += 1
+        timers: questions.timers, questions: questions.run)
+      let began = timers.now
+      questions.world.whenAsked = { [unowned self] in asked.append(timers.now - began) }
+      questions.world.whenLooking = { [unowned self] in
+        if monitor?.isAsking == true { looksWhileAsking.append(monitor?.isSettling == true) }
       }
     }
 
-    /// The answer to the question that is out doesn't come; perhaps later.
-    func forgetAnswer() -> ((ProbeRunner.Outcome) -> Void)? {
-      defer { answer = nil }
-      return answer
+    func launch() {
+      questions.launch()
+      monitor?.runs(since: timers.now)
     }
-
-    func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) {
-      if losesLooks { return }
-      if monitor?.isAsking == true { looksWhileAsking.append(monitor?.isSettling == true) }
-      let found = hasTraffic
-      hasTraffic = false
-      then(found)
-    }
-
-    func wasActive() { active += 1 }
-    func isUnhealthy(_ why: String) { complaints.append(why) }
-    func questionHasEnded() { ended += 1 }
-
-    func launch() { monitor?.runs(since: timers.now) }
-    var isAnswerAwaited: Bool { answer != nil }
-    func answer(_ outcome: ProbeRunner.Outcome) {
-      let waiting = answer
-      answer = nil
-      waiting?(outcome)
-    }
-    /// The monitor has this object, too.
-    func finish() { monitor = nil }
+    func answer(_ outcome: ProbeRunner.Outcome) { questions.answer(outcome) }
   }
 
   @Test("Liveness is probed after the initial delay, and then every period")
-  func pace() {
-    let world = World()
-    defer { world.finish() }
+  func pace() throws {
+    let world = try World()
     world.launch()
     for _ in 0..<100 {
       world.timers.advance(by: .milliseconds(500))
@@ -87,9 +53,8 @@ import Testing
   }
 
   @Test("A worker that fails as many probes in a row as configured is reported with the reason")
-  func failing() {
-    let world = World()
-    defer { world.finish() }
+  func failing() throws {
+    let world = try World()
     world.launch()
     for outcome in [
       ProbeRunner.Outcome.failure("exit code 1"), .success, .failure("exit code 2"),
@@ -105,9 +70,8 @@ import Testing
   }
 
   @Test("A sleeping worker isn't probed, and earlier failures don't count afterwards")
-  func asleep() {
-    let world = World()
-    defer { world.finish() }
+  func asleep() throws {
+    let world = try World()
     world.launch()
     world.timers.advance(by: .seconds(5))
     world.answer(.failure("exit code 1"))
@@ -124,13 +88,12 @@ import Testing
   }
 
   @Test("A worker that still fails its probes after a sleep is reported again")
-  func failsAgain() {
-    let world = World()
-    defer { world.finish() }
+  func failsAgain() throws {
+    let world = try World()
     for round in 1...2 {
       world.launch()
       for _ in 0..<2 {
-        while !world.isAnswerAwaited { world.timers.advance(by: .seconds(1)) }
+        for _ in 0..<30 where !world.isAnswerAwaited { world.timers.advance(by: .seconds(1)) }
         world.answer(.failure("exit code 1"))
         world.timers.advance(by: .milliseconds(200))
       }
@@ -141,13 +104,12 @@ import Testing
   }
 
   @Test("A worker falls asleep only when its probe is answered and the connection is closed")
-  func fallingAsleep() {
-    let world = World()
-    defer { world.finish() }
+  func fallingAsleep() throws {
+    let world = try World()
     world.launch()
     world.timers.advance(by: .seconds(5))
     world.monitor?.pause()
-    world.mayBeAsked = false
+    try world.questions.setMayBeAsked(false)
     #expect(world.monitor?.isAsking == true)
     world.answer(.success)
     #expect(world.monitor?.isAsking == true && world.ended == 0)
@@ -158,26 +120,24 @@ import Testing
   }
 
   @Test("A probe's traffic doesn't count as activity, and traffic before the probe does")
-  func activity() {
-    let world = World()
-    defer { world.finish() }
-    world.watchesTraffic = true
-    world.hasTraffic = true
+  func activity() throws {
+    let world = try World()
+    try world.questions.watchTraffic()
+    world.questions.world.hasTraffic = true
     world.launch()
     world.timers.advance(by: .seconds(5))
     #expect(world.active == 1 && world.asked.count == 1)
-    world.hasTraffic = true
+    world.questions.world.hasTraffic = true
     world.answer(.success)
     world.timers.advance(by: LivenessMonitor.settling)
     // The look that swallows it says so.
     #expect(world.active == 1 && world.looksWhileAsking == [true])
-    #expect(!world.hasTraffic && world.ended == 1)
+    #expect(!world.questions.world.hasTraffic && world.ended == 1)
   }
 
   @Test("A run that is over isn't probed, and a late answer changes nothing")
-  func over() {
-    let world = World()
-    defer { world.finish() }
+  func over() throws {
+    let world = try World()
     world.launch()
     world.timers.advance(by: .seconds(5))
     world.monitor?.end()
@@ -189,12 +149,11 @@ import Testing
   }
 
   @Test("A probe whose answer is lost is repeated, and counts neither as success nor as failure")
-  func lost() {
-    let world = World()
-    defer { world.finish() }
+  func lost() throws {
+    let world = try World()
     world.launch()
     world.timers.advance(by: .seconds(5))
-    let late = world.forgetAnswer()
+    let late = world.questions.forgetAnswer()
     world.timers.advance(by: .seconds(30))
     #expect(world.asked.count == 2 && world.dropped == 1 && world.ended == 1)
     #expect(world.complaints == [] && world.monitor?.lastFailure == nil)
@@ -205,11 +164,10 @@ import Testing
   }
 
   @Test("A worker is probed although the looks at traffic before and after the probe are lost")
-  func lostLooks() {
-    let world = World()
-    defer { world.finish() }
-    world.watchesTraffic = true
-    world.losesLooks = true
+  func lostLooks() throws {
+    let world = try World()
+    try world.questions.watchTraffic()
+    world.questions.world.losesLooks = true
     world.launch()
     world.timers.advance(by: .seconds(5) + LivenessMonitor.patience)
     #expect(world.asked.count == 1)
@@ -219,15 +177,14 @@ import Testing
   }
 
   @Test("A worker isn't probed while an operation on it is under way")
-  func busy() {
-    let world = World()
-    defer { world.finish() }
-    world.mayBeAsked = false
+  func busy() throws {
+    let world = try World()
+    try world.questions.setMayBeAsked(false)
     world.launch()
     world.timers.advance(by: .seconds(60))
     #expect(world.asked == [])
     // That it runs on then is no transition, of which the monitor would hear.
-    world.mayBeAsked = true
+    try world.questions.setMayBeAsked(true)
     world.timers.advance(by: .seconds(10))
     #expect(world.asked == [.seconds(65)])
   }

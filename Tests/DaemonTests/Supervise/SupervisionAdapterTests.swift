@@ -33,15 +33,20 @@ import Testing
     }
   }
 
-  init() throws { world = try AdapterWorld() }
+  private let supervisor: LivenessSupervisor
+
+  init() throws {
+    world = try AdapterWorld()
+    supervisor = LivenessSupervisor(
+      timers: world.timers, driver: world.driver, probes: Questions(started),
+      activity: world.senses.activity
+    ) { _ in .zero }
+  }
 
   // MARK: liveness
 
-  private func liveness(_ runtime: WorkerUnit) throws -> LivenessOfWorker {
-    LivenessOfWorker(
-      supervisor: world.senses.liveness, driver: world.driver, probes: Questions(started),
-      activity: world.senses.activity, runtime: runtime,
-      process: try #require(runtime.process))
+  private func liveness(_ runtime: WorkerUnit) throws -> RunQuestions {
+    supervisor.questions(to: runtime, try #require(runtime.process))
   }
 
   @Test("A worker is asked whether it is well only while this run of it runs")
@@ -81,7 +86,7 @@ import Testing
     var traffic: [Bool] = []
     host.lookAtTraffic { traffic.append($0) }
     host.wasActive()
-    host.isUnhealthy("it doesn't answer")
+    host.reportUnhealthy("it doesn't answer")
     host.questionHasEnded()
     #expect(traffic == [false] && !host.mayBeAsked && !host.watchesTraffic)
     #expect(world.notes.all == [])
@@ -97,7 +102,7 @@ import Testing
     #expect(started.asked.count == 1 && outcomes == 0)
     drop()
     #expect(started.dropped == 1)
-    host.isUnhealthy("it doesn't answer")
+    host.reportUnhealthy("it doesn't answer")
     #expect(world.notes.all == [.unhealthy(runtime.id, "it doesn't answer")])
   }
 }

@@ -48,6 +48,7 @@ import Testing
       responses.append($0)
     }
     #expect(responses.isEmpty)
+    world.driver.send(.exited(id, .exited(4)))
     transit(to: .terminated, RestartWorld.failure)
     #expect(runtime.liveness == nil && world.restarts.plan(of: id) != nil)
     #expect(responses.count == 1 && responses[0].text.contains("exited with status 4"))

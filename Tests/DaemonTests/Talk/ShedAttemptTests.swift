@@ -6,7 +6,9 @@ import Testing
 @testable import Daemon
 
 @Suite("A request for memory") struct ShedAttemptTests {
-  private let world = ShedWorld()
+  private let world: ShedWorld
+
+  init() throws { world = try ShedWorld() }
 
   @Test("A shed signal counts as answered when the footprint has fallen and rests for three looks")
   func signalFalls() {

@@ -4,13 +4,15 @@ import Testing
 @testable import Daemon
 
 @Suite("A request for memory over HTTP") struct ShedOverHTTPTests {
-  private let world = ShedWorld()
+  private let world: ShedWorld
   private let request = Policy.Probe.HTTPRequest(port: 80, path: "/shed")
+
+  init() throws { world = try ShedWorld() }
 
   @Test("An HTTP response answers a shed request")
   func http() throws {
     let attempt = world.begin(.http(request))
-    #expect(world.questions.asked.map(\.timeout) == [.seconds(5)])
+    #expect(world.questions.world.asked.map(\.timeout) == [.seconds(5)])
     #expect(world.http.isAsking)
     world.timers.advance(by: .seconds(2))
     #expect(world.events == [])
@@ -20,7 +22,7 @@ import Testing
     attempt.end()
     world.timers.advance(by: LivenessMonitor.settling)
     #expect(!world.http.isAsking && world.questions.ended == 1)
-    #expect(world.questions.dropped == 0 && world.logged == [])
+    #expect(world.questions.world.dropped == 0 && world.logged == [])
   }
 
   @Test("A shed request over HTTP that fails is logged, and the footprint is watched instead")
@@ -37,7 +39,7 @@ import Testing
   func httpOverdue() {
     let attempt = world.begin(.http(request))
     attempt.finish()
-    #expect(world.questions.dropped == 1)
+    #expect(world.questions.world.dropped == 1)
     #expect(world.logged.first == "its shed request failed: no answer in time")
     world.questions.answer(.success)
     world.timers.advance(by: .seconds(5))
@@ -45,17 +47,18 @@ import Testing
   }
 
   @Test("A shed request's own traffic doesn't count as activity, and traffic before it does")
-  func httpTraffic() {
-    world.questions.watchesTraffic = true
-    world.questions.hasTraffic = true
+  func httpTraffic() throws {
+    try world.questions.watchTraffic()
+    world.questions.world.hasTraffic = true
     let attempt = world.begin(.http(request))
     defer { attempt.end() }
-    #expect(world.questions.active == 1 && world.questions.asked.count == 1)
-    world.questions.hasTraffic = true
+    #expect(world.questions.active == 1 && world.questions.world.asked.count == 1)
+    world.questions.world.hasTraffic = true
     world.questions.answer(.success)
-    #expect(world.questions.looks == 1)
+    #expect(world.questions.world.looks == 1)
     world.timers.advance(by: LivenessMonitor.settling)
-    #expect(world.questions.looks == 2 && world.questions.active == 1 && !world.http.isSettling)
+    #expect(
+      world.questions.world.looks == 2 && world.questions.active == 1 && !world.http.isSettling)
     #expect(world.questions.ended == 1)
   }
 }

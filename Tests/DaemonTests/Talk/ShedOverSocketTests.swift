@@ -15,7 +15,7 @@ import WorkerProtocol
     defer { conversation.end() }
     let worker = try talk.connect(conversation)
     _ = try worker.hear()
-    try body(talk, conversation, worker, ShedWorld(talk.timers))
+    try body(talk, conversation, worker, try ShedWorld(talk.timers))
   }
 
   @Test("A shed request over the socket is answered by `done`, and not by a footprint that rests")

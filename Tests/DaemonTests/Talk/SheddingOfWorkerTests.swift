@@ -143,7 +143,7 @@ struct SheddingOfWorkerTests {
     let timers = world.timers
     return ShedAttempt(
       runtime.id, kind: .memoryWarning, until: timers.now + .seconds(5), on: nil,
-      conversation: nil, http: ShedOverHTTP(timers, FakeQuestions()), timers: timers,
+      conversation: nil, http: ShedOverHTTP(timers, try FakeQuestions(timers).run), timers: timers,
       host: try host(runtime))
   }
 

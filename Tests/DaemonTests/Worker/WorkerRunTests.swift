@@ -17,18 +17,6 @@ struct WorkerRunTests {
 
   init() throws { wakes = try SleepWorld() }
 
-  private final class Liveness: LivenessHost {
-    let mayBeAsked = true
-    let watchesTraffic = false
-    func ask(
-      _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
-    ) -> () -> Void { {} }
-    func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) { then(false) }
-    func wasActive() {}
-    func isUnhealthy(_ why: String) {}
-    func questionHasEnded() {}
-  }
-
   private func runtime() -> WorkerUnit {
     WorkerUnit(
       configuration: WorkerConfiguration(
@@ -54,11 +42,12 @@ struct WorkerRunTests {
     let adapters = try AdapterWorld()
     run.readiness = ReadinessWatch(
       .notify, process, of: adapters.handle(runtime), heldBy: adapters.processes)
+    let shed = try ShedWorld(timers)
     let monitor = LivenessMonitor(
-      Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers: timers, host: Liveness())
+      Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers: timers, questions: shed.questions.run
+    )
     monitor.runs(since: timers.now)
     run.liveness = monitor
-    let shed = ShedWorld(timers)
     run.shed = shed.begin(nil)
     run.shedOverHTTP = shed.http
     wakes.sleeps.makeSleep(for: runtime)

@@ -56,12 +56,16 @@ import Testing
     "A sleep begins when no question to the worker is out, and not at all if an inspection came first",
     arguments: [false, true])
   func asked(isInspected: Bool) throws {
+    let world = try SleepWorld(.background)
+    let (memory, sleep) = (world.memory, try world.makeSleep())
     let question = Question()
     let probe = Policy.Probe(.tcp(host: "127.0.0.1", port: 80))
     let monitor = LivenessMonitor(probe, timers: world.timers, host: question)
     world.runtime.liveness = monitor
     monitor.runs(since: world.timers.now)
     for _ in 0..<600 where !world.runtime.isAsked { world.timers.advance(by: .milliseconds(100)) }
+    world.driver.request(.suspend, world.id) { _ in }
+    world.driver.send(.fileLocks(world.id, held: 0))
     sleep.suspend()
     #expect(memory.asked.isEmpty)
     if isInspected { sleep.inspect() }
@@ -96,6 +100,7 @@ import Testing
   func noProcess() {
     let end = EndWorld(world.timers)
     world.runtime.ending = end.ending
+    end.ending.kill()
     sleep.hibernate()
     #expect(world.named.isEmpty, "it is reported later")
     world.timers.advance(by: .zero)

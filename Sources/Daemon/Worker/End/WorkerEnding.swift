@@ -38,6 +38,8 @@ final class WorkerEnding {
   private let host: any EndHost
 
   private(set) var step = Step.runs
+  /// It was asked to end, or SIGKILL was sent.
+  private(set) var hasBegun = false
   /// SIGKILL has been sent to all of it.
   private(set) var isKilled = false
   /// The root's number may be another process's by now.
@@ -70,6 +72,7 @@ final class WorkerEnding {
   /// - Parameter signal: instead of its stop signal. Its end isn't announced over `DORMOUSE_WORKER_SOCKET` then.
   func terminate(by signal: Int32? = nil) {
     guard step == .runs else { return }
+    hasBegun = true
     host.stopListening()
     if host.isMemoryUnverified { return kill() }
     host.willBeAsked()
@@ -99,7 +102,7 @@ final class WorkerEnding {
     // All have been killed.
     if isReaped, !mechanics.hasGroup { return }
     set(nextKill: nil)
-    isKilled = true
+    (hasBegun, isKilled) = (true, true)
     killCount += 1
     let number = killCount
     kills[number] = timers.after(Self.patience) { [weak self] in

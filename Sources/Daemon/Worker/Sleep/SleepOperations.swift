@@ -66,7 +66,7 @@ extension WorkerSleep {
   func evict(
     then: @escaping (Result<(RestingImage, HibernationResult), HibernationError>) -> Void
   ) {
-    guard let runtime, runtime.ending == nil, let target = runtime.target() else {
+    guard let runtime, runtime.ending?.hasBegun != true, let target = runtime.target() else {
       return refuse(then, .failure(.noProcess))
     }
     runtime.conversation?.offers.recount()
