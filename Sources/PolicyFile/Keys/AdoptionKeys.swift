@@ -84,11 +84,11 @@ enum AdoptionKeys {
   }
 
   @KeyList<ProcessPattern> private static var pattern: [Key<ProcessPattern>] {
-    globs("command", \.command, "the whole command line, its words joined by blanks")
-    globs("exe", \.executable, "the path of the program")
-    globs("name", \.name, "the kernel's name of the process (15 bytes)")
-    globs("cgroup", \.cgroup, "the path in the cgroup2 tree")
-    globs("unit", \.unit, "the name of the systemd service or scope")
+    globs("command", \.command, for: "the whole command line, its words joined by blanks")
+    globs("exe", \.executable, for: "the path of the program")
+    globs("name", \.name, for: "the kernel's name of the process (15 bytes)")
+    globs("cgroup", \.cgroup, for: "the path in the cgroup2 tree")
+    globs("unit", \.unit, for: "the name of the systemd service or scope")
     Key<ProcessPattern>(
       "user", \.user, as: Converter.account("a user's name or number, or `me`").map { .init($0) },
       about: "a user's name or number; `me` is the daemon's user")
@@ -101,7 +101,7 @@ enum AdoptionKeys {
   }
 
   private static func globs(
-    _ name: String, _ path: WritableKeyPath<ProcessPattern, [Glob]>, _ subject: String
+    _ name: String, _ path: WritableKeyPath<ProcessPattern, [Glob]>, for subject: String
   ) -> Key<ProcessPattern> {
     let shape = Converter.glob.shape
     return Key<ProcessPattern>(

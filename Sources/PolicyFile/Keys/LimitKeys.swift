@@ -12,8 +12,8 @@ enum LimitKeys {
     Key<ResourceLimits>(
       "oom_score_adj", \.oomScore, as: .integer(ResourceLimits.oomScores),
       about: """
-        how readily the kernel's OOM killer chooses the worker: -1000 (never) to 1000. Default: 0, \
-        or the daemon's value if that is higher
+        how readily the kernel's OOM killer chooses the worker, -1000 to 1000; at -1000 never. \
+        Default: 0, or the daemon's value if that is higher
         """)
   }
 

@@ -21,7 +21,7 @@ struct ConfigurationReader {
     configuration.library = library
     configuration.policy = policy(parts, &configuration.origins)
     overrides(parts, &configuration)
-    for key in TopKeys.all {
+    for key in ConfigurationKeys.all {
       once(key.name, in: parts) { part, isFirst in
         var read = configuration
         [key].read(part, into: &read)

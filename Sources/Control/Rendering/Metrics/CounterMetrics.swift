@@ -1,14 +1,14 @@
 extension MetricsPage {
   /// What happened to the workers since the daemon started.
   mutating func addCounters() {
-    count("launches", "Times that the worker's program was launched.", \.launches)
-    count("failed_launches", "Launches that failed.", \.failedLaunches)
-    count("suspensions", "Times that the worker was suspended.", \.suspensions)
-    count("hibernations", "Times that the worker was hibernated.", \.hibernations)
+    count("launches", "Times that the worker's program was launched.", of: \.launches)
+    count("failed_launches", "Launches that failed.", of: \.failedLaunches)
+    count("suspensions", "Times that the worker was suspended.", of: \.suspensions)
+    count("hibernations", "Times that the worker was hibernated.", of: \.hibernations)
     each(
       "wakes_total", "Times that the worker was woken, by the state that it slept in.", by: "from"
     ) { [("suspended", $0.counters?.wakes), ("hibernated", $0.counters?.resumes)] }
-    count("memory_warnings", "Memory warnings that the worker got.", \.warnings)
+    count("memory_warnings", "Memory warnings that the worker got.", of: \.warnings)
     each(
       "ends_total", "How the worker's runs ended; memory: it was terminated for lack of memory.",
       by: "reason"
@@ -27,8 +27,9 @@ extension MetricsPage {
     }
   }
 
-  private mutating func count(_ name: String, _ help: String, _ value: KeyPath<WorkerCounters, Int>)
-  {
+  private mutating func count(
+    _ name: String, _ help: String, of value: KeyPath<WorkerCounters, Int>
+  ) {
     each("\(name)_total", help) { $0.counters?[keyPath: value] }
   }
 

@@ -4,45 +4,45 @@ extension MetricsPage {
     add(
       "memory_budget_bytes",
       "The memory against which pressure is measured: the machine's, or the policy's.",
-      daemon.budget)
-    add("memory_available_bytes", "The part of the budget that is available.", daemon.available)
+      of: daemon.budget)
+    add("memory_available_bytes", "The part of the budget that is available.", of: daemon.available)
     add(
       "pressure_level",
       "The level of memory pressure: 1 for the level that holds, 0 for the others.", by: "level",
-      ["normal", "warning", "urgent", "critical"].map { ($0, daemon.pressure == $0) })
+      of: ["normal", "warning", "urgent", "critical"].map { ($0, daemon.pressure == $0) })
     let measured = daemon.measurements
     add(
       "memory_stall_ratio",
       "Share of the time in which some tasks, or all of them, waited for memory (PSI).",
       by: "share",
-      [("some", measured?.someStall), ("full", measured?.fullStall)].map {
+      of: [("some", measured?.someStall), ("full", measured?.fullStall)].map {
         ($0, $1.map { $0 / 100 })
       })
-    add("swap_free_bytes", "Swap that is free.", measured?.swapFree)
+    add("swap_free_bytes", "Swap that is free.", of: measured?.swapFree)
     if let disk = measured?.imageDisk {
-      add("image_disk_used_bytes", "All images together.", disk.images)
+      add("image_disk_used_bytes", "All images together.", of: disk.images)
       add(
         "image_disk_budget_bytes",
-        "The most that all images together may be (hibernate.disk.budget).", disk.budget)
+        "The most that all images together may be (hibernate.disk.budget).", of: disk.budget)
       add(
         "image_filesystem_free_bytes", "What is free in the file system that has the images.",
-        disk.free)
-      add("image_filesystem_size_bytes", "The size of that file system.", disk.total)
+        of: disk.free)
+      add("image_filesystem_size_bytes", "The size of that file system.", of: disk.total)
       add(
         "image_filesystem_reserve_bytes",
-        "What of that file system must stay free (hibernate.disk.min_free).", disk.least)
+        "What of that file system must stay free (hibernate.disk.min_free).", of: disk.least)
     }
     // These fall when an hour is more than a day ago, and so they are no counters.
     add(
       "image_day_written_bytes", "What was written to images in the last 24 hours.",
-      daemon.writtenInDay)
+      of: daemon.writtenInDay)
     add(
       "image_day_limit_bytes",
       "What may be written to images in 24 hours (hibernate.disk.daily_writes).",
-      daemon.dailyWrites)
+      of: daemon.dailyWrites)
     add(
       "image_day_hibernations", "Images that were written in the last 24 hours.",
-      daemon.imagesInDay)
+      of: daemon.imagesInDay)
   }
 
   /// The daemon itself, and what it has done for all workers together.
@@ -51,27 +51,29 @@ extension MetricsPage {
       ("version", daemon.version), ("policy", daemon.policy), ("mode", daemon.mode),
       ("freezer", daemon.freezer.code),
     ]
-    add("build_info", "The daemon's version, policy and mode.", [(Labels(labels), 1)])
+    add("build_info", "The daemon's version, policy and mode.", of: [(Labels(labels), 1)])
     guard let measured = daemon.measurements else { return }
-    add("daemon_uptime_seconds", "Since the daemon's start.", measured.upSeconds)
+    add("daemon_uptime_seconds", "Since the daemon's start.", of: measured.upSeconds)
     add(
-      "daemon_cpu_seconds_total", "Processor time of the daemon's process.", measured.cpuSeconds)
+      "daemon_cpu_seconds_total", "Processor time of the daemon's process.", of: measured.cpuSeconds
+    )
     add(
-      "daemon_resident_memory_bytes", "Memory of the daemon's process in RAM.", measured.resident)
+      "daemon_resident_memory_bytes", "Memory of the daemon's process in RAM.",
+      of: measured.resident)
     add(
       "jetsam_reports_total",
       "Bursts of terminations for lack of memory, since the daemon's start.",
-      measured.jetsamReports)
+      of: measured.jetsamReports)
     histogram(
       "wake_duration_seconds",
       "From the order to wake a worker until it ran, by the state that it slept in.",
-      measured.wakeTimes.map { (Labels([("from", $0.from)]), $0) })
+      of: measured.wakeTimes.map { (Labels([("from", $0.from)]), $0) })
     guard let hooks = measured.hooks else { return }
     add(
       "hooks_total",
       "Commands of `on:` by outcome; dropped: too many events waited, none was started.",
       by: "outcome",
-      [
+      of: [
         ("succeeded", hooks.succeeded), ("failed", hooks.failed), ("timed_out", hooks.timedOut),
         ("dropped", hooks.dropped),
       ])

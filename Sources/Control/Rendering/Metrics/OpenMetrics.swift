@@ -22,7 +22,7 @@ public func renderOpenMetrics(
   daemon: DaemonReport?, workers: [WorkerReport], format: MetricsFormat = .openMetrics
 ) -> String {
   var page = MetricsPage(format, workers)
-  page.add("up", "1 if the daemon answered, 0 if it did not.", daemon == nil ? 0 : 1)
+  page.add("up", "1 if the daemon answered, 0 if it did not.", of: daemon == nil ? 0 : 1)
   if let daemon {
     page.addMachine(daemon)
     page.addDaemon(daemon)
@@ -43,7 +43,7 @@ struct Metric {
   let help: String
 
   /// - Parameter name: without `dormouse_`.
-  init(_ name: String, _ help: String, _ kind: Kind? = nil) {
+  init(_ name: String, _ help: String, as kind: Kind? = nil) {
     self.name = "dormouse_\(name)"
     self.kind =
       kind ?? (name.hasSuffix("_total") ? .counter : name.hasSuffix("_info") ? .info : .gauge)
@@ -134,13 +134,13 @@ struct MetricsPage {
 
   var finished: String { format == .openMetrics ? text + "# EOF\n" : text }
 
-  mutating func add(_ name: String, _ help: String, _ value: (any MetricValue)?) {
-    add(name, help, [(Labels(), value)])
+  mutating func add(_ name: String, _ help: String, of value: (any MetricValue)?) {
+    add(name, help, of: [(Labels(), value)])
   }
 
   /// One sample for each value that is there.
   mutating func add(
-    _ name: String, _ help: String, _ samples: [(labels: Labels, value: (any MetricValue)?)]
+    _ name: String, _ help: String, of samples: [(labels: Labels, value: (any MetricValue)?)]
   ) {
     let metric = Metric(name, help)
     let lines = samples.compactMap { sample in
@@ -152,16 +152,16 @@ struct MetricsPage {
 
   /// One sample for each word that is the value of a label.
   mutating func add(
-    _ name: String, _ help: String, by label: String, _ samples: [(String, (any MetricValue)?)]
+    _ name: String, _ help: String, by label: String, of samples: [(String, (any MetricValue)?)]
   ) {
-    add(name, help, samples.map { (Labels([(label, $0.0)]), $0.1) })
+    add(name, help, of: samples.map { (Labels([(label, $0.0)]), $0.1) })
   }
 
   /// A metric of each worker.
   mutating func each(
     _ name: String, _ help: String, _ value: (WorkerReport) -> (any MetricValue)?
   ) {
-    add("worker_\(name)", help, workers.map { ($0.labels, value($0.worker)) })
+    add("worker_\(name)", help, of: workers.map { ($0.labels, value($0.worker)) })
   }
 
   /// The same with one more label.
@@ -171,7 +171,9 @@ struct MetricsPage {
   ) {
     add(
       "worker_\(name)", help,
-      workers.flatMap { each in samples(each.worker).map { (each.labels.with(label, $0.0), $0.1) } }
+      of: workers.flatMap { each in
+        samples(each.worker).map { (each.labels.with(label, $0.0), $0.1) }
+      }
     )
   }
 
@@ -179,7 +181,7 @@ struct MetricsPage {
   mutating func summary(
     _ name: String, _ help: String, _ sample: (WorkerReport) -> (count: Int, sum: Double)?
   ) {
-    let metric = Metric("worker_\(name)", help, .summary)
+    let metric = Metric("worker_\(name)", help, as: .summary)
     let lines = workers.compactMap { each in
       sample(each.worker).map {
         "\(metric.name)_count\(each.labels.text) \($0.count)\n"
@@ -192,10 +194,10 @@ struct MetricsPage {
   /// Durations by size.
   mutating func histogram(
     _ name: String, _ help: String,
-    _ samples: [(labels: Labels, times: DaemonMeasurements.WakeTimes)]
+    of samples: [(labels: Labels, times: DaemonMeasurements.WakeTimes)]
   ) {
     if samples.isEmpty { return }
-    let metric = Metric(name, help, .histogram)
+    let metric = Metric(name, help, as: .histogram)
     text += metric.head(format)
     for (labels, times) in samples {
       var count = 0

@@ -13,7 +13,7 @@ extension MetricsPage {
   private mutating func addStates() {
     add(
       "worker_info", "A worker's policy, and where it comes from.",
-      workers.map {
+      of: workers.map {
         ($0.labels.with("policy", $0.worker.policy).with("origin", $0.worker.origin), 1)
       })
     each(

@@ -1,7 +1,7 @@
 import Policy
 
 /// The keys at the top of `dormouse.yaml` that are no policies, workers or rules.
-enum TopKeys {
+enum ConfigurationKeys {
   @KeyList<DaemonConfiguration> static var all: [Key<DaemonConfiguration>] {
     Key<DaemonConfiguration>(
       "state_directory", path: \.stateDirectory, expects: "a directory's path",

@@ -1,0 +1,116 @@
+import YAML
+
+// Keys of sections, paths and commands, and what can be changed of a key.
+
+extension Key {
+  /// A section that is a value of its own. What is as in `usual` isn't written.
+  init<Part>(
+    _ name: String, _ path: WritableKeyPath<Root, Part>, usual: Part, about: String,
+    check: @escaping (MappingReader, inout Part) -> Void = { _, _ in },
+    @KeyList<Part> keys: () -> [Key<Part>]
+  ) {
+    let keys = keys()
+    self.init(
+      name, shape: .mapping(MappingShape(keys)), about: about,
+      read: { reader, root in
+        reader.section(name) { inner in
+          var part = root[keyPath: path]
+          keys.read(inner, into: &part)
+          check(inner, &part)
+          root[keyPath: path] = part
+        }
+      },
+      write: { root in
+        let part = root[keyPath: path]
+        let pairs = keys.map { $0.omitted(if: usual) }.pairs(of: part)
+        return pairs.isEmpty ? nil : .mapping(pairs)
+      },
+      copy: { $1[keyPath: path] = $0[keyPath: path] })
+  }
+
+  /// A mapping that is replaced as a whole, or one value that is short for it.
+  ///
+  /// - Parameters:
+  ///   - isShort: the short form says all.
+  ///   - base: the value that the mapping's keys are laid over.
+  ///   - check: finds what is wrong between the keys.
+  init<Value>(
+    _ name: String, _ path: WritableKeyPath<Root, Value?>, short: Converter<Value>,
+    isShort: @escaping (Value) -> Bool, over base: Value, about: String,
+    check: @escaping (MappingReader, Value) -> Void, @KeyList<Value> keys: () -> [Key<Value>]
+  ) {
+    let keys = keys()
+    self.init(
+      name, shape: .either([short.shape, .mapping(MappingShape(keys))]), about: about,
+      read: { reader, root in
+        guard let node = reader.node(name) else { return }
+        guard case .mapping = node, let inner = reader.reader(of: node, called: name) else {
+          if let value = reader.convert(node, called: name, as: short) {
+            root[keyPath: path] = value
+          }
+          return
+        }
+        var value = base
+        keys.read(inner, into: &value)
+        inner.finish()
+        check(inner, value)
+        root[keyPath: path] = value
+      },
+      write: { root in
+        root[keyPath: path].map { isShort($0) ? short.write($0) : .mapping(keys.pairs(of: $0)) }
+      },
+      copy: { $1[keyPath: path] = $0[keyPath: path] })
+  }
+
+  /// A path, as seen from the file's directory.
+  init(
+    _ name: String, path: WritableKeyPath<Root, String?>, expects: String,
+    check: @escaping (String) -> Problem? = { _ in nil }, about: String, usual: String? = nil
+  ) {
+    self.init(
+      name, shape: .text, about: about, usual: usual,
+      read: { reader, root in
+        let converter = Converter.path(expects, from: reader.directory).checked(check)
+        reader.read(name, as: converter).map { root[keyPath: path] = $0 }
+      },
+      write: { $0[keyPath: path].map(WorkerRenderer.escaped) },
+      copy: { $1[keyPath: path] = $0[keyPath: path] })
+    kind = "path"
+  }
+
+  /// A program and its arguments; an empty list stands for none.
+  init(_ name: String, command path: WritableKeyPath<Root, [String]>, about: String) {
+    self.init(
+      name, shape: .either([.text, .list(.text)]), about: about,
+      read: { reader, root in
+        reader.commands.read(name, in: reader).map { root[keyPath: path] = $0 }
+      },
+      write: { WorkerRenderer.command($0[keyPath: path]).nonEmpty },
+      copy: { $1[keyPath: path] = $0[keyPath: path] })
+  }
+
+  /// The same key of a value that has this one's as a part.
+  func at<Whole>(_ path: WritableKeyPath<Whole, Root>) -> Key<Whole> {
+    Key<Whole>(
+      name, shape: shape, about: about, holder: holder, usual: usual,
+      read: { read($0, &$1[keyPath: path]) }, write: { write($0[keyPath: path]) },
+      copy: { copy($0[keyPath: path], &$1[keyPath: path]) })
+  }
+
+  /// - Parameter kind: what the documentation calls its value.
+  func called(_ kind: String, usual: String = "none", isAtLaunch: Bool = false) -> Key {
+    var key = self
+    (key.kind, key.usual, key.isAtLaunch) = (kind, usual, isAtLaunch)
+    return key
+  }
+
+  /// Not written if its value is the same there.
+  func omitted(if usual: Root) -> Key {
+    var key = self
+    key.write = { root in
+      let value = write(root)
+      return value?.flow == write(usual)?.flow ? nil : value
+    }
+    return key
+  }
+}
