@@ -1,3 +1,4 @@
+import Hibernation
 import Lifecycle
 import Linux
 import Policy
@@ -70,18 +71,25 @@ final class FakeQuestions {
     self.timers = timers
     driver = .forTest(timers, notes)
     process = try .forTest("web")
-    supervisor = LivenessSupervisor(
+    supervisor = Self.supervisor(timers, driver, workers, world)
+    runtime.process = process
+    workers[runtime.id] = runtime
+    driver.send(.adopted(runtime.id, runtime.profile, .background))
+    run = supervisor.questions(to: runtime, process)
+    countEnds()
+  }
+
+  /// The real one, whose probes and looks reach this world.
+  static func supervisor(
+    _ timers: FakeTimers, _ driver: EngineDriver, _ workers: WorkerRegistry, _ world: World
+  ) -> LivenessSupervisor {
+    LivenessSupervisor(
       timers: timers, driver: driver, probes: world,
       activity: ActivitySampler(
         clock: timers, driver: driver, workers: workers, looks: world,
         meter: FootprintMeter(
           clock: timers, driver: driver, workers: workers, source: world, log: { _, _ in }))
     ) { _ in .zero }
-    runtime.process = process
-    workers[runtime.id] = runtime
-    driver.send(.adopted(runtime.id, runtime.profile, .background))
-    run = supervisor.questions(to: runtime, process)
-    countEnds()
   }
 
   /// What waits for the end of a question is called once.

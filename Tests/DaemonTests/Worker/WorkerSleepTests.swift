@@ -39,28 +39,19 @@ import Testing
     #expect(sleep.rest.image == nil && !sleep.isBusy)
   }
 
-  /// A question that is never answered.
-  private final class Question: LivenessHost {
-    let mayBeAsked = true
-    let watchesTraffic = false
-    func ask(
-      _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
-    ) -> () -> Void { {} }
-    func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) { then(false) }
-    func wasActive() {}
-    func isUnhealthy(_ why: String) {}
-    func questionHasEnded() {}
-  }
-
   @Test(
     "A sleep begins when no question to the worker is out, and not at all if an inspection came first",
     arguments: [false, true])
   func asked(isInspected: Bool) throws {
     let world = try SleepWorld(.background)
     let (memory, sleep) = (world.memory, try world.makeSleep())
-    let question = Question()
-    let probe = Policy.Probe(.tcp(host: "127.0.0.1", port: 80))
-    let monitor = LivenessMonitor(probe, timers: world.timers, host: question)
+    let supervisor = FakeQuestions.supervisor(
+      world.timers, world.driver, world.workers, FakeQuestions.World())
+    let process = try #require(world.runtime.process)
+    // The question is never answered.
+    let monitor = LivenessMonitor(
+      Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers: world.timers,
+      questions: supervisor.questions(to: world.runtime, process))
     world.runtime.liveness = monitor
     monitor.runs(since: world.timers.now)
     for _ in 0..<600 where !world.runtime.isAsked { world.timers.advance(by: .milliseconds(100)) }
@@ -71,7 +62,7 @@ import Testing
     if isInspected { sleep.inspect() }
     world.runtime.whenUnasked?()
     #expect(memory.asked == [isInspected ? "look" : "suspend"])
-    withExtendedLifetime(question) {}
+    withExtendedLifetime(supervisor) {}
   }
 
   @Test("A suspension's outcome counts when the disk of its next image has been looked at, too")
