@@ -210,13 +210,6 @@ public struct HibernationTarget: Sendable {
     try wake(tree)
   }
 
-  /// None of it runs. What can't be examined isn't known to rest.
-  public var isResting: Bool {
-    if (try? isFrozen()) == true { return true }
-    guard let tree = try? discover() else { return false }
-    return tree.processes.allSatisfy { [.stopped, .traced, .zombie].contains($0.state) }
-  }
-
   /// Lets a stopped, traced or frozen worker run.
   ///
   /// - Parameters:

@@ -40,47 +40,6 @@ import Testing
     #expect(world.workers[runtime.id] === runtime)
   }
 
-  @Test(
-    "The master of a prefork server that sleeps continues after its children have ended, not one that runs",
-    .enabled(
-      if: resolveExecutable("python3", path: "/usr/bin:/bin") != nil, "python3 is not installed"),
-    arguments: [true, false])
-  func prefork(sleeps: Bool) throws {
-    let runtime = try world.add()
-    let path = world.scratch.uniquePath("out")
-    let (null, output) = (
-      try Descriptor.open("/dev/null", O_RDWR),
-      try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
-    )
-    let process = try spawn(
-      SpawnRequest(
-        path: try #require(resolveExecutable("python3", path: "/usr/bin:/bin")),
-        arguments: ["python3", "\(SourceTree.root)/Tests/Fixtures/prefork.py"], environment: [:],
-        directory: "/", input: null.raw, output: output.raw, error: null.raw))
-    defer {
-      // What can't be killed has ended.
-      try? ProcessTree.killAll(root: process.identity, session: process.pid)
-      while waitpid(process.pid, nil, 0) < 0, errno == EINTR {}
-    }
-    runtime.process = try .forTest(process.identity)
-    #expect(try eventually { try readText(path) == "ready\n" })
-    // The master waits at its pipe.
-    #expect(try eventually { try ProcessStat.read(process.pid).state == .sleeping })
-    let target = try #require(runtime.target())
-    let tree = try ProcessTree.discover(root: process.identity, session: process.pid)
-    try target.masters.look(at: tree)
-    for pid in tree.pids where sleeps { kill(pid, SIGSTOP) }
-    for pid in tree.pids where sleeps {
-      #expect(try eventually { try ProcessStat.read(pid).state == .stopped })
-    }
-    var outcomes: [String?] = []
-    try end(of: runtime).wake(askingBy: SIGTERM) { outcomes.append($0) }
-    try world.turn { outcomes.count == 1 }
-    #expect(outcomes == [nil] && target.masters.areHeld == sleeps)
-    try world.turn { !target.masters.areHeld }
-    #expect(try eventually { try ProcessStat.read(process.pid).state == .zombie })
-  }
-
   @Test("A worker that the engine doesn't know any more is removed at its end")
   func undeclared() throws {
     let runtime = try world.add()

@@ -51,22 +51,12 @@ final class EndOfWorker: EndMechanics, EndHost {
   }
 
   func wake(askingBy signal: Int32?, then: @escaping (String?) -> Void) {
-    guard let runtime, let target = runtime.target() else { return }
-    // A master has the rest of the grace to end.
-    let wait = min(PreforkMasters.grace, runtime.configuration.policy.terminate.grace / 2)
-    let done = services.loopReturn.callback { [services, id] (failure: String?) in
-      then(failure)
-      guard target.masters.areHeld else { return }
-      services.loop.after(wait) { [masters = target.masters] in
-        services.mechanics.submit(about: id.name, isUrgent: true) { masters.release() }
-      }
-    }
+    guard let target = runtime?.target() else { return }
+    let done = services.loopReturn.callback(then)
     let ask = signal.map(asking)
     services.mechanics.submit(about: id.name, isUrgent: true) {
-      // One that runs isn't stopped again.
-      let mastersLast = ask != nil && target.masters.areKnown && target.isResting
       ask?()
-      done(failureText { try target.wake(mastersLast: mastersLast) })
+      done(failureText { try target.wake(mastersLast: false) })
     }
   }
 
