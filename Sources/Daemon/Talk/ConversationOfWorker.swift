@@ -59,7 +59,8 @@ private final class ConversationOfWorker: ConversationHost {
     let stored =
       runtime.stored
       ?? DescriptorStoring(
-        services.loop, worker, parts.workers, returning: services.loopReturn.relay)
+        worker, timers: services.loop, workers: parts.workers,
+        returning: services.loopReturn.relay)
     runtime.stored = stored
     stored.keep(request)
   }

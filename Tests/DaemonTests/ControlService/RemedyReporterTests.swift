@@ -62,7 +62,7 @@ import Testing
 
   /// In the entry, what is pasted takes the place of `old`.
   @Test(
-    "Into a section that is there already goes what belongs inside",
+    "What belongs inside a section is pasted into it, where it is there already",
     arguments: [
       ("OLD", "hibernate: { max_footprint: 32MB }"),
       ("hibernate:\n        OLD\n        after: 5m", "max_footprint: 32MB  # in `hibernate`"),

@@ -63,7 +63,7 @@ final class ShellProcesses {
     return all[Int(count) % all.count]
   }
 
-  /// Each process as resting, after so many ticks of processor time.
+  /// Each process as resting, after this number of ticks of processor time.
   func scan(afterTicks ticks: UInt64) -> ProcessScan {
     var stat = own
     (stat.state, stat.cpuTicks) = (.sleeping, ticks)

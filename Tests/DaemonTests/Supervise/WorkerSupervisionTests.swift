@@ -57,7 +57,9 @@ import Testing
   @Test("A worker's stored descriptors are closed only if its end was requested")
   func store() throws {
     let runtime = try world.add("web", .terminated) { $0.fdstore = 4 }
-    let storing = DescriptorStoring(world.timers, world.handle(runtime), world.workers) { _ in
+    let storing = DescriptorStoring(
+      world.handle(runtime), timers: world.timers, workers: world.workers
+    ) { _ in
       { _ in }
     }
     runtime.stored = storing

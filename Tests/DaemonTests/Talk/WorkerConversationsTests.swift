@@ -138,7 +138,7 @@ import WorkerProtocol
     withExtendedLifetime(conversation) {}
   }
 
-  @Test("A worker without channels is asked and told nothing")
+  @Test("A worker without channels is asked nothing and gets no message")
   func mute() throws {
     let runtime = try world.add()
     world.conversations.expireTask(runtime.id, "upload")

@@ -14,7 +14,7 @@ import Testing
     /// Calls on the loop what the store's thread has reported.
     private(set) var hungUp: ((UInt64) -> Void)?
     private(set) lazy var storing = DescriptorStoring(
-      timers, adapters.handle(runtime), adapters.workers
+      adapters.handle(runtime), timers: timers, workers: adapters.workers
     ) { [unowned self] body in
       hungUp = body
       return { _ in }

@@ -19,7 +19,7 @@ final class DescriptorStoring {
   private var hasComplained = (noRoom: false, unsafe: false)
 
   init(
-    _ timers: any Timers, _ worker: WorkerHandle, _ workers: WorkerRegistry,
+    _ worker: WorkerHandle, timers: any Timers, workers: WorkerRegistry,
     returning: @escaping (@escaping (UInt64) -> Void) -> @Sendable (UInt64) -> Void
   ) {
     self.timers = timers

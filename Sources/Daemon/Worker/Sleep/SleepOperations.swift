@@ -4,7 +4,8 @@ import Linux
 import Policy
 import Supervision
 
-// The operations of a `WorkerSleep`: what the rest of the daemon is told before and after each, and what `WorkerMemory` does.
+// The operations of a `WorkerSleep`: what the rest of the daemon learns before and after each, and what `WorkerMemory`
+// does.
 
 extension WorkerSleep {
   static let unwatched = "its inputs aren't watched: the outcome of its suspension was lost"

@@ -32,7 +32,7 @@ final class WorkerSleep {
 
   private static let unverified = "its memory can't be verified"
 
-  init(_ runtime: WorkerUnit, _ watch: WakeWatch, _ sleeps: WorkerSleeps) {
+  init(_ runtime: WorkerUnit, watch: WakeWatch, sleeps: WorkerSleeps) {
     id = runtime.id
     self.runtime = runtime
     self.watch = watch

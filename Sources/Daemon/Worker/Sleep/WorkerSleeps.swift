@@ -39,7 +39,7 @@ final class WorkerSleeps {
     let watch = WakeWatch(
       of: runtime, watches: watches, timers: timers, driver: driver, memory: memory, log: log)
     runtime.wakeWatch = watch
-    runtime.sleep = WorkerSleep(runtime, watch, self)
+    runtime.sleep = WorkerSleep(runtime, watch: watch, sleeps: self)
   }
 
   func inspect(_ id: WorkerID) {

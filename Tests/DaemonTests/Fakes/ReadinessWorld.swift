@@ -1,0 +1,117 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+import TestSupport
+
+@testable import Daemon
+
+/// A worker that is launched, whose part the test's own process plays. Jobs are done on another thread, and time passes
+/// and outcomes come when a test says so.
+final class ReadinessWorld {
+  final class Questions: ProbeQuestions {
+    var asked: [Policy.Probe] = []
+    var dropped = 0
+    var answer: ((ProbeRunner.Outcome) -> Void)?
+
+    func put(
+      _ probe: Policy.Probe, to process: WorkerProcess,
+      then answer: @escaping (ProbeRunner.Outcome) -> Void
+    ) -> () -> Void {
+      asked.append(probe)
+      self.answer = answer
+      return { [unowned self] in
+        self.answer = nil
+        dropped += 1
+      }
+    }
+  }
+
+  final class Host: ProcessHost {
+    var whenRefreshed: () -> Void = {}
+    func makeSleep(for runtime: WorkerUnit) {}
+    func rootHasEnded(_ runtime: WorkerUnit) {}
+    func isAdopted(_ runtime: WorkerUnit) {}
+    func open(
+      _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void
+    ) { whenRefreshed() }
+  }
+
+  let adapters: AdapterWorld
+  let loop = FakeLoop()
+  let threads = JobPool(name: "test", most: 256, endsAfter: .seconds(5))
+  let processes = FakeProcesses()
+  let questions = Questions()
+  let host = Host()
+  var runtime: WorkerUnit?
+  private let holder: ProcessHolder
+
+  init() throws {
+    adapters = try AdapterWorld()
+    // What it watches first.
+    let jobs = try LoopJobs(loop, threads)
+    holder = ProcessHolder(
+      loop: loop, jobs: jobs, processes: processes, probes: questions,
+      driver: adapters.driver, log: adapters.log, host: host)
+    let runtime = try adapters.add("web", .terminated)
+    runtime.process = try .forTest()
+    self.runtime = runtime
+    adapters.driver.request(.start, runtime.id) { _ in }
+    adapters.notes.forget()
+    try writeLog("")
+  }
+
+  private var logPath: String { adapters.scratch.path + "/web.log" }
+  func writeLog(_ text: String) throws { try adapters.scratch.write("web.log", text) }
+
+  func watch(
+    _ rule: ReadinessRule, _ channel: ReadinessChannel? = nil, log: String? = nil
+  ) throws -> ReadinessWatch {
+    guard let runtime else { throw TestFailure("there is no worker") }
+    var plan = LaunchPlan(
+      name: "web", command: ["web"], directory: "/", environment: [:], logPath: log ?? logPath)
+    plan.readinessChannel = channel
+    let process = try WorkerProcess.adopt(
+      try ProcessIdentity.current(of: getpid()), plan: plan, opensMemory: false)
+    runtime.process = process
+    return ReadinessWatch(rule, process, of: adapters.handle(runtime), heldBy: holder)
+  }
+
+  var readies: Int { adapters.notes.events.count { $0 == "ready" } }
+  var pending: [Duration] { loop.timers.pending }
+  var lines: [String] {
+    adapters.logged.split(separator: "\n").compactMap {
+      $0.split(separator: "web: ").last.map(String.init)
+    }
+  }
+
+  /// What comes from another thread.
+  private func hear() { loop.fire() }
+
+  /// The outcome of the job that is under way comes.
+  func look() throws {
+    let before = pending
+    let isBack = try eventually {
+      hear()
+      return pending != before
+    }
+    if !isBack { throw TestFailure("nothing is looked for") }
+  }
+
+  func passUntilReady() throws -> Bool {
+    try eventually {
+      hear()
+      pass()
+      return readies == 1
+    }
+  }
+
+  func reply(_ outcome: ProbeRunner.Outcome) {
+    let waiting = questions.answer
+    questions.answer = nil
+    waiting?(outcome)
+  }
+
+  func pass(_ milliseconds: Int = 50) { loop.timers.advance(by: .milliseconds(milliseconds)) }
+}
