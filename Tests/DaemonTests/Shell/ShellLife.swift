@@ -53,6 +53,8 @@ extension ShellWorld {
     declared.startWorkers(reloads.current.workers)
     schedules.follow()
     rules.follow(reloads.current.adoption)
+    // Rare otherwise: adoption is soon over.
+    if returning.isUnderWay, random.chance(20) { clients.askReload(allowEmpty: true) }
   }
 
   // MARK: what happens
