@@ -25,14 +25,17 @@ import Testing
   }
 
   @Test(
-    "When nothing of a worker is left, the engine gets its end, and its record and its run are removed"
+    "When nothing of a worker is left, the engine gets its end, and its record, its files and its run are removed"
   )
   func gone() throws {
     let runtime = try world.add()
     world.recordWriter.save(runtime, state: .background)
     #expect(isRecorded())
+    let files = [world.state.image(of: "web"), world.state.snapshots + "/web"]
+    for file in files { try StateFile.replace(file, with: [1], durability: .none) }
     try end(of: runtime).isGone(.exited(3), lastLines: ["hello", "bye"])
     #expect(!isRecorded())
+    #expect(try eventually { files.allSatisfy { access($0, F_OK) != 0 } })
     #expect(world.notes.all == [.exited(runtime.id, .exited(3))])
     #expect(world.keptLines == [runtime.id: ["hello", "bye"]])
     #expect(runtime.process == nil && runtime.sleep == nil)

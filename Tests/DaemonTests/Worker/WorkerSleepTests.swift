@@ -65,6 +65,23 @@ import Testing
     withExtendedLifetime(supervisor) {}
   }
 
+  @Test(
+    "A sleep begins when the worker was notified, and not at all if an inspection came first",
+    arguments: [false, true])
+  func notified(isInspected: Bool) throws {
+    let talk = try ConversationWorld()
+    talk.state = .suspending
+    let conversation = try talk.begin()
+    let worker = try talk.connect(conversation)
+    world.runtime.conversation = conversation
+    sleep.suspend()
+    #expect(memory.asked.isEmpty)
+    if isInspected { sleep.inspect() }
+    talk.timers.advance(by: LifecycleMessages.patienceBeforeSleep)
+    #expect(memory.asked == [isInspected ? "look" : "suspend"])
+    withExtendedLifetime((conversation, worker)) {}
+  }
+
   @Test("A suspension's outcome counts when the disk of its next image has been looked at, too")
   func disk() {
     world.disk.isHeldBack = true
