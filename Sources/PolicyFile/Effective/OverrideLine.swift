@@ -38,7 +38,8 @@ public enum OverrideLine {
         continue
       }
       let rest = String(key.dropFirst(section.count + 1))
-      let place = keys[key].map { "instead of that in line \($0.line)" } ?? "in `\(section)`"
+      let old = keys[key].map { ", instead of that in line \($0.line)" } ?? ""
+      let place = "in `\(section)`\(old)"
       lines += pairs(parts([(rest, value)])).map { "\($0): \($1.flow)  # \(place)" }
     }
     return lines + pairs(parts(new)).map { "\($0): \($1.flow)" }

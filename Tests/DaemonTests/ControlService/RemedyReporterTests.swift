@@ -68,7 +68,7 @@ import Testing
       ("hibernate:\n        OLD\n        after: 5m", "max_footprint: 32MB  # in `hibernate`"),
       (
         "hibernate:\n        max_footprint: 17MB",
-        "max_footprint: 32MB  # instead of that in line 9"
+        "max_footprint: 32MB  # in `hibernate`, instead of that in line 9"
       ),
     ])
   func inside(section: String, line: String) throws {
@@ -96,7 +96,8 @@ import Testing
     let lines = try #require(origins.lines(of: settings, worker: nil))
     #expect(
       lines.text.split(separator: "\n") == [
-        "idle_after: 5s  # instead of that in line 2", "disk: { budget: 1GB }  # in `hibernate`",
+        "idle_after: 5s  # in `foreground`, instead of that in line 2",
+        "disk: { budget: 1GB }  # in `hibernate`",
         "background: { suspend_after: 2s }",
       ])
     #expect(lines.section.text == "etc/dormouse.yaml:2")
