@@ -17,8 +17,9 @@ struct UpCommand: ParsableCommand {
       `dormouse down` stops them. If the project's daemon runs already, its configuration is read again, \
       workers that have failed are started, and Ctrl-C ends the output only.
 
-      With --detach the verb ends when the workers are launched, with exit code 1 if one of them can't \
-      start or has failed within a second. The others run, and `dormouse down` stops them.
+      With --detach the verb ends when the workers' processes run, ready or not, with exit code 1 if one \
+      can't start or has failed within a second. The others run, and `dormouse down` stops them. A \
+      worker that waits for another to be ready is started later.
 
       If the daemon that this verb has started crashes, it is started again, and takes its workers over.
 
@@ -34,7 +35,7 @@ struct UpCommand: ParsableCommand {
         dormouse up --top
         dormouse up -d && dormouse logs -f
       """)
-  @Flag(name: .shortAndLong, help: "Don't show the output, and end when the daemon runs.")
+  @Flag(name: .shortAndLong, help: "Don't show the output, and end when the workers are launched.")
   var detach = false
   @Flag(name: .shortAndLong, help: "Print the time before each line (UTC).") var timestamps = false
   @Flag(
@@ -112,15 +113,15 @@ extension DaemonConnection {
     }
   }
 
-  /// Waits a moment for launches, and names the workers that have failed; false: none has.
+  /// Waits for processes to begin, not for their readiness, and names the workers that have failed; false: none has.
   fileprivate mutating func complainsOfFailures() throws -> Bool {
-    let deadline = Deadline(in: .seconds(3))
+    let deadline = Deadline(in: .seconds(10))
     var workers: [WorkerReport] = []
     repeat {
       workers = try ask(.ps).workers ?? []
       // A program that ends at once, such as one with a wrong argument, was launched before.
       if !workers.contains(where: {
-        $0.state == "launching" || $0.pid != nil && $0.secondsInState < 1
+        $0.pid == nil ? $0.state == "launching" : $0.secondsInState < 1
       }) {
         break
       }
