@@ -41,6 +41,14 @@ final class TestChild {
     throw TestFailure("no line within 60 s; so far \(String(decoding: bytes, as: UTF8.self))")
   }
 
+  /// It has written something that wasn't read yet.
+  var hasWritten: Bool {
+    get throws {
+      guard let output else { return false }
+      return try pollDescriptor(output.raw, for: POLLIN, until: Deadline(in: .zero))
+    }
+  }
+
   /// All lines until it closes its output.
   func allOutput() throws -> [String] {
     var lines: [String] = []
