@@ -119,6 +119,8 @@ import Testing
     var answers: [Answer] = []
     ending.world.starter.start(web.id) { answers.append($0) }
     #expect(answers == [])
+    // The launcher launches it.
+    ending.world.workers.launching = [WorkerID("db")]
     end.leave()
     #expect(answers == [Answer(.refused, "the daemon is ending")] && !end.hasEnded)
   }

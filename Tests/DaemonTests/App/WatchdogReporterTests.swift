@@ -45,10 +45,9 @@ import Testing
     reporter.startWatchdog(of: runtime)
     let reported = Event.watchdogInterval(runtime.id, .seconds(2))
     #expect(world.takeEvents() == [reported, reported])
-    let conversation = runtime.conversation
     world.end(runtime)
     runtime.launched = runtime.configuration
-    runtime.conversation = conversation
+    runtime.conversation = try channels.begin()
     reporter.startWatchdog(of: runtime)
     #expect(world.takeEvents() == [.watchdogInterval(runtime.id, .seconds(5))])
   }

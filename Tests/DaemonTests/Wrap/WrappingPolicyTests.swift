@@ -6,10 +6,11 @@ import Testing
 @Suite("The policy that is built into wrap") struct WrappingPolicyTests {
   private let policy = LifecyclePolicy.wrapping()
 
-  @Test("It hibernates servers of any size two minutes after their last use")
+  @Test("It hibernates servers of any size within two minutes of their last use")
   func twoMinutes() throws {
     let suspended = policy.foreground.idleAfter + (try #require(policy.background.suspendAfter))
-    #expect(suspended + (try #require(policy.hibernate.after)) == .seconds(120))
+    // Ten seconds for the samples in which a use and its end are seen.
+    #expect(suspended + (try #require(policy.hibernate.after)) == .seconds(110))
     #expect(policy.hibernate.maxFootprint == nil && policy.foreground.mode == .activity)
   }
 
