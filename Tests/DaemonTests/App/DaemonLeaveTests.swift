@@ -39,6 +39,19 @@ import Testing
     #expect(end.hasEnded && ending.hasLogged("the daemon ends; 1 worker remains"))
   }
 
+  @Test("The daemon doesn't leave before the engine has handled every event")
+  func leaveAfterEvents() throws {
+    let web = try ending.add("web", .suspended)
+    end.leave()
+    var hadEnded: [Bool?] = []
+    ending.world.notes.whenHandled = { [weak end = ending.end, weak driver = ending.world.driver] in
+      hadEnded.append(end?.hasEnded)
+      if case .resumed = $0 { driver?.send(.footprint(web.id, .megabytes(1))) }
+    }
+    ending.isAwake("web")
+    #expect(hadEnded == [false, false] && end.hasEnded)
+  }
+
   @Test("While the daemon leaves, a worker that only a signal would hold isn't suspended again")
   func noSuspension() throws {
     try ending.addFrozen("frozen", .suspending)

@@ -67,10 +67,14 @@ final class EventNotes: DirectiveExecutor, EngineObserver {
   /// The engine has handled all events so far.
   var whenQuiet: () -> Void = {}
 
+  /// Before its answers are given.
+  var whenHandled: (Event) -> Void = { _ in }
+
   func engineIsQuiet() { whenQuiet() }
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     events.append(String("\(event)".prefix { $0 != "(" }))
     all.append(event)
+    whenHandled(event)
   }
 }
 
