@@ -123,9 +123,9 @@ public final class Daemon {
   // MARK: talk
 
   private lazy var conversations = WorkerConversations(
-    .init(
-      services: services, driver: driver, workers: workers, reloads: reloads,
-      watchdogs: senses.watchdogs, snapshots: snapshots, recordWriter: recordWriter))
+    services: services, timers: services.loop, watches: services.loop, driver: driver,
+    workers: workers, reloads: reloads, watchdogs: senses.watchdogs, snapshots: snapshots,
+    recordWriter: recordWriter)
   private lazy var sheds = WorkerSheds(
     services: services, driver: driver, workers: workers, meter: senses.meter,
     scanner: senses.scanner, liveness: senses.liveness)
