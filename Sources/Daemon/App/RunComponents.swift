@@ -1,0 +1,68 @@
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+
+/// The components for one run of a worker after another: its launch, processes, sleep and end, and workers whose runs
+/// another supervisor starts.
+struct RunComponents {
+  let launcher: WorkerLauncher
+  let processes: ProcessHolder
+  let sleeps: WorkerSleeps
+  let ends: WorkerEnds
+  /// Workers of other supervisors.
+  let external: ExternalWorkers
+
+  init(_ shared: SharedComponents, _ components: WorkerComponents) {
+    let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
+    let (loop, log, hibernation) = (services.loop, services.log, services.hibernation)
+    let (requests, restarts, role) = (shared.requests, shared.restarts, shared.role)
+    let endedRuns = EndedRuns(
+      driver: driver, workers: workers, requests: requests, supervision: components.supervision)
+    weak var adoption: ExternalAdoption?
+    ends = WorkerEnds(
+      services: services, driver: driver, workers: workers, requests: requests,
+      senses: components.senses,
+      snapshots: shared.snapshots, launchPlanner: components.launchPlanner, restarts: restarts,
+      listening: components.listening, supervision: components.supervision, endedRuns: endedRuns,
+      program: role.program,
+      keepLastLines: { [chronicle = shared.chronicle] in chronicle.keep(lastLines: $1, of: $0) },
+      externalRootHasEnded: { adoption?.externalRootHasEnded($0) })
+    sleeps = WorkerSleeps(
+      driver: driver, workers: workers, timers: loop, watches: loop,
+      memory: KernelMemory(
+        services, shared.state, keeper: components.keeperStarter,
+        standby: .pager(
+          jobs: services.jobs, hibernation: hibernation, log: log,
+          hasSuccessors: role.hasSuccessor),
+        resumeChoice: ResumeChoice(override: role.resumeOverride)),
+      imageDisk: components.senses.imageDisk, costs: components.senses.hibernationCosts,
+      managers: ManagerWatching(driver, workers, timers: loop) { hibernation.prioritize($0.name) },
+      log: log, kill: { [ends] in ends.kill($0) })
+    processes = ProcessHolder(
+      loop: loop, jobs: services.jobs, processes: services.processes,
+      probes: components.senses.probes,
+      driver: driver, log: log,
+      host: ProcessesOfDaemon(
+        services: services, kernelKills: components.senses.kernelKills, sleeps: sleeps, ends: ends))
+    launcher = WorkerLauncher(
+      driver: driver, workers: workers, timers: loop,
+      host: WorkerLaunches(
+        services: services, driver: driver, workers: workers, bootID: shared.bootID,
+        socket: shared.socket, program: role.program, recordWriter: shared.recordWriter,
+        senses: components.senses, starter: shared.starter, supervision: components.supervision,
+        endedRuns: endedRuns,
+        listening: components.listening, planner: components.launchPlanner,
+        conversations: components.conversations,
+        processes: processes, ends: ends))
+    external = ExternalWorkers(
+      driver, bootID: shared.bootID,
+      .init(
+        services: services, state: shared.state, workers: workers, phase: shared.phase,
+        requests: requests, wrappers: components.wrappers, restarts: restarts, processes: processes,
+        ends: ends, supervision: components.supervision, recordWriter: shared.recordWriter,
+        declared: components.declared, listening: components.listening,
+        configuration: shared.configuration))
+    adoption = external.adoption
+  }
+}
