@@ -106,8 +106,8 @@ final class AdapterWorld {
     reloads: reloads, watchdogs: senses.watchdogs, snapshots: snapshots,
     recordWriter: recordWriter)
   private(set) lazy var sheds = WorkerSheds(
-    services: services, driver: driver, workers: workers, meter: senses.meter,
-    scanner: senses.scanner, liveness: senses.liveness)
+    loop: services.loop, processes: services.processes, driver: driver, workers: workers,
+    meter: senses.meter, scanner: senses.scanner, liveness: senses.liveness, log: log)
   private(set) lazy var ends = WorkerEnds(
     services: services, driver: driver, workers: workers, requests: requests, senses: senses,
     snapshots: snapshots, launchPlanner: planner, restarts: restarts,

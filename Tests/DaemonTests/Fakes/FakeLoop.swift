@@ -6,11 +6,13 @@ import Policy
 
 /// A loop whose time passes, and whose descriptors have events, when a test says so.
 final class FakeLoop: Timers, DescriptorWatches {
-  let timers = FakeTimers()
+  let timers: FakeTimers
   /// The next watches fail with this code.
   var refusal: Int32?
   private(set) var watched: [Watched] = []
   private var count: UInt64 = 0
+
+  init(_ timers: FakeTimers = FakeTimers()) { self.timers = timers }
 
   struct Watched {
     let token: LoopToken

@@ -43,13 +43,13 @@ struct WorkerRunTests {
     let adapters = try AdapterWorld()
     run.readiness = ReadinessWatch(
       .notify, process, of: adapters.handle(runtime), heldBy: adapters.processes)
-    let shed = try ShedWorld(timers)
+    let shed = try ShedWorld()
     let monitor = LivenessMonitor(
       Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers: timers, questions: shed.questions.run
     )
     monitor.runs(since: timers.now)
     run.liveness = monitor
-    run.shed = shed.begin(nil)
+    run.shed = try shed.begin(nil)
     run.shedOverHTTP = shed.http
     wakes.sleeps.makeSleep(for: runtime)
     // The end waits for an operation, and for the outcome of a SIGKILL.
