@@ -9,6 +9,8 @@ protocol WorkerRecords: AnyObject {
   var all: [WorkerRecord] { get }
   /// - Parameter onFailure: called on another thread.
   func save(_ record: WorkerRecord, onFailure: @escaping @Sendable (WorkerRecordError) -> Void)
+  /// The worker has ended.
+  func remove(_ name: String)
   /// Calls `body`, on another thread, when the disk has what was saved before this call.
   func afterSaves(_ body: @escaping @Sendable () -> Void)
 }

@@ -15,7 +15,7 @@ import TestSupport
 /// process stands for each worker's. Directives are noted and not carried out.
 final class AdapterWorld {
   let scratch: Scratch
-  let timers = FakeTimers()
+  let timers: FakeTimers
   let notes = EventNotes()
   let driver: EngineDriver
   let services: Services
@@ -37,13 +37,18 @@ final class AdapterWorld {
   let stoppedByPerson: StoppedByPerson
   let wrapped = WrapperWorld()
   let watches = FakeWatches()
+  /// Of workers' ends.
+  let loop: FakeLoop
+  let workerProcesses = FakeWorkerProcesses()
   /// External workers whose root process has ended.
   private(set) var externalEnds: [WorkerID] = []
   private(set) var keptLines: [WorkerID: [String]] = [:]
   var whenExternalRootEnds: (WorkerUnit) -> Void = { _ in }
 
-  init() throws {
+  init(_ timers: FakeTimers = FakeTimers()) throws {
+    self.timers = timers
     scratch = try Scratch()
+    loop = FakeLoop(timers)
     log = DaemonLog(ofWrapper: scratch.path + "/log")
     state = try StateDirectory(path: scratch.path + "/state")
     services = try Services(
@@ -108,10 +113,13 @@ final class AdapterWorld {
   private(set) lazy var sheds = WorkerSheds(
     services: services, driver: driver, workers: workers, meter: senses.meter,
     scanner: senses.scanner, liveness: senses.liveness)
+  /// No process is ended: the test's own process stands for each worker's.
   private(set) lazy var ends = WorkerEnds(
-    services: services, driver: driver, workers: workers, requests: requests, senses: senses,
-    snapshots: snapshots, launchPlanner: planner, restarts: restarts,
-    listening: listening, supervision: supervision, endedRuns: endedRuns, program: nil,
+    loop: loop, processes: workerProcesses, memory: makeMemory(),
+    records: services.records, log: log, driver: driver, workers: workers, requests: requests,
+    kernelKills: senses.kernelKills, imageDisk: senses.imageDisk, snapshots: snapshots,
+    launchPlanner: planner, restarts: restarts, listening: listening, supervision: supervision,
+    endedRuns: endedRuns, program: nil,
     keepLastLines: { [unowned self] in keptLines[$0] = $1 },
     externalRootHasEnded: { [unowned self] in
       externalEnds.append($0.id)

@@ -33,12 +33,19 @@ final class ShellProcesses {
   private let threads = JobPool(name: "shell", most: 1)
   let jobs: LoopJobs
   let fake = FakeProcesses()
+  /// Keeps nothing, and has nothing to remove.
+  let disk = DiskQueue()
+  let jetsam: JetsamKeeper
+  private let records: WorkerRecordStore
   private let loop: EventLoop
 
   init() throws {
     loop = try EventLoop()
     jobs = try LoopJobs(loop, threads)
     scratch = try Scratch()
+    records = try WorkerRecordStore(directory: scratch.path)
+    jetsam = JetsamKeeper(
+      directory: scratch.path, disk: disk, loop: try LoopReturn(loop), log: log)
     try scratch.write("cgroup.events", "")
     let cgroup = try WorkerCgroup(path: scratch.path)
     stopped = try (0..<64).map { _ in try .forTest("shell") }
@@ -55,6 +62,14 @@ final class ShellProcesses {
       watches: world.clock, timers: world.clock, jobs: jobs, files: SocketFiles(jobs, threads),
       driver: world.driver, workers: world.workers, phase: world.phase, declared: world.declared,
       log: log)
+  }
+
+  func makePlanner(_ restarts: RestartSupervisor) -> LaunchPlanner {
+    LaunchPlanner(
+      ground: LaunchGround(
+        records: records, logs: scratch.path,
+        socket: scratch.path + "/socket", processes: fake), restarts: restarts,
+      log: { _, _ in }, limit: { _, _, _, _ in })
   }
 
   func next(isFrozenAsleep: Bool) -> WorkerProcess {

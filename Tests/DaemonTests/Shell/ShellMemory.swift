@@ -139,6 +139,13 @@ final class ShellMemory: WorkerMemory {
   func prioritize(_ name: String) {}
   func dropIdleBases() {}
 
+  func removeImage(
+    of name: String, isUnreadableNeeded: Bool, then: (() -> Void)?
+  ) -> @Sendable () -> Void {
+    world.runs.isCleared(name)
+    return {}
+  }
+
   private func bringBack(_ run: ShellRun) -> Result<ResumeSummary, HibernationError> {
     // Its record is on the disk before its memory moves.
     world.saved.drain()

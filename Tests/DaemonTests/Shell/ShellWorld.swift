@@ -9,7 +9,7 @@ import Supervision
 
 /// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies`,
 /// `ControlService`, `RestartSupervisor`, `DependencyStarter`, `LivenessSupervisor`, `ScheduleMonitor`,
-/// `WorkerLauncher`, `ProcessHolder`, `WorkerSleeps` with `WakeWatch`es, `WorkerEnding`s, `ConfigurationReloader`,
+/// `WorkerLauncher`, `ProcessHolder`, `WorkerSleeps` with `WakeWatch`es, `WorkerEnds`, `ConfigurationReloader`,
 /// `ExternalAdoption`, `SurvivorAdoption` and `DaemonEnd` over simulated processes, disks, probes and clients. This
 /// makes them and connects them, as `Daemon` does. One seed, one life; a daemon that dies or leaves has a successor.
 final class ShellWorld {
@@ -54,7 +54,8 @@ final class ShellWorld {
     released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: ruleHost),
     host: ruleHost)
   private(set) lazy var memory = ShellMemory(self)
-  private lazy var imageDisk = ImageDiskMonitor(
+  private(set) lazy var ends = ShellEnds(self).real
+  private(set) lazy var imageDisk = ImageDiskMonitor(
     directory: "/", ledger: WriteLedger(path: "/nonexistent/writes"),
     ImageDiskMonitor.Needs(
       look: { [unowned self] in look(then: $0) }, send: { [unowned self] in driver.send($0) },
@@ -204,6 +205,7 @@ final class ShellWorld {
   /// What the engine hears of a worker's sleep is so, and is of the run that there is.
   fileprivate func check(_ event: Event) {
     events.append(event)
+    runs.check()
     if events.count > 40 { events.removeFirst(20) }
     switch event {
     case .launched(let id): check(id, .running, event, "launched")
@@ -229,7 +231,9 @@ final class ShellWorld {
     case .timerDue(let id, _):
       count("timer")
       if run(of: id)?.hasEnded == true { complain("\(event) after its end") }
-    case .exited: count("exited")
+    case .exited(let id, let status):
+      count("exited")
+      runs.hasEnded(id, status)
     case .unhealthy(let id, _):
       liveness.note(unhealthy: id)
       check(id, nil, event, "unhealthy")
