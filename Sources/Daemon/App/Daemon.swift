@@ -27,6 +27,8 @@ public final class Daemon {
   private let signals: DaemonSignals
   /// The reloader calls it.
   private let configurationHost: ReloadOfDaemon
+  /// The driver doesn't keep it alive.
+  private var directives: DirectiveExecution?
 
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
     clinux_keep_heap_small()
@@ -107,6 +109,7 @@ public final class Daemon {
         recordWriter: shared.recordWriter, jetsam: shared.jetsam, pressure: shared.pressure,
         ending: ending, externals: runs.external.adoption, program: role.program))
     driver.connect(directives, [shared.chronicle, runs.launcher])
+    self.directives = directives
   }
 
   // A worker's run holds components, and these hold the registry.
