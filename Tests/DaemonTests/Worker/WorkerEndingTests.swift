@@ -53,7 +53,7 @@ import Testing
     try self.world.runtime.conversation?.listenToConnections()
     let path = try #require(self.world.runtime.conversation?.workerSocketPath)
     let worker = try WorkersEnd(path)
-    try world.turn { self.world.runtime.conversation?.canShed == true }
+    try world.watches.serve()
     _ = try worker.hear()
     return worker
   }
@@ -71,7 +71,7 @@ import Testing
       return
     }
     try worker.say(.done(id: asked.id))
-    try world.world.turn { world.begun.count == 2 }
+    try world.world.watches.serve()
     #expect(world.begun.last == "ask \(SIGTERM)")
   }
 

@@ -200,7 +200,7 @@ import Testing
     }
     try runtime.conversation?.listenToConnections()
     let worker = try WorkersEnd(try #require(runtime.conversation?.workerSocketPath))
-    try world.turn { runtime.conversation?.canShed == true }
+    try world.watches.serve()
     world.notes.forget()
     world.ends.clearAway(runtime)
     #expect(
