@@ -22,6 +22,10 @@ final class AdapterWorld {
   let state: StateDirectory
   let log: DaemonLog
   let workers = WorkerRegistry()
+  /// It gets no events, unless a test connects it.
+  let chronicle: Chronicle
+  let configuration = ConfigurationInForce(
+    DaemonConfiguration(policy: LifecyclePolicy(name: "test")))
   let phase = DaemonPhase()
   let returning = ReturningWorkers()
   let requests: WorkerRequests
@@ -42,7 +46,9 @@ final class AdapterWorld {
   private(set) var keptLines: [WorkerID: [String]] = [:]
   var whenExternalRootEnds: (WorkerUnit) -> Void = { _ in }
 
-  init() throws {
+  private static let journalQueue = WorkQueue(name: "test-jrnl")
+
+  init(journal: JournalConfiguration = JournalConfiguration()) throws {
     scratch = try Scratch()
     log = DaemonLog(ofWrapper: scratch.path + "/log")
     state = try StateDirectory(path: scratch.path + "/state")
@@ -50,6 +56,9 @@ final class AdapterWorld {
       log: log, records: WorkerRecordKeeper(directory: state.workers),
       hibernation: HibernationService(lanes: 1, separatesWorkers: true),
       files: JobPool(name: "test", most: 256, endsAfter: .seconds(5)))
+    chronicle = try Chronicle(
+      journal, version: "1", directory: state.journal, reports: state.reports,
+      queue: Self.journalQueue, log: { _, _ in })
     heldToTheEnd = services
     driver = .forTest(timers, notes)
     requests = WorkerRequests(driver, returning)
@@ -76,7 +85,7 @@ final class AdapterWorld {
     watches: watches, timers: timers, jobs: services.jobs, files: services.socketFiles,
     driver: driver, workers: workers, phase: phase, declared: declared, log: log)
   private(set) lazy var snapshots = SnapshotKeeper(
-    directory: state.snapshots, disk: services.disk, log: log)
+    directory: state.snapshots, disk: services.disk, loop: services.loopReturn, log: log)
   private(set) lazy var jetsam = JetsamKeeper(
     directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
   private(set) lazy var learnedMemory = LearnedMemoryKeeper(path: nil, services)
@@ -85,6 +94,8 @@ final class AdapterWorld {
     log: { [log] in log($0, $1) })
   private(set) lazy var wrappers = RegisteredWrappers(
     driver: driver, workers: workers, clock: timers, host: wrapped)
+  private(set) lazy var schedules = ScheduleMonitor(
+    services: services, state: state, driver: driver, workers: workers, returning: returning)
   private(set) lazy var senses = Senses(
     .init(
       services: services, driver: driver, workers: workers, role: .daemon(), state: state,
@@ -154,8 +165,7 @@ final class AdapterWorld {
         services: services, state: state, workers: workers, phase: phase, requests: requests,
         wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
         supervision: supervision, recordWriter: recordWriter, declared: declared,
-        listening: listening,
-        configuration: ConfigurationInForce(DaemonConfiguration()))))
+        listening: listening, configuration: configuration)))
   private(set) lazy var rules = RuleAdoption(
     timers: timers, workers: workers,
     released: ReleasedProcesses(
@@ -173,21 +183,14 @@ final class AdapterWorld {
   /// - Parameter read: the configuration that a reload finds.
   func makeReload(
     _ read: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
-  ) throws -> ReloadOfDaemon {
-    let chronicle = try Chronicle(
-      JournalConfiguration(), version: "1", directory: state.journal, reports: state.reports,
-      log: { _, _ in })
-    return ReloadOfDaemon(
+  ) -> ReloadOfDaemon {
+    ReloadOfDaemon(
       .init(
         services: services, driver: driver, workers: workers, phase: phase, requests: requests,
-        configuration: ConfigurationInForce(
-          DaemonConfiguration(policy: LifecyclePolicy(name: "test"))),
-        read: read, chronicle: chronicle, pressure: pressure,
+        configuration: configuration, read: read, chronicle: chronicle, pressure: pressure,
         supervision: supervision, starter: starter, declared: declared,
         listening: listening,
-        schedules: ScheduleMonitor(
-          services: services, state: state, driver: driver, workers: workers,
-          returning: returning), encryption: senses.encryption,
+        schedules: schedules, encryption: senses.encryption,
         restarts: restarts, returning: returning))
   }
 

@@ -3,8 +3,10 @@ import Hibernation
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import Supervision
 import TestSupport
+import Testing
 
 @testable import Daemon
 
@@ -34,15 +36,29 @@ final class ShellProcesses {
   let jobs: LoopJobs
   let fake = FakeProcesses()
   private let loop: EventLoop
+  private let loopReturn: LoopReturn
+  private let disk = DiskQueue()
+  private let journal = WorkQueue(name: "shell-jrnl")
+  let state: StateDirectory
+  let records: WorkerRecordStore
+  let snapshots: SnapshotKeeper
+  let jetsam: JetsamKeeper
 
   init() throws {
-    loop = try EventLoop()
+    loop = try EventLoop(check: nil)
+    loopReturn = try LoopReturn(loop)
     jobs = try LoopJobs(loop, threads)
     scratch = try Scratch()
     try scratch.write("cgroup.events", "")
     let cgroup = try WorkerCgroup(path: scratch.path)
     stopped = try (0..<64).map { _ in try .forTest("shell") }
     frozen = try (0..<64).map { _ in try .forTest("shell", in: cgroup) }
+    state = try StateDirectory(path: scratch.path + "/state")
+    records = try WorkerRecordStore(directory: state.workers)
+    snapshots = SnapshotKeeper(directory: state.snapshots, disk: disk, loop: loopReturn, log: log)
+    // It is listed, and can't be read.
+    try scratch.write("state/jetsam/1.json", "{}")
+    jetsam = JetsamKeeper(directory: state.jetsam, disk: disk, loop: loopReturn, log: log)
     control = ControlSocket(path: "/nonexistent/control.sock", loop, log)
     inputs = try (0..<128).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
@@ -55,6 +71,26 @@ final class ShellProcesses {
       watches: world.clock, timers: world.clock, jobs: jobs, files: SocketFiles(jobs, threads),
       driver: world.driver, workers: world.workers, phase: world.phase, declared: world.declared,
       log: log)
+  }
+
+  /// Of one daemon. Nothing can be written.
+  func makeChronicle() throws -> Chronicle {
+    try Chronicle(
+      JournalConfiguration(enabled: false), version: "1", directory: "/nonexistent",
+      reports: "/nonexistent", queue: journal, log: { _, _ in })
+  }
+
+  func makeHistory(_ world: ShellWorld) -> HistoryVerbs {
+    HistoryVerbs(
+      clock: world.clock, driver: world.driver, chronicle: world.chronicle, jetsam: jetsam,
+      loopReturn: loopReturn)
+  }
+
+  /// What was given to the disk's threads is done, and has come back to the loop.
+  func finishDiskWork() {
+    disk.drain()
+    journal.drain(within: .seconds(10))
+    do { try loop.turn(until: EventLoop.now) } catch { Issue.record(error) }
   }
 
   func next(isFrozenAsleep: Bool) -> WorkerProcess {

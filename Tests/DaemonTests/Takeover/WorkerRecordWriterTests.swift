@@ -95,10 +95,11 @@ import Testing
     state = try StateDirectory(path: scratch.path + "/state")
     records = try WorkerRecordKeeper(directory: state.workers)
     let log = DaemonLog()
-    remains = SurvivorRemains(
+    remains = try SurvivorRemains(
       state: state, records: records,
-      snapshots: SnapshotKeeper(directory: state.snapshots, disk: disk, log: log), bootID: "boot",
-      log: log)
+      snapshots: SnapshotKeeper(
+        directory: state.snapshots, disk: disk, loop: LoopReturn(EventLoop()), log: log),
+      bootID: "boot", log: log)
   }
 
   private func write(_ names: String...) throws {
