@@ -27,23 +27,26 @@ final class ShellProcesses {
   let log = DaemonLog(ofWrapper: "/dev/null")
   /// No client connects to it.
   let control: ControlSocket
-  /// No simulated worker has pages.
-  let hibernation = HibernationService(lanes: 1, separatesWorkers: true)
-  /// Not used: no simulated worker has sockets.
+  /// Hardly used: no simulated worker has pages, sockets or snapshots.
+  let services: Services
+  let snapshots: SnapshotKeeper
   private let threads = JobPool(name: "shell", most: 1)
-  let jobs: LoopJobs
+  var hibernation: HibernationService { services.hibernation }
+  var jobs: LoopJobs { services.jobs }
   let fake = FakeProcesses()
-  private let loop: EventLoop
 
   init() throws {
-    loop = try EventLoop()
-    jobs = try LoopJobs(loop, threads)
     scratch = try Scratch()
+    services = try Services(
+      log: log, records: WorkerRecordKeeper(directory: scratch.path + "/workers"),
+      hibernation: HibernationService(lanes: 1, separatesWorkers: true), files: threads)
+    snapshots = SnapshotKeeper(
+      directory: scratch.path + "/snapshots", disk: services.disk, log: log)
     try scratch.write("cgroup.events", "")
     let cgroup = try WorkerCgroup(path: scratch.path)
     stopped = try (0..<64).map { _ in try .forTest("shell") }
     frozen = try (0..<64).map { _ in try .forTest("shell", in: cgroup) }
-    control = ControlSocket(path: "/nonexistent/control.sock", loop, log)
+    control = ControlSocket(path: "/nonexistent/control.sock", services.loop, log)
     inputs = try (0..<128).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
     own = try ProcessStat.read(getpid())

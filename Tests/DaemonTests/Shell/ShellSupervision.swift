@@ -16,12 +16,12 @@ final class ShellSupervision {
   let restarts: RestartSupervisor
   let starter: DependencyStarter
   private(set) lazy var listening = world.processes.makeListening(world)
+  private(set) lazy var reloads = WorkerReloads(
+    timers: world.clock, driver: world.driver, workers: world.workers, phase: world.phase,
+    returning: world.returning, requests: world.requests, wrappers: world.wrappers,
+    restarts: restarts, hibernation: world.processes.hibernation, log: world.processes.log)
   private(set) lazy var real = WorkerSupervision(
-    workers: world.workers, restarts: restarts, starter: starter,
-    reloads: WorkerReloads(
-      timers: world.clock, driver: world.driver, workers: world.workers, phase: world.phase,
-      returning: world.returning, requests: world.requests, wrappers: world.wrappers,
-      restarts: restarts, hibernation: world.processes.hibernation, log: world.processes.log),
+    workers: world.workers, restarts: restarts, starter: starter, reloads: reloads,
     liveness: world.liveness.supervisor, listening: listening)
   private lazy var firstMoments = FirstMoments(
     timers: world.clock, driver: world.driver, workers: world.workers, requests: world.requests,

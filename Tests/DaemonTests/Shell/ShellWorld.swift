@@ -27,7 +27,7 @@ final class ShellWorld {
   private let configuration: DaemonConfiguration
   private let records: [String: WorkerRecord]
   private let remains: [ShellRun]
-  private(set) lazy var survivorHost = ShellSurvivors(self, remains, records)
+  private(set) lazy var survivors = ShellSurvivors(self, remains, records)
   private(set) lazy var recordWriter = WorkerRecordWriter(
     records: saved, bootID: "boot", log: processes.log)
   private(set) lazy var endCheck = ShellDaemonEnd(self)
@@ -44,8 +44,9 @@ final class ShellWorld {
   private(set) lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning, phase: phase, environment: [:],
     restarts: supervision.restarts, starter: supervision.starter,
-    learnedMemory: LearnedMemoryKeeper(path: nil, clock) { _, _, _, _ in },
-    wrappers: wrappers, stoppedByPerson: supervision.stopped, log: processes.log)
+    learnedMemory: learnedMemory, wrappers: wrappers,
+    stoppedByPerson: supervision.stopped, log: processes.log)
+  private(set) lazy var learnedMemory = LearnedMemoryKeeper(path: nil, clock) { _, _, _, _ in }
   private(set) lazy var externalHost = ShellExternals(self)
   private(set) lazy var externals = ExternalAdoption(driver, workers, host: externalHost)
   private(set) lazy var ruleHost = ShellRules(self)
@@ -64,8 +65,6 @@ final class ShellWorld {
     imageDisk: imageDisk, costs: HibernationCosts(imageDisk) { _, _ in },
     managers: ManagerWatching(driver, workers, timers: clock) { _ in }, log: processes.log,
     kill: { [unowned self] in run(of: $0)?.kill() })
-  private(set) lazy var survivors = SurvivorAdoption(
-    driver: driver, workers: workers, returning: returning, timers: clock, host: survivorHost)
   private(set) lazy var ending = DaemonEnd(
     driver: driver, workers: workers, returning: returning, requests: requests,
     externals: externals, starter: supervision.starter, recordWriter: recordWriter,
@@ -131,6 +130,31 @@ final class ShellWorld {
     }
     workers.removeAll()
     clock.abandon()
+  }
+
+  // MARK: components
+
+  /// The conversations have no channels.
+  func makeConversations() -> (WatchdogReporter, WorkerConversations) {
+    let watchdogs = WatchdogReporter(driver, workers) { [recordWriter] in
+      recordWriter.save($0, state: $1)
+    }
+    return (
+      watchdogs,
+      WorkerConversations(
+        .init(
+          services: processes.services, driver: driver, workers: workers,
+          reloads: supervision.reloads, watchdogs: watchdogs, snapshots: processes.snapshots,
+          recordWriter: recordWriter))
+    )
+  }
+
+  func makePlanner() -> LaunchPlanner {
+    LaunchPlanner(
+      ground: LaunchGround(
+        records: processes.services.records.store, logs: "/nonexistent",
+        socket: "/nonexistent/control.sock", processes: processes.fake),
+      restarts: supervision.restarts, services: processes.services)
   }
 
   // MARK: chance and time
