@@ -52,7 +52,7 @@ struct SourceRuleTests {
     "Daemon/External/ExternalProcess.swift", "Daemon/External/Rules/AdoptionPreview.swift",
     // While the daemon starts.
     "Daemon/Takeover/EarlierWorkers.swift",
-    "Daemon/Talk/ConversationOfWorker.swift",
+    "Daemon/Talk/WorkerConversations.swift",
     "Daemon/Worker/Launch/ListeningAtStart.swift",
     // Of its cgroup only.
     "Daemon/External/ExternalsOfDaemon.swift", "Daemon/ControlService/WorkerReporter.swift",

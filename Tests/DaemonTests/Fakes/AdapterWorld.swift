@@ -108,9 +108,9 @@ final class AdapterWorld {
     requests: requests, wrappers: wrappers, restarts: restarts,
     hibernation: services.hibernation, log: log)
   private(set) lazy var conversations = WorkerConversations(
-    .init(
-      services: services, driver: driver, workers: workers, reloads: reloads,
-      watchdogs: senses.watchdogs, snapshots: snapshots, recordWriter: recordWriter))
+    services: services, timers: timers, watches: watches, driver: driver, workers: workers,
+    reloads: reloads, watchdogs: senses.watchdogs, snapshots: snapshots,
+    recordWriter: recordWriter)
   private(set) lazy var sheds = WorkerSheds(
     services: services, driver: driver, workers: workers, meter: senses.meter,
     scanner: senses.scanner, liveness: senses.liveness)
@@ -259,12 +259,13 @@ final class AdapterWorld {
     }
   }
 
-  /// Turns the real loop until that holds.
+  /// Turns the real loop, and serves what is watched beside it, until that holds.
   func turn(until isDone: () throws -> Bool) throws {
     let deadline = EventLoop.now + .seconds(60)
     while try !isDone() {
       if EventLoop.now >= deadline { throw TestFailure("it didn't happen within 60 s") }
       try services.loop.turn(until: EventLoop.now + .milliseconds(5))
+      try watches.serveOnce()
     }
   }
 

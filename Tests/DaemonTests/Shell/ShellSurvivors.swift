@@ -24,24 +24,18 @@ final class ShellSurvivors {
       remains.map { ($0.id, ShellRun($0, after: world)) }, uniquingKeysWith: { first, _ in first })
   }
 
-  private(set) lazy var adoption = makeAdoption()
-
-  private func makeAdoption() -> SurvivorAdoption {
-    let (log, restarts) = (world.processes.log, world.supervision.restarts)
-    let (watchdogs, conversations) = world.makeConversations()
-    return SurvivorAdoption(
-      driver: world.driver, workers: world.workers, returning: world.returning,
-      timers: world.clock, records: world.saved, recordWriter: world.recordWriter,
-      memory: world.memory,
-      takeover: SurvivorTakeover(
-        driver: world.driver, workers: world.workers, environment: [:],
-        configuration: ConfigurationInForce(world.reloads.current),
-        learnedMemory: world.learnedMemory,
-        restarts: restarts, conversations: conversations, planner: world.makePlanner(),
-        processes: world.runs.holder, memory: world.memory, log: log),
-      restarts: restarts, snapshots: world.processes.snapshots, conversations: conversations,
-      watchdogs: watchdogs, log: log)
-  }
+  private(set) lazy var adoption = SurvivorAdoption(
+    driver: world.driver, workers: world.workers, returning: world.returning,
+    timers: world.clock, records: world.saved, recordWriter: world.recordWriter,
+    memory: world.memory,
+    takeover: SurvivorTakeover(
+      driver: world.driver, workers: world.workers, environment: [:],
+      configuration: ConfigurationInForce(world.reloads.current),
+      learnedMemory: world.learnedMemory, restarts: world.supervision.restarts,
+      conversations: world.conversations, planner: world.planner, processes: world.runs.holder,
+      memory: world.memory, log: world.processes.log),
+    restarts: world.supervision.restarts, snapshots: world.processes.snapshots,
+    conversations: world.conversations, watchdogs: world.watchdogs, log: world.processes.log)
 
   /// As `Leftovers` and the launch's obstacle find it.
   func holds(_ id: WorkerID) -> Bool { remains[id].map { $0.body != .dead } ?? false }

@@ -35,6 +35,19 @@ final class ShellWorld {
   private(set) lazy var requests = WorkerRequests(driver, returning)
   private(set) lazy var supervision = ShellSupervision(self)
   private(set) lazy var liveness = ShellLiveness(self)
+  private(set) lazy var watchdogs = WatchdogReporter(driver, workers) { [recordWriter] in
+    recordWriter.save($0, state: $1)
+  }
+  /// Without channels.
+  private(set) lazy var conversations = WorkerConversations(
+    services: processes.services, timers: clock, watches: clock, driver: driver, workers: workers,
+    reloads: supervision.reloads, watchdogs: watchdogs, snapshots: processes.snapshots,
+    recordWriter: recordWriter)
+  private(set) lazy var planner = LaunchPlanner(
+    ground: LaunchGround(
+      records: processes.services.records.store, logs: "/nonexistent",
+      socket: "/nonexistent/control.sock", processes: processes.fake),
+    restarts: supervision.restarts, services: processes.services)
   private(set) lazy var schedules = ShellSchedules(self)
   private(set) lazy var clients = ShellClients(self)
   private(set) lazy var launching = ShellLaunching(self)
@@ -130,31 +143,6 @@ final class ShellWorld {
     }
     workers.removeAll()
     clock.abandon()
-  }
-
-  // MARK: components
-
-  /// The conversations have no channels.
-  func makeConversations() -> (WatchdogReporter, WorkerConversations) {
-    let watchdogs = WatchdogReporter(driver, workers) { [recordWriter] in
-      recordWriter.save($0, state: $1)
-    }
-    return (
-      watchdogs,
-      WorkerConversations(
-        .init(
-          services: processes.services, driver: driver, workers: workers,
-          reloads: supervision.reloads, watchdogs: watchdogs, snapshots: processes.snapshots,
-          recordWriter: recordWriter))
-    )
-  }
-
-  func makePlanner() -> LaunchPlanner {
-    LaunchPlanner(
-      ground: LaunchGround(
-        records: processes.services.records.store, logs: "/nonexistent",
-        socket: "/nonexistent/control.sock", processes: processes.fake),
-      restarts: supervision.restarts, services: processes.services)
   }
 
   // MARK: chance and time

@@ -70,9 +70,9 @@ import Testing
     arguments: [false, true])
   func notified(isInspected: Bool) throws {
     let talk = try ConversationWorld()
-    talk.state = .suspending
     let conversation = try talk.begin()
     let worker = try talk.connect(conversation)
+    try talk.suspend()
     world.runtime.conversation = conversation
     sleep.suspend()
     #expect(memory.asked.isEmpty)
