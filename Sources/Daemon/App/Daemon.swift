@@ -49,15 +49,15 @@ public final class Daemon {
     pendingSignals = PendingSignals(timers: loop, driver: driver, workers: workers)
     survivors = SurvivorAdoption(
       driver: driver, workers: workers, returning: shared.returning, timers: loop,
-      host: SurvivorsOfDaemon(
-        .init(
-          services: services, state: shared.state, driver: driver, workers: workers,
-          bootID: shared.bootID, environment: shared.environment,
-          recordWriter: shared.recordWriter, learnedMemory: shared.learnedMemory,
-          snapshots: shared.snapshots, restarts: shared.restarts,
-          conversations: components.conversations, planner: components.launchPlanner,
-          processes: runs.processes, keeperStarter: components.keeperStarter,
-          watchdogs: senses.watchdogs, configuration: shared.configuration.current)))
+      records: services.records, recordWriter: shared.recordWriter, memory: runs.sleeps.memory,
+      takeover: SurvivorTakeover(
+        driver: driver, workers: workers, environment: shared.environment,
+        configuration: shared.configuration, learnedMemory: shared.learnedMemory,
+        restarts: shared.restarts, conversations: components.conversations,
+        planner: components.launchPlanner, processes: runs.processes, memory: runs.sleeps.memory,
+        log: services.log),
+      restarts: shared.restarts, snapshots: shared.snapshots,
+      conversations: components.conversations, watchdogs: senses.watchdogs, log: services.log)
     ending = DaemonEnd(
       driver: driver, workers: workers, returning: shared.returning, requests: shared.requests,
       externals: external.adoption, starter: shared.starter, recordWriter: shared.recordWriter,

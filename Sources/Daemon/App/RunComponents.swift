@@ -31,7 +31,7 @@ struct RunComponents {
     sleeps = WorkerSleeps(
       driver: driver, workers: workers, timers: loop, watches: loop,
       memory: KernelMemory(
-        services, shared.state, keeper: components.keeperStarter,
+        services, shared.state, bootID: shared.bootID, keeper: components.keeperStarter,
         standby: .pager(
           jobs: services.jobs, hibernation: hibernation, log: log,
           hasSuccessors: role.hasSuccessor),

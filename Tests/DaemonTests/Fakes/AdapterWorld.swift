@@ -45,10 +45,18 @@ final class AdapterWorld {
   private(set) var externalEnds: [WorkerID] = []
   private(set) var keptLines: [WorkerID: [String]] = [:]
   var whenExternalRootEnds: (WorkerUnit) -> Void = { _ in }
+  /// nil: the kernel's.
+  private let fakeMemory: FakeMemory?
+  /// What was to be ended by SIGKILL, where the memory is a fake.
+  private(set) var killed: [WorkerID] = []
 
   private static let journalQueue = WorkQueue(name: "test-jrnl")
 
-  init(journal: JournalConfiguration = JournalConfiguration()) throws {
+  /// - Parameter memory: nil: workers' processes are really stopped, and their memory is moved.
+  init(
+    memory: FakeMemory? = nil, journal: JournalConfiguration = JournalConfiguration()
+  ) throws {
+    fakeMemory = memory
     scratch = try Scratch()
     log = DaemonLog(ofWrapper: scratch.path + "/log")
     state = try StateDirectory(path: scratch.path + "/state")
@@ -132,11 +140,11 @@ final class AdapterWorld {
     DescriptorKeeperMeans(
       path: state.path + "/keeper.sock", hibernation: services.hibernation, daemonLog: log),
     hasSuccessors: false)
-  private(set) lazy var sleeps = makeSleeps(over: makeMemory())
+  private(set) lazy var sleeps = makeSleeps(over: fakeMemory ?? makeMemory())
 
   func makeMemory(recordPatience: Duration = RecordWait.patience) -> KernelMemory {
     KernelMemory(
-      services, state, keeper: keeperStarter,
+      services, state, bootID: Self.bootID, keeper: keeperStarter,
       standby: .pager(
         jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false),
       resumeChoice: ResumeChoice(override: nil), recordPatience: recordPatience)
@@ -147,8 +155,18 @@ final class AdapterWorld {
       driver: driver, workers: workers, timers: services.loop, watches: services.loop,
       memory: memory, imageDisk: senses.imageDisk, costs: senses.hibernationCosts,
       managers: ManagerWatching(driver, workers, timers: timers) { _ in }, log: log,
-      kill: { [ends] in ends.kill($0) })
+      kill: { [unowned self] in fakeMemory == nil ? ends.kill($0) : killed.append($0) })
   }
+  private(set) lazy var survivors = SurvivorAdoption(
+    driver: driver, workers: workers, returning: returning, timers: timers,
+    records: services.records, recordWriter: recordWriter, memory: sleeps.memory,
+    takeover: SurvivorTakeover(
+      driver: driver, workers: workers, environment: ["HOME": "/root"],
+      configuration: ConfigurationInForce(DaemonConfiguration()), learnedMemory: learnedMemory,
+      restarts: restarts, conversations: conversations, planner: planner, processes: processes,
+      memory: sleeps.memory, log: log),
+    restarts: restarts, snapshots: snapshots, conversations: conversations,
+    watchdogs: senses.watchdogs, log: log)
   private(set) lazy var processes = ProcessHolder(
     loop: services.loop, jobs: services.jobs, processes: services.processes,
     probes: senses.probes, driver: driver, log: services.log,

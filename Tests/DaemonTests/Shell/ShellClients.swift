@@ -134,7 +134,7 @@ final class ShellClients: EventRecipients {
         clock, .init(memory: { nil }, stall: { _ in nil }), send: { _ in }, log: { _, _ in }),
       imageDisk: world.imageDisk, cgroups: nil, hooks: nil)
     let facts = WorkerFactsReader(
-      clock: clock, workers: workers, state: processes.state, planner: makePlanner(),
+      clock: clock, workers: workers, state: processes.state, planner: world.planner,
       chronicle: world.chronicle, imageDisk: world.imageDisk, restarts: supervision.restarts,
       starter: supervision.starter, schedules: world.schedules.monitor, program: nil)
     let status = StatusReporter(
@@ -163,14 +163,6 @@ final class ShellClients: EventRecipients {
         clock: clock, driver: driver, ending: world.ending, reloader: world.reloads.reloader,
         rules: world.rules, examination: SelfExamination(processes.jobs) { .failure(.overdue) },
         reporter: reporter, jobs: processes.jobs, log: processes.log))
-  }
-
-  private func makePlanner() -> LaunchPlanner {
-    LaunchPlanner(
-      ground: LaunchGround(
-        records: world.processes.records, logs: "/logs", socket: "/run/control.sock",
-        processes: world.processes.fake),
-      restarts: world.supervision.restarts, log: { _, _ in }, limit: { _, _, _, _ in })
   }
 
   /// Looks that take their time, and may find nothing.

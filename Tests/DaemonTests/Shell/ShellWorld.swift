@@ -28,7 +28,7 @@ final class ShellWorld {
   private let configuration: DaemonConfiguration
   private let records: [String: WorkerRecord]
   private let remains: [ShellRun]
-  private(set) lazy var survivorHost = ShellSurvivors(self, remains, records)
+  private(set) lazy var survivors = ShellSurvivors(self, remains, records)
   private(set) lazy var recordWriter = WorkerRecordWriter(
     records: saved, bootID: "boot", log: processes.log)
   private(set) lazy var endCheck = ShellDaemonEnd(self)
@@ -36,6 +36,19 @@ final class ShellWorld {
   private(set) lazy var requests = WorkerRequests(driver, returning)
   private(set) lazy var supervision = ShellSupervision(self)
   private(set) lazy var liveness = ShellLiveness(self)
+  private(set) lazy var watchdogs = WatchdogReporter(driver, workers) { [recordWriter] in
+    recordWriter.save($0, state: $1)
+  }
+  /// Without channels.
+  private(set) lazy var conversations = WorkerConversations(
+    services: processes.services, timers: clock, watches: clock, driver: driver, workers: workers,
+    reloads: supervision.reloads, watchdogs: watchdogs, snapshots: processes.snapshots,
+    recordWriter: recordWriter)
+  private(set) lazy var planner = LaunchPlanner(
+    ground: LaunchGround(
+      records: processes.services.records.store, logs: "/nonexistent",
+      socket: "/nonexistent/control.sock", processes: processes.fake),
+    restarts: supervision.restarts, services: processes.services)
   private(set) lazy var schedules = ShellSchedules(self)
   private(set) lazy var clients = ShellClients(self)
   private(set) lazy var launching = ShellLaunching(self)
@@ -46,8 +59,8 @@ final class ShellWorld {
   private(set) lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning, phase: phase, environment: [:],
     restarts: supervision.restarts, starter: supervision.starter,
-    learnedMemory: learnedMemory,
-    wrappers: wrappers, stoppedByPerson: supervision.stopped, log: processes.log)
+    learnedMemory: learnedMemory, wrappers: wrappers,
+    stoppedByPerson: supervision.stopped, log: processes.log)
   private(set) lazy var externalHost = ShellExternals(self)
   private(set) lazy var externals = ExternalAdoption(driver, workers, host: externalHost)
   private(set) lazy var ruleHost = ShellRules(self)
@@ -66,8 +79,6 @@ final class ShellWorld {
     imageDisk: imageDisk, costs: HibernationCosts(imageDisk) { _, _ in },
     managers: ManagerWatching(driver, workers, timers: clock) { _ in }, log: processes.log,
     kill: { [unowned self] in run(of: $0)?.kill() })
-  private(set) lazy var survivors = SurvivorAdoption(
-    driver: driver, workers: workers, returning: returning, timers: clock, host: survivorHost)
   private(set) lazy var ending = DaemonEnd(
     driver: driver, workers: workers, returning: returning, requests: requests,
     externals: externals, starter: supervision.starter, recordWriter: recordWriter,
