@@ -51,7 +51,7 @@ struct SourceRuleTests {
     "Daemon/Sense/FootprintMeasuring.swift", "Daemon/Worker/Sleep/SuspendJob.swift",
     "Daemon/External/ExternalProcess.swift", "Daemon/External/Rules/AdoptionPreview.swift",
     // While the daemon starts.
-    "Daemon/Takeover/SurvivorsOfDaemon.swift",
+    "Daemon/Takeover/EarlierWorkers.swift",
     "Daemon/Talk/WorkerConversations.swift",
     "Daemon/Worker/Launch/ListeningAtStart.swift",
     // Of its cgroup only.

@@ -49,7 +49,6 @@ extension ShellWorld: DirectiveExecutor {
 
   private func report(_ transition: Transition) {
     liveness.note(transition)
-    clients.happened(transition)
     guard let runtime = workers[transition.worker] else { return }
     recordWriter.save(runtime, state: transition.to)
     supervision.note(transition)

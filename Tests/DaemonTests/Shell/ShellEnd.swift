@@ -7,26 +7,22 @@ import Supervision
 
 @testable import Daemon
 
-/// The real `WorkerEnds` over simulated processes.
-final class ShellEnds {
-  let real: WorkerEnds
-
-  init(_ world: ShellWorld) {
-    let (processes, restarts) = (world.processes, world.supervision.restarts)
-    real = WorkerEnds(
+extension WorkerEnds {
+  /// Over simulated processes.
+  static func ofShell(_ world: ShellWorld) -> WorkerEnds {
+    let (processes, supervision) = (world.processes, world.supervision)
+    return WorkerEnds(
       loop: world.clock, processes: ShellEnd(world), memory: world.memory, records: world.saved,
       log: processes.log, driver: world.driver, workers: world.workers, requests: world.requests,
       kernelKills: KernelKillWatch(
         clock: world.clock, driver: world.driver, jetsam: processes.jetsam,
         counts: KernelKillCounts(inGroup: { _ in nil }, onMachine: { nil }), log: { _, _ in }),
-      imageDisk: world.imageDisk,
-      snapshots: SnapshotKeeper(
-        directory: "/nonexistent", disk: processes.disk, log: processes.log),
-      launchPlanner: processes.makePlanner(restarts), restarts: restarts,
-      listening: world.supervision.listening, supervision: world.supervision.real,
+      imageDisk: world.imageDisk, snapshots: processes.snapshots, launchPlanner: world.planner,
+      restarts: supervision.restarts, listening: supervision.listening,
+      supervision: supervision.real,
       endedRuns: EndedRuns(
         driver: world.driver, workers: world.workers, requests: world.requests,
-        supervision: world.supervision.real, limit: 2),
+        supervision: supervision.real, limit: 2),
       program: nil, keepLastLines: { _, _ in },
       externalRootHasEnded: { [unowned world] in world.externals.externalRootHasEnded($0) })
   }

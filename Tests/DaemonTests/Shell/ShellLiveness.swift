@@ -3,8 +3,10 @@ import Hibernation
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import Supervision
 import TestSupport
+import Testing
 
 @testable import Daemon
 
@@ -27,30 +29,34 @@ final class ShellProcesses {
   let log = DaemonLog(ofWrapper: "/dev/null")
   /// No client connects to it.
   let control: ControlSocket
-  /// No simulated worker has pages.
-  let hibernation = HibernationService(lanes: 1, separatesWorkers: true)
-  /// Not used: no simulated worker has sockets.
+  /// Hardly used: no simulated worker has pages, sockets or snapshots.
+  let services: Services
+  let snapshots: SnapshotKeeper
   private let threads = JobPool(name: "shell", most: 1)
-  let jobs: LoopJobs
+  var hibernation: HibernationService { services.hibernation }
+  var jobs: LoopJobs { services.jobs }
   let fake = FakeProcesses()
-  /// Keeps nothing, and has nothing to remove.
-  let disk = DiskQueue()
+  let state: StateDirectory
   let jetsam: JetsamKeeper
-  private let records: WorkerRecordStore
-  private let loop: EventLoop
+  private let journal = WorkQueue(name: "shell-jrnl")
 
   init() throws {
-    loop = try EventLoop()
-    jobs = try LoopJobs(loop, threads)
     scratch = try Scratch()
-    records = try WorkerRecordStore(directory: scratch.path)
-    jetsam = JetsamKeeper(
-      directory: scratch.path, disk: disk, loop: try LoopReturn(loop), log: log)
+    services = try Services(
+      log: log, records: WorkerRecordKeeper(directory: scratch.path + "/workers"),
+      hibernation: HibernationService(lanes: 1, separatesWorkers: true), files: threads)
     try scratch.write("cgroup.events", "")
     let cgroup = try WorkerCgroup(path: scratch.path)
     stopped = try (0..<64).map { _ in try .forTest("shell") }
     frozen = try (0..<64).map { _ in try .forTest("shell", in: cgroup) }
-    control = ControlSocket(path: "/nonexistent/control.sock", loop, log)
+    state = try StateDirectory(path: scratch.path + "/state")
+    snapshots = SnapshotKeeper(
+      directory: state.snapshots, disk: services.disk, loop: services.loopReturn, log: log)
+    // It is listed, and can't be read.
+    try scratch.write("state/jetsam/1.json", "{}")
+    jetsam = JetsamKeeper(
+      directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
+    control = ControlSocket(path: "/nonexistent/control.sock", services.loop, log)
     inputs = try (0..<128).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
     own = try ProcessStat.read(getpid())
@@ -64,12 +70,24 @@ final class ShellProcesses {
       log: log)
   }
 
-  func makePlanner(_ restarts: RestartSupervisor) -> LaunchPlanner {
-    LaunchPlanner(
-      ground: LaunchGround(
-        records: records, logs: scratch.path,
-        socket: scratch.path + "/socket", processes: fake), restarts: restarts,
-      log: { _, _ in }, limit: { _, _, _, _ in })
+  /// Of one daemon. Nothing can be written.
+  func makeChronicle() throws -> Chronicle {
+    try Chronicle(
+      JournalConfiguration(enabled: false), version: "1", directory: "/nonexistent",
+      reports: "/nonexistent", queue: journal, log: { _, _ in })
+  }
+
+  func makeHistory(_ world: ShellWorld) -> HistoryVerbs {
+    HistoryVerbs(
+      clock: world.clock, driver: world.driver, chronicle: world.chronicle, jetsam: jetsam,
+      loopReturn: services.loopReturn)
+  }
+
+  /// What was given to the disk's threads is done, and has come back to the loop.
+  func finishDiskWork() {
+    services.disk.drain()
+    journal.drain(within: .seconds(10))
+    do { try services.loop.turn(until: EventLoop.now) } catch { Issue.record(error) }
   }
 
   func next(isFrozenAsleep: Bool) -> WorkerProcess {

@@ -12,7 +12,7 @@ import Supervision
 final class ShellRuns: ProcessHost {
   private unowned let world: ShellWorld
   private var runs: [WorkerID: ShellRun] = [:]
-  private lazy var holder = ProcessHolder(
+  private(set) lazy var holder = ProcessHolder(
     loop: world.clock, jobs: world.processes.jobs, processes: world.processes.fake,
     probes: world.liveness, driver: world.driver, log: world.processes.log, host: self)
   /// Parts of runs that are over, and workers that have been removed.
@@ -41,9 +41,18 @@ final class ShellRuns: ProcessHost {
   // MARK: their beginning
 
   func attach(_ run: ShellRun, to runtime: WorkerUnit) throws {
+    begin(run)
+    try hold(run, runtime)
+    settle(run, runtime)
+  }
+
+  /// Its process is held.
+  func begin(_ run: ShellRun) {
     if runs[run.id] != nil { world.complain("\(run.id) runs twice") }
     runs[run.id] = run
-    try hold(run, runtime)
+  }
+
+  private func settle(_ run: ShellRun, _ runtime: WorkerUnit) {
     if world.chance(50) { runtime.traffic = world.processes.traffic }
     if world.chance(40) {
       world.driver.send(
@@ -138,7 +147,10 @@ final class ShellRuns: ProcessHost {
 
   func makeSleep(for runtime: WorkerUnit) { runs[runtime.id]?.makeSleep(for: runtime) }
 
-  func isAdopted(_ runtime: WorkerUnit) {}
+  func isAdopted(_ runtime: WorkerUnit) {
+    guard let run = runs[runtime.id] else { return world.complain("\(runtime.id) has no run") }
+    settle(run, runtime)
+  }
   func rootHasEnded(_ runtime: WorkerUnit) { world.ends.rootHasEnded(runtime) }
 
   func open(

@@ -7,20 +7,22 @@ import Synchronization
 
 /// `WorkerMemory` as it is: the threads of `mechanics` stop and continue processes, those of `hibernation` move their memory.
 final class KernelMemory: WorkerMemory {
-  private let services: Services
-  private let state: StateDirectory
-  private let keeper: KeeperStarter<DescriptorKeeperMeans>
+  let services: Services
+  let state: StateDirectory
+  let bootID: String
+  let keeper: KeeperStarter<DescriptorKeeperMeans>
   private let standby: StandbyStarter<Standby>
   private let resumeChoice: ResumeChoice
   private let recordPatience: Duration
 
   init(
-    _ services: Services, _ state: StateDirectory,
+    _ services: Services, _ state: StateDirectory, bootID: String,
     keeper: KeeperStarter<DescriptorKeeperMeans>, standby: StandbyStarter<Standby>,
     resumeChoice: ResumeChoice, recordPatience: Duration = RecordWait.patience
   ) {
     self.services = services
     self.state = state
+    self.bootID = bootID
     self.keeper = keeper
     self.standby = standby
     self.resumeChoice = resumeChoice
@@ -28,7 +30,7 @@ final class KernelMemory: WorkerMemory {
   }
 
   /// What the operation's thread calls with the outcome.
-  private func callback<Outcome: Sendable>(
+  func callback<Outcome: Sendable>(
     _ then: @escaping (Outcome) -> Void
   ) -> (underway: Underway, done: @Sendable (Outcome) -> Void) {
     let underway = Underway()
