@@ -55,6 +55,14 @@ final class FakeLoop: Timers, DescriptorWatches {
     watched.removeAll { $0.token == token && $0.descriptor === descriptor }
   }
 
+  /// Handles what can be read.
+  func serve() throws {
+    for each in watched
+    where try pollDescriptor(each.descriptor.raw, for: POLLIN, until: Deadline(in: .zero)) {
+      each.handler(each.interest)
+    }
+  }
+
   /// The descriptor that is watched at this place has an event.
   func fire(_ place: Int = 0) {
     if watched.indices.contains(place) { watched[place].handler(watched[place].interest) }

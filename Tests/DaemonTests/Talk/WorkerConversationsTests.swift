@@ -50,12 +50,10 @@ import WorkerProtocol
     var shown: SnapshotStore.Snapshot?
     try world.turn {
       var isLoaded = false
-      world.snapshots.load(
-        "web",
-        then: world.services.loopReturn.callback {
-          shown = $0
-          isLoaded = true
-        })
+      world.snapshots.load("web") {
+        shown = $0
+        isLoaded = true
+      }
       try world.turn { isLoaded }
       return shown != nil
     }

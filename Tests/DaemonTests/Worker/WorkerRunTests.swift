@@ -36,8 +36,7 @@ struct WorkerRunTests {
     let run = runtime.run
     run.process = process
     run.exitWatch = try watches.whenReadable(process.pidfd) {}
-    let end = EndWorld(timers)
-    end.isActedOn = true
+    let end = try EndWorld(timers)
     run.ending = end.ending
     run.conversation = try world.begin()
     let adapters = try AdapterWorld()
@@ -53,6 +52,7 @@ struct WorkerRunTests {
     run.shedOverHTTP = shed.http
     wakes.sleeps.makeSleep(for: runtime)
     // The end waits for an operation, and for the outcome of a SIGKILL.
+    end.actOnMemory()
     end.ending.kill()
     end.ending.rootHasEnded()
     run.launched = runtime.configuration
