@@ -238,7 +238,7 @@ let package = Package(
       name: "WrapTests",
       dependencies: [
         "Control", "Daemon", "DaemonFakes", "JSONLines", "Lifecycle", "Linux", "Policy",
-        "TestSupport", "Wrap",
+        "PolicyFile", "TestSupport", "Wrap",
       ],
       swiftSettings: strict),
     .testTarget(

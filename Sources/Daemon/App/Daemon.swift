@@ -14,15 +14,14 @@ import Supervision
 /// Everything here happens on the main thread, where nothing may wait; what may take long is handed to
 /// other threads (docs/ARCHITECTURE.md), and its outcome comes back as a message.
 public final class Daemon {
-  private let shared: SharedComponents
-  private let components: WorkerComponents
+  let shared: SharedComponents
+  let components: WorkerComponents
   private let runs: RunComponents
   private let survivors: SurvivorAdoption
   private let hooks: HookRunner
   private let orphans: OrphanReaper
   private let pendingSignals: PendingSignals
-  private let controlHost: ControlOfDaemon
-  private let statusReporter: StatusReporter
+  private let control: ControlComponents
   private let ending: DaemonEnd
   private let signals: DaemonSignals
   /// The reloader calls it.
@@ -50,15 +49,15 @@ public final class Daemon {
     pendingSignals = PendingSignals(timers: loop, driver: driver, workers: workers)
     survivors = SurvivorAdoption(
       driver: driver, workers: workers, returning: shared.returning, timers: loop,
-      host: SurvivorsOfDaemon(
-        .init(
-          services: services, state: shared.state, driver: driver, workers: workers,
-          bootID: shared.bootID, environment: shared.environment,
-          recordWriter: shared.recordWriter, learnedMemory: shared.learnedMemory,
-          snapshots: shared.snapshots, restarts: shared.restarts,
-          conversations: components.conversations, planner: components.launchPlanner,
-          processes: runs.processes, keeperStarter: components.keeperStarter,
-          watchdogs: senses.watchdogs, configuration: shared.configuration.current)))
+      records: services.records, recordWriter: shared.recordWriter, memory: runs.sleeps.memory,
+      takeover: SurvivorTakeover(
+        driver: driver, workers: workers, environment: shared.environment,
+        configuration: shared.configuration, learnedMemory: shared.learnedMemory,
+        restarts: shared.restarts, conversations: components.conversations,
+        planner: components.launchPlanner, processes: runs.processes, memory: runs.sleeps.memory,
+        log: services.log),
+      restarts: shared.restarts, snapshots: shared.snapshots,
+      conversations: components.conversations, watchdogs: senses.watchdogs, log: services.log)
     ending = DaemonEnd(
       driver: driver, workers: workers, returning: shared.returning, requests: shared.requests,
       externals: external.adoption, starter: shared.starter, recordWriter: shared.recordWriter,
@@ -75,22 +74,8 @@ public final class Daemon {
         restarts: shared.restarts, returning: shared.returning,
         followRules: external.rules.follow, followHooks: hooks.follow))
     let reloader = configurationHost.makeReloader()
-    controlHost = ControlOfDaemon(
-      .init(
-        services: services, driver: driver, workers: workers, phase: shared.phase,
-        ending: ending, requests: shared.requests, role: role, version: shared.version,
-        freezer: shared.freezer, state: shared.state, configuration: shared.configuration,
-        chronicle: shared.chronicle, snapshots: shared.snapshots, jetsam: shared.jetsam,
-        learnedMemory: shared.learnedMemory, planner: components.launchPlanner, senses: senses,
-        pressure: shared.pressure, restarts: shared.restarts, starter: shared.starter,
-        supervision: components.supervision,
-        firstMoments: FirstMoments(
-          timers: loop, driver: driver, workers: workers, requests: shared.requests,
-          restarts: shared.restarts, scanner: senses.scanner),
-        schedules: components.schedules, reloads: components.reloads, reloader: reloader,
-        externals: external.adoption, rules: external.rules, wrappers: components.wrappers,
-        cgroups: shared.cgroups, socket: shared.socket, hooks: hooks))
-    statusReporter = StatusReporter(driver, controlHost, clock: loop)
+    control = ControlComponents(
+      shared, components, runs, ending: ending, reloader: reloader, hooks: hooks)
     signals = DaemonSignals(services, orphans: orphans, reloader: reloader, ending: ending)
     connectEngine(role)
   }
@@ -98,8 +83,9 @@ public final class Daemon {
   private func connectEngine(_ role: DaemonRole) {
     let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
     let sheds = WorkerSheds(
-      services: services, driver: driver, workers: workers, meter: components.senses.meter,
-      scanner: components.senses.scanner, liveness: components.senses.liveness)
+      loop: services.loop, processes: services.processes, driver: driver, workers: workers,
+      meter: components.senses.meter, scanner: components.senses.scanner,
+      liveness: components.senses.liveness, log: services.log)
     let directives = DirectiveExecution(
       .init(
         services: services, driver: driver, workers: workers, wrappers: components.wrappers,
@@ -197,17 +183,13 @@ public final class Daemon {
         configuration: shared.configuration,
         declared: components.declared, requests: shared.requests, senses: components.senses,
         pressure: shared.pressure,
-        orphans: orphans, status: statusReporter, ending: ending, control: shared.control,
+        orphans: orphans, status: control.status, ending: ending, control: shared.control,
         cgroups: shared.cgroups,
         openControlSocket: { [unowned self] () throws(StartError) in try openControlSocket() }))
   }
 
   private func openControlSocket() throws(StartError) {
-    try shared.control.open {
-      ControlService(
-        driver: driver, host: controlHost, following: EventFollowing(shared.chronicle, $0),
-        status: statusReporter, log: services.log)
-    }
+    try shared.control.open { control.makeService(for: $0) }
   }
 
   private var services: Services { shared.services }

@@ -49,10 +49,9 @@ struct WorkerComponents {
       services: services, state: shared.state, driver: driver, workers: workers,
       returning: returning)
     conversations = WorkerConversations(
-      .init(
-        services: services, driver: driver, workers: workers, reloads: reloads,
-        watchdogs: senses.watchdogs, snapshots: shared.snapshots,
-        recordWriter: shared.recordWriter))
+      services: services, timers: services.loop, watches: services.loop, driver: driver,
+      workers: workers, reloads: reloads, watchdogs: senses.watchdogs,
+      snapshots: shared.snapshots, recordWriter: shared.recordWriter)
     keeperStarter = KeeperStarter(
       DescriptorKeeperMeans(
         path: shared.state.path + "/keeper.sock", hibernation: hibernation, daemonLog: log),

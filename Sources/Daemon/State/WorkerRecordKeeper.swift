@@ -5,8 +5,14 @@ import Synchronization
 
 /// The disk with the workers' records. Tests have one that is slow, or loses power.
 protocol WorkerRecords: AnyObject {
+  func loadAll() throws(WorkerRecordError) -> (
+    records: [WorkerRecord], failures: [WorkerRecordError]
+  )
   /// All that were saved or found, and not removed.
   var all: [WorkerRecord] { get }
+  /// Whether there is a file, be it damaged. At the daemon's start.
+  func contains(_ name: String) -> Bool
+  func remove(_ name: String)
   /// - Parameter onFailure: called on another thread.
   func save(_ record: WorkerRecord, onFailure: @escaping @Sendable (WorkerRecordError) -> Void)
   /// Calls `body`, on another thread, when the disk has what was saved before this call.
@@ -52,10 +58,8 @@ final class WorkerRecordKeeper: WorkerRecords {
   /// The last one that was saved or found.
   func record(of name: String) -> WorkerRecord? { known[name]?.record }
 
-  /// All that were saved or found, and not removed.
   var all: [WorkerRecord] { known.values.map(\.record) }
 
-  /// Whether there is a file, be it damaged. At the daemon's start.
   func contains(_ name: String) -> Bool { store.contains(name) }
 
   func save(

@@ -10,20 +10,18 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What a daemon does with the workers of an earlier one") struct SurvivorsOfDaemonTests {
+@Suite("Processes and images that an earlier daemon has left") struct SurvivorTakeoverTests {
   private let world: AdapterWorld
-  private let host: SurvivorsOfDaemon
+  private let memory: KernelMemory
 
   init() throws {
     world = try AdapterWorld()
-    host = SurvivorsOfDaemon(
-      .init(
-        services: world.services, state: world.state, driver: world.driver,
-        workers: world.workers, bootID: AdapterWorld.bootID, environment: ["HOME": "/root"],
-        recordWriter: world.recordWriter, learnedMemory: world.learnedMemory,
-        snapshots: world.snapshots, restarts: world.restarts, conversations: world.conversations,
-        planner: world.planner, processes: world.processes, keeperStarter: world.keeperStarter,
-        watchdogs: world.senses.watchdogs))
+    memory = world.makeMemory()
+  }
+
+  @discardableResult
+  private func takeOver(_ record: WorkerRecord) throws -> WorkerUnit {
+    try world.survivors.takeover.takeOver(record)
   }
 
   private func unit(_ name: String = "web") throws -> WorkerUnit {
@@ -36,7 +34,7 @@ import Testing
     "A worker that the configuration doesn't have is taken over as one of `run`, as it was recorded"
   )
   func undeclared() throws {
-    try host.takeOver(
+    try takeOver(
       try world.record {
         $0.command = ["serve", "-v"]
         $0.directory = "/srv"
@@ -56,7 +54,7 @@ import Testing
   @Test("An importance that no configuration could have is limited to one that it could")
   func importance() throws {
     for (recorded, kept) in [(-5, 0), (1000, 100), (40, 40)] {
-      try host.takeOver(try world.record("w\(kept)") { $0.importance = recorded })
+      try takeOver(try world.record("w\(kept)") { $0.importance = recorded })
       #expect(try unit("w\(kept)").configuration.importance == kept)
     }
   }
@@ -64,7 +62,7 @@ import Testing
   @Test("A declared worker keeps its configuration, and is shown with what it was launched with")
   func declared() throws {
     let runtime = try world.add("web", .terminated)
-    try host.takeOver(
+    try takeOver(
       try world.record {
         $0.command = ["old"]
         $0.external = .mayNot
@@ -78,7 +76,7 @@ import Testing
 
   @Test("An adopted worker keeps the policy of its adoption, or is in shadow mode without it")
   func chosenPolicy() throws {
-    try host.takeOver(
+    try takeOver(
       try world.record {
         $0.external = .mayNot
         $0.policy = "server"
@@ -88,7 +86,7 @@ import Testing
     let policy = runtime.configuration.policy
     #expect(policy.name == "server" && policy.hibernate.after == .seconds(7))
     #expect(policy.mode == .enforce && runtime.external?.chosen?.name == "server")
-    try host.takeOver(
+    try takeOver(
       try world.record("db") {
         $0.external = .mayNot
         $0.policy = "removed"
@@ -99,11 +97,11 @@ import Testing
   @Test("A process that has ended can't be taken over")
   func ended() throws {
     let record = try world.record { $0.process = ProcessIdentity(pid: getpid(), startTime: 1) }
-    #expect(host.life(of: record) == .hasEnded)
-    #expect(throws: (any Error).self) { try host.takeOver(record) }
+    #expect(memory.life(of: record) == .hasEnded)
+    #expect(throws: (any Error).self) { try takeOver(record) }
     #expect(world.workers.count == 0 && world.restarts.exits(of: WorkerID("web")) == nil)
-    #expect(host.life(of: try world.record()) == .lives)
-    #expect(host.life(of: try world.record { $0.bootID = "another" }) == .hasEnded)
+    #expect(memory.life(of: try world.record()) == .lives)
+    #expect(memory.life(of: try world.record { $0.bootID = "another" }) == .hasEnded)
   }
 
   @Test(
@@ -119,7 +117,7 @@ import Testing
       $0.watchdog = 3_000_000_000
       $0.workerSocket = path
     }
-    #expect(throws: (any Error).self) { try host.takeOver(record) }
+    #expect(throws: (any Error).self) { try takeOver(record) }
     #expect(try unit() === runtime && runtime.isDeclared)
     #expect(runtime.external == nil, "its next run is the daemon's own")
     #expect(runtime.asleepSince == nil && runtime.watchdogInterval == nil)
@@ -132,24 +130,25 @@ import Testing
   func byHalf() throws {
     try world.scratch.write("state/images/web.image", "memory")
     let record = try world.record { $0.cgroupPath = "/no/such/group" }
-    #expect(throws: (any Error).self) { try host.takeOver(record) }
+    #expect(throws: (any Error).self) { try takeOver(record) }
     #expect(world.workers.count == 0)
     #expect(!isAbsent(world.state.image(of: "web")))
   }
 
-  @Test("A worker that ended without a daemon leaves the note of its end, and no files")
+  @Test("Nothing is left of a worker that ended without a daemon, and others keep their images")
   func forgotten() throws {
-    let record = try world.record()
-    world.services.records.save(record) { _ in }
-    try world.scratch.write("state/images/web.image", "memory")
-    try world.scratch.write("state/images/web.image.base", "memory")
-    world.restarts.add(WorkerID("web"), exits: [])
-    host.forget(record)
+    let record = try world.record { $0.bootID = "another" }
+    try world.services.records.store.save(record)
+    for name in ["web.image", "web.image.base", "db.image"] {
+      try world.scratch.write("state/images/\(name)", "memory")
+    }
+    // Whatever it says: its worker may live.
+    try world.scratch.write("state/workers/db.worker", "damaged")
+    world.survivors.adoptSurvivors()
     world.services.records.drain()
-    #expect(try listDirectory(world.state.images) == [])
-    #expect(!world.services.records.store.contains("web"))
-    let last = world.restarts.exits(of: WorkerID("web"))?.last
-    #expect(last?.why == "ended while no daemon was running" && last?.status == .unknown)
+    world.services.disk.drain()
+    #expect(try listDirectory(world.state.images) == ["db.image"])
+    #expect(!world.services.records.contains("web") && world.workers.count == 0)
   }
 
   @Test("Of images without a record, those stay whose processes live")
@@ -160,18 +159,27 @@ import Testing
     try scratch.write("state/images/lost.image.partial", "")
     try scratch.writeImage("state/images/ended.image", of: [])
     try scratch.write("state/images/idle.image.base", "memory")
-    host.removeOrphans()
-    #expect(Set(try listDirectory(world.state.images)) == ["lost.image", "lost.image.base"])
+    try scratch.write("state/images/notes.txt", "text")
+    memory.removeOrphanedImages { _ in false }
+    #expect(
+      Set(try listDirectory(world.state.images)) == ["lost.image", "lost.image.base", "notes.txt"])
   }
 
   // MARK: how it rests
 
+  private func rest(of record: WorkerRecord) throws -> SurvivorRest {
+    let target = try #require(try takeOver(record).target())
+    return memory.rest(of: target, by: record)
+  }
+
+  private func isInDoubt(_ record: WorkerRecord) throws -> Bool {
+    if case .inDoubt = try rest(of: record) { true } else { false }
+  }
+
   @Test("A worker that is recorded as hibernated, runs, and has no image is without its image")
   func withoutImage() throws {
-    let record = try world.record("web", .hibernated)
-    try host.takeOver(record)
-    guard case .withoutImage(let path) = host.rest(of: record) else {
-      Issue.record("\(host.rest(of: record))")
+    guard case .withoutImage(let path) = try rest(of: try world.record("web", .hibernated)) else {
+      Issue.record("it is at rest, or in doubt")
       return
     }
     #expect(path == world.state.image(of: "web"))
@@ -181,72 +189,18 @@ import Testing
   func inDoubt() throws {
     try world.scratch.write("state/images/web.image", "damaged")
     for state in [WorkerState.hibernated, .suspended, .background, .resuming, .hibernating] {
-      let record = try world.record("web", state)
-      #expect(try isInDoubt(record), "not taken over")
-      try host.takeOver(record)
-      #expect(try isInDoubt(record), "\(state)")
+      #expect(try isInDoubt(try world.record("web", state)), "\(state)")
       world.workers.removeAll()
     }
-  }
-
-  private func isInDoubt(_ record: WorkerRecord) throws -> Bool {
-    if case .inDoubt = host.rest(of: record) { true } else { false }
   }
 
   @Test(
     "A suspended worker with an image, whole or partial, may be half hibernated: it is in doubt")
   func halfHibernated() throws {
     let record = try world.record("web", .suspended)
-    try host.takeOver(record)
     #expect(try isInDoubt(record), "it runs")
     try world.scratch.write("state/images/web.image.partial", "half")
     #expect(try isInDoubt(record))
-  }
-
-  // MARK: operations on it
-
-  @Test("Operations on a worker that isn't there any more report that later, once")
-  func absent() throws {
-    let record = try world.record()
-    var outcomes: [String] = []
-    host.watchInputs(of: record) { outcomes.append($0 == nil ? "no watch" : "a watch") }
-    host.recover(record) { outcomes.append($0 == nil ? "no recovery" : "a recovery") }
-    #expect(outcomes == [])
-    try world.turn { outcomes.count == 2 }
-    #expect(outcomes == ["no watch", "no recovery"])
-    host.leaveAsleep(record, with: nil)
-    host.staysAsleep(WorkerID("web"), with: nil)
-    host.killUnverified(WorkerID("web"))
-    host.isBack(WorkerID("web"))
-    host.wakeForWhatWaits(WorkerID("web"))
-    host.save(WorkerID("web"), .background)
-    world.services.records.drain()
-    #expect(!world.services.records.store.contains("web"))
-  }
-
-  @Test("A worker that stays asleep keeps its image, and its record names it")
-  func asleep() throws {
-    let record = try world.record("web", .hibernated)
-    try host.takeOver(record)
-    host.leaveAsleep(record, with: ImageOnDisk(path: "/images/web.image"))
-    #expect(try unit().image?.path == "/images/web.image")
-    host.save(WorkerID("web"), .hibernated)
-    world.services.records.drain()
-    let saved = try world.services.records.store.load("web")
-    #expect(saved.state == "hibernated" && saved.imagePath == "/images/web.image")
-  }
-
-  @Test("Its connections are accepted when the engine knows it again, and lines wait until then")
-  func connections() throws {
-    let path = world.scratch.path + "/web.worker"
-    try host.takeOver(try world.record { $0.workerSocket = path })
-    let worker = try WorkersEnd(path)
-    try world.settle()
-    #expect(try unit().conversation?.connectionCount == nil)
-    world.driver.send(.adopted(WorkerID("web"), try unit().profile, .background))
-    host.isBack(WorkerID("web"))
-    try world.turn { try unit().conversation?.connectionCount == 1 }
-    #expect(try worker.hear().count == 1)
   }
 
   // MARK: what it was left
