@@ -126,17 +126,23 @@ final class ShellRuns: ProcessHost {
     if runtime.profile != before { world.driver.send(runtime.channelsChanged) }
   }
 
+  /// The engine has forgotten it, unless it still runs.
+  func noteRemoval(of id: WorkerID) {
+    guard world.driver.state.state(of: id) == nil, let runtime = world.workers[id] else { return }
+    noteRemoval(of: runtime)
+  }
+
+  private func noteRemoval(of runtime: WorkerUnit) {
+    let id = runtime.id
+    if let run = runs[id] { world.complain("\(id) is removed, and runs (\(run.body.rawValue))") }
+    past.append(("\(id) itself, which was removed", Weak(object: runtime)))
+  }
+
   /// This may remove workers from the registry.
   func noteRemovals(_ action: () -> Void) {
     let before = Array(world.workers.values)
     action()
-    for runtime in before where world.workers[runtime.id] == nil {
-      let id = runtime.id
-      if let run = runs[id] {
-        world.complain("\(id) is removed, and runs (\(run.body.rawValue))")
-      }
-      past.append(("\(id) itself, which was removed", Weak(object: runtime)))
-    }
+    for runtime in before where world.workers[runtime.id] == nil { noteRemoval(of: runtime) }
   }
 
   func stopWatching(_ run: ShellRun) {
