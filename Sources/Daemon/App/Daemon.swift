@@ -14,8 +14,8 @@ import Supervision
 /// Everything here happens on the main thread, where nothing may wait; what may take long is handed to
 /// other threads (docs/ARCHITECTURE.md), and its outcome comes back as a message.
 public final class Daemon {
-  private let shared: SharedComponents
-  private let components: WorkerComponents
+  let shared: SharedComponents
+  let components: WorkerComponents
   private let runs: RunComponents
   private let survivors: SurvivorAdoption
   private let hooks: HookRunner
@@ -82,8 +82,9 @@ public final class Daemon {
   private func connectEngine(_ role: DaemonRole) {
     let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
     let sheds = WorkerSheds(
-      services: services, driver: driver, workers: workers, meter: components.senses.meter,
-      scanner: components.senses.scanner, liveness: components.senses.liveness)
+      loop: services.loop, processes: services.processes, driver: driver, workers: workers,
+      meter: components.senses.meter, scanner: components.senses.scanner,
+      liveness: components.senses.liveness, log: services.log)
     let directives = DirectiveExecution(
       .init(
         services: services, driver: driver, workers: workers, wrappers: components.wrappers,

@@ -15,7 +15,7 @@ import TestSupport
 /// process stands for each worker's. Directives are noted and not carried out.
 final class AdapterWorld {
   let scratch: Scratch
-  let timers = FakeTimers()
+  let timers: FakeTimers
   let notes = EventNotes()
   let driver: EngineDriver
   let services: Services
@@ -41,6 +41,9 @@ final class AdapterWorld {
   let stoppedByPerson: StoppedByPerson
   let wrapped = WrapperWorld()
   let watches = FakeWatches()
+  /// Of workers' ends.
+  let loop: FakeLoop
+  let workerProcesses = FakeWorkerProcesses()
   /// External workers whose root process has ended.
   private(set) var externalEnds: [WorkerID] = []
   private(set) var keptLines: [WorkerID: [String]] = [:]
@@ -54,10 +57,13 @@ final class AdapterWorld {
 
   /// - Parameter memory: nil: workers' processes are really stopped, and their memory is moved.
   init(
-    memory: FakeMemory? = nil, journal: JournalConfiguration = JournalConfiguration()
+    _ timers: FakeTimers = FakeTimers(), memory: FakeMemory? = nil,
+    journal: JournalConfiguration = JournalConfiguration()
   ) throws {
+    self.timers = timers
     fakeMemory = memory
     scratch = try Scratch()
+    loop = FakeLoop(timers)
     log = DaemonLog(ofWrapper: scratch.path + "/log")
     state = try StateDirectory(path: scratch.path + "/state")
     services = try Services(
@@ -125,12 +131,15 @@ final class AdapterWorld {
     reloads: reloads, watchdogs: senses.watchdogs, snapshots: snapshots,
     recordWriter: recordWriter)
   private(set) lazy var sheds = WorkerSheds(
-    services: services, driver: driver, workers: workers, meter: senses.meter,
-    scanner: senses.scanner, liveness: senses.liveness)
+    loop: services.loop, processes: services.processes, driver: driver, workers: workers,
+    meter: senses.meter, scanner: senses.scanner, liveness: senses.liveness, log: log)
+  /// No process is ended: the test's own process stands for each worker's.
   private(set) lazy var ends = WorkerEnds(
-    services: services, driver: driver, workers: workers, requests: requests, senses: senses,
-    snapshots: snapshots, launchPlanner: planner, restarts: restarts,
-    listening: listening, supervision: supervision, endedRuns: endedRuns, program: nil,
+    loop: loop, processes: workerProcesses, memory: makeMemory(),
+    records: services.records, log: log, driver: driver, workers: workers, requests: requests,
+    kernelKills: senses.kernelKills, imageDisk: senses.imageDisk, snapshots: snapshots,
+    launchPlanner: planner, restarts: restarts, listening: listening, supervision: supervision,
+    endedRuns: endedRuns, program: nil,
     keepLastLines: { [unowned self] in keptLines[$0] = $1 },
     externalRootHasEnded: { [unowned self] in
       externalEnds.append($0.id)
@@ -197,21 +206,9 @@ final class AdapterWorld {
     externals: externals, starter: starter, recordWriter: recordWriter,
     listening: listening, control: ControlSocket(path: socket, services.loop, log),
     timers: timers, phase: phase, log: log)
-
   private(set) lazy var changes = DeclaredChanges(
     driver: driver, workers: workers, declared: declared, requests: requests, restarts: restarts,
     starter: starter, supervision: supervision, listening: listening)
-
-  func makeReloader(_ look: @escaping ConfigurationReloader.Look) -> ConfigurationReloader {
-    ConfigurationReloader(
-      driver: driver, workers: workers, phase: phase, returning: returning,
-      configuration: configuration, changes: changes,
-      followers: ConfigurationFollowers(
-        clock: timers, workers: workers, hibernation: services.hibernation, chronicle: chronicle,
-        pressure: pressure, schedules: schedules, encryption: senses.encryption, rules: rules,
-        hooks: nil),
-      log: log, look: look)
-  }
 
   /// Declared last, and so freed last: components give back what they hold of the loop when they are freed.
   private let heldToTheEnd: Services

@@ -129,6 +129,17 @@ final class ControlWorld {
 }
 
 extension AdapterWorld {
+  func makeReloader(_ look: @escaping ConfigurationReloader.Look) -> ConfigurationReloader {
+    ConfigurationReloader(
+      driver: driver, workers: workers, phase: phase, returning: returning,
+      configuration: configuration, changes: changes,
+      followers: ConfigurationFollowers(
+        clock: timers, workers: workers, hibernation: services.hibernation, chronicle: chronicle,
+        pressure: pressure, schedules: schedules, encryption: senses.encryption, rules: rules,
+        hooks: nil),
+      log: log, look: look)
+  }
+
   /// - Parameter program: of a wrapper.
   func makeFacts(_ program: (any CallersProgram)? = nil) -> WorkerFactsReader {
     WorkerFactsReader(

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Supervision
 import Synchronization
 
 @testable import Daemon
@@ -26,6 +27,9 @@ final class FakeProcesses: Processes {
     /// Of logs, by path.
     var logs: [String: [Int32]] = [:]
     var askedLogs: [String] = []
+    /// By which workers were asked for memory, unless that is refused.
+    var signals: [Int32] = []
+    var shedRefusal: ShedRefusal?
   }
   private let state = Mutex(State())
 
@@ -33,6 +37,7 @@ final class FakeProcesses: Processes {
 
   func set(_ change: @Sendable (inout State) -> Void) { state.withLock { change(&$0) } }
   var killed: [Int32] { state.withLock { $0.killed } }
+  var signals: [Int32] { state.withLock { $0.signals } }
   var reaped: [Int32] { state.withLock { $0.reaped } }
   var askedLogs: [String] { state.withLock { $0.askedLogs } }
 
@@ -60,6 +65,16 @@ final class FakeProcesses: Processes {
       return nil
     }
     if let refusal { throw SystemCallError("kill", on: "pid \(stat.pid)", code: refusal) }
+  }
+
+  func signal(
+    _ process: WorkerProcess, _ signal: Int32, ifHandledIn tree: ProcessTree?
+  ) throws(ShedRefusal) {
+    let refusal = state.withLock { state in
+      if state.shedRefusal == nil { state.signals.append(signal) }
+      return state.shedRefusal
+    }
+    if let refusal { throw refusal }
   }
 
   func holder(

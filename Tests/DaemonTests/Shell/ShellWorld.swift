@@ -10,7 +10,7 @@ import Supervision
 
 /// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies`,
 /// `ControlService`, `RestartSupervisor`, `DependencyStarter`, `LivenessSupervisor`, `ScheduleMonitor`,
-/// `WorkerLauncher`, `ProcessHolder`, `WorkerSleeps` with `WakeWatch`es, `WorkerEnding`s, `ConfigurationReloader`,
+/// `WorkerLauncher`, `ProcessHolder`, `WorkerSleeps` with `WakeWatch`es, `WorkerEnds`, `ConfigurationReloader`,
 /// `ExternalAdoption`, `SurvivorAdoption` and `DaemonEnd` over simulated processes, disks, probes and clients. This
 /// makes them and connects them, as `Daemon` does. One seed, one life; a daemon that dies or leaves has a successor.
 final class ShellWorld {
@@ -79,6 +79,7 @@ final class ShellWorld {
         try PressureTrigger(kind, stall: stall, window: window, path: "/none").descriptor
       }),
     send: { _ in }, log: { _, _ in })
+  private(set) lazy var ends = WorkerEnds.ofShell(self)
   private(set) lazy var imageDisk = ImageDiskMonitor(
     directory: "/", ledger: WriteLedger(path: "/nonexistent/writes"),
     ImageDiskMonitor.Needs(
@@ -235,6 +236,7 @@ final class ShellWorld {
   /// What the engine hears of a worker's sleep is so, and is of the run that there is.
   fileprivate func check(_ event: Event) {
     events.append(event)
+    runs.check()
     if events.count > 40 { events.removeFirst(20) }
     switch event {
     case .launched(let id): check(id, .running, event, "launched")
@@ -260,9 +262,10 @@ final class ShellWorld {
     case .timerDue(let id, _):
       count("timer")
       if run(of: id)?.hasEnded == true { complain("\(event) after its end") }
-    case .removed(let id): runs.noteRemoval(of: id)
+    case .exited(let id, let status):
+      count("exited")
+      runs.hasEnded(id, status)
     case .request(let request): supervision.note(request)
-    case .exited: count("exited")
     case .unhealthy(let id, _):
       liveness.note(unhealthy: id)
       check(id, nil, event, "unhealthy")
