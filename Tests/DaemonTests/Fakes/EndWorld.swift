@@ -55,16 +55,9 @@ final class EndWorld {
   /// Its memory is being worked on.
   func actOnMemory() { runtime.sleep?.hibernate() }
 
-  /// The same, as for a worker that an earlier daemon has left.
-  ///
-  /// - Returns: ends it.
-  func performOnMemory() -> () -> Void {
-    var finish: (() -> Void)?
-    runtime.sleep?.perform { done in
-      finish = { done(()) }
-    } then: { (_: Void) in
-    }
-    return { finish?() }
+  /// The same, as of a worker that an earlier daemon has left: also where its root process has ended.
+  func recoverMemory() {
+    runtime.sleep?.perform({ $0.recover(expecting: .unknown, then: $1) }, then: { _ in })
   }
 
   /// Nothing is due any more, and nothing that comes late changes anything.
