@@ -118,7 +118,7 @@ final class AdapterWorld {
   private(set) lazy var endedRuns = EndedRuns(
     driver: driver, workers: workers, requests: requests, supervision: supervision, limit: 2)
   private(set) lazy var planner = LaunchPlanner(
-    ground: LaunchGround(
+    settings: LaunchSettings(
       records: services.records.store, logs: state.logs, socket: socket,
       processes: services.processes),
     restarts: restarts, services: services)
@@ -178,9 +178,7 @@ final class AdapterWorld {
     watchdogs: senses.watchdogs, log: log)
   private(set) lazy var processes = ProcessHolder(
     loop: services.loop, jobs: services.jobs, processes: services.processes,
-    probes: senses.probes, driver: driver, log: services.log,
-    host: ProcessesOfDaemon(
-      services: services, kernelKills: senses.kernelKills, sleeps: sleeps, ends: ends))
+    probes: senses.probes, sleeps: sleeps, ends: ends)
   private(set) lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning, phase: phase,
     environment: ["HOME": "/root", "PORT": "1"], restarts: restarts, starter: starter,

@@ -153,7 +153,7 @@ final class ShellMemory: WorkerMemory {
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
     let run = try world.survivors.take(plan.name, process)
-    world.runs.begin(run)
+    world.runs.beginAdopted(run)
     return run.process
   }
 
