@@ -18,6 +18,8 @@ final class AdapterWorld {
   let timers: FakeTimers
   let notes = EventNotes()
   let driver: EngineDriver
+  /// What the answers to requests wait for.
+  let saved = FakeSavedState()
   let services: Services
   let state: StateDirectory
   let log: DaemonLog
@@ -74,7 +76,7 @@ final class AdapterWorld {
       journal, version: "1", directory: state.journal, reports: state.reports,
       queue: Self.journalQueue, log: { _, _ in })
     heldToTheEnd = services
-    driver = .forTest(timers, notes)
+    driver = .forTest(timers, notes, saved: saved)
     requests = WorkerRequests(driver, returning)
     recordWriter = WorkerRecordWriter(records: services.records, bootID: Self.bootID, log: log)
     stoppedByPerson = StoppedByPerson(path: "/state/stopped", files: files)
@@ -199,10 +201,11 @@ final class AdapterWorld {
       .init(
         services: services, driver: driver, workers: workers, phase: phase, externals: externals,
         recordWriter: recordWriter)))
+  private(set) lazy var control = ControlSocket(path: socket, services.loop, log)
   private(set) lazy var ending = DaemonEnd(
     driver: driver, workers: workers, returning: returning, requests: requests,
     externals: externals, starter: starter, recordWriter: recordWriter,
-    listening: listening, control: ControlSocket(path: socket, services.loop, log),
+    listening: listening, control: control,
     timers: timers, phase: phase, log: log)
   private(set) lazy var changes = DeclaredChanges(
     driver: driver, workers: workers, declared: declared, requests: requests, restarts: restarts,

@@ -83,11 +83,13 @@ final class EventNotes: DirectiveExecutor, EngineObserver {
 }
 
 extension EngineDriver {
-  /// Over fake time, with records that are on disk at once.
-  static func forTest(_ timers: FakeTimers, _ notes: EventNotes) -> EngineDriver {
+  /// Over fake time, with records that are on disk at once, unless `saved` says otherwise.
+  static func forTest(
+    _ timers: FakeTimers, _ notes: EventNotes, saved: FakeSavedState = FakeSavedState()
+  ) -> EngineDriver {
     let driver = EngineDriver(
       Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
+      replies: RequestReplies(saved, timers: timers))
     driver.connect(notes, [notes])
     return driver
   }
