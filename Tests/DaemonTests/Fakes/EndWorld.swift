@@ -22,7 +22,7 @@ final class EndWorld {
       runtime.process = try .forTest("web", in: .init(path: world.scratch.path + "/group"))
     }
     guard let process = runtime.process else { throw TestFailure("it has no process") }
-    ending = WorkerEnding(runtime, process, world.ends)
+    ending = WorkerEnding(of: runtime, process: process, ends: world.ends)
     runtime.ending = ending
     world.makeSleeps(over: memory).makeSleep(for: runtime)
   }
@@ -54,6 +54,18 @@ final class EndWorld {
 
   /// Its memory is being worked on.
   func actOnMemory() { runtime.sleep?.hibernate() }
+
+  /// The same, as for a worker that an earlier daemon has left.
+  ///
+  /// - Returns: ends it.
+  func performOnMemory() -> () -> Void {
+    var finish: (() -> Void)?
+    runtime.sleep?.perform { done in
+      finish = { done(()) }
+    } then: { (_: Void) in
+    }
+    return { finish?() }
+  }
 
   /// Nothing is due any more, and nothing that comes late changes anything.
   var isAtRest: Bool {

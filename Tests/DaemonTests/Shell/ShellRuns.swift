@@ -126,8 +126,12 @@ final class ShellRuns: ProcessHost {
 
   /// No worker is removed that has a run.
   func check() {
-    for run in runs.values where world.workers[run.id] == nil {
-      world.complain("\(run.id) is removed, and runs (\(run.body.rawValue))")
+    for run in runs.values {
+      if world.workers[run.id] != nil {
+        run.isKnown = true
+      } else if run.isKnown {
+        world.complain("\(run.id) is removed, and runs (\(run.body.rawValue))")
+      }
     }
   }
 

@@ -106,11 +106,12 @@ import Testing
   @Test("A worker's end waits for an operation that begins during the look for remaining processes")
   func operationWhileLooking() {
     ending.rootHasEnded()
-    world.actOnMemory()
+    let finish = world.performOnMemory()
     processes.looked()
     #expect(world.begun == ["look"])
-    world.memory.loseOutcome()
     timers.advance(by: WorkerEnding.interval)
+    #expect(world.begun == ["look"])
+    finish()
     #expect(world.begun == ["look", "look"])
   }
 }
