@@ -45,6 +45,8 @@ final class AdapterWorld {
   private let fakeMemory: FakeMemory?
   /// What was to be ended by SIGKILL, where the memory is a fake.
   private(set) var killed: [WorkerID] = []
+  /// Which workers of an earlier daemon live, where the memory is a fake.
+  let strangers = FakeProcesses()
 
   /// - Parameter memory: nil: workers' processes are really stopped, and their memory is moved.
   init(memory: FakeMemory? = nil) throws {
@@ -124,9 +126,8 @@ final class AdapterWorld {
       whenExternalRootEnds($0)
     })
   private(set) lazy var keeperStarter = KeeperStarter(
-    DescriptorKeeperMeans(
-      path: state.path + "/keeper.sock", hibernation: services.hibernation, daemonLog: log),
-    hasSuccessors: false)
+    path: state.keeper, processes: services.processes, hibernation: services.hibernation,
+    log: log, hasSuccessors: false)
   private(set) lazy var sleeps = makeSleeps(over: fakeMemory ?? makeMemory())
 
   func makeMemory(recordPatience: Duration = RecordWait.patience) -> KernelMemory {
@@ -146,7 +147,8 @@ final class AdapterWorld {
   }
   private(set) lazy var survivors = SurvivorAdoption(
     driver: driver, workers: workers, returning: returning, timers: timers,
-    records: services.records, recordWriter: recordWriter, memory: sleeps.memory,
+    records: services.records, recordWriter: recordWriter, bootID: Self.bootID,
+    processes: fakeMemory == nil ? services.processes : strangers, memory: sleeps.memory,
     takeover: SurvivorTakeover(
       driver: driver, workers: workers, environment: ["HOME": "/root"],
       configuration: ConfigurationInForce(DaemonConfiguration()), learnedMemory: learnedMemory,
