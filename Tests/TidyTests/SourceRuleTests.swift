@@ -47,7 +47,7 @@ struct SourceRuleTests {
   private static let processLooks: Set<String> = [
     "Daemon/Sense/ProcessScanner.swift", "Daemon/Sense/ActivityLooks.swift",
     // On threads of their own.
-    "Daemon/Worker/End/EndOfWorker.swift", "Daemon/Sense/SafePointCheck.swift",
+    "Daemon/Worker/KernelWorkerProcesses.swift", "Daemon/Sense/SafePointCheck.swift",
     "Daemon/Sense/FootprintMeasuring.swift", "Daemon/Worker/Sleep/SuspendJob.swift",
     "Daemon/External/ExternalProcess.swift", "Daemon/External/Rules/AdoptionPreview.swift",
     // While the daemon starts.

@@ -14,15 +14,14 @@ import Supervision
 /// Everything here happens on the main thread, where nothing may wait; what may take long is handed to
 /// other threads (docs/ARCHITECTURE.md), and its outcome comes back as a message.
 public final class Daemon {
-  private let shared: SharedComponents
-  private let components: WorkerComponents
+  let shared: SharedComponents
+  let components: WorkerComponents
   private let runs: RunComponents
   private let survivors: SurvivorAdoption
   private let hooks: HookRunner
   private let orphans: OrphanReaper
   private let pendingSignals: PendingSignals
-  private let controlHost: ControlOfDaemon
-  private let statusReporter: StatusReporter
+  private let control: ControlComponents
   private let ending: DaemonEnd
   private let signals: DaemonSignals
   /// The reloader calls it.
@@ -76,22 +75,8 @@ public final class Daemon {
         restarts: shared.restarts, returning: shared.returning,
         followRules: external.rules.follow, followHooks: hooks.follow))
     let reloader = configurationHost.makeReloader()
-    controlHost = ControlOfDaemon(
-      .init(
-        services: services, driver: driver, workers: workers, phase: shared.phase,
-        ending: ending, requests: shared.requests, role: role, version: shared.version,
-        freezer: shared.freezer, state: shared.state, configuration: shared.configuration,
-        chronicle: shared.chronicle, snapshots: shared.snapshots, jetsam: shared.jetsam,
-        learnedMemory: shared.learnedMemory, planner: components.launchPlanner, senses: senses,
-        pressure: shared.pressure, restarts: shared.restarts, starter: shared.starter,
-        supervision: components.supervision,
-        firstMoments: FirstMoments(
-          timers: loop, driver: driver, workers: workers, requests: shared.requests,
-          restarts: shared.restarts, scanner: senses.scanner),
-        schedules: components.schedules, reloads: components.reloads, reloader: reloader,
-        externals: external.adoption, rules: external.rules, wrappers: components.wrappers,
-        cgroups: shared.cgroups, socket: shared.socket, hooks: hooks))
-    statusReporter = StatusReporter(driver, controlHost, clock: loop)
+    control = ControlComponents(
+      shared, components, runs, ending: ending, reloader: reloader, hooks: hooks)
     signals = DaemonSignals(services, orphans: orphans, reloader: reloader, ending: ending)
     connectEngine(role)
   }
@@ -99,8 +84,9 @@ public final class Daemon {
   private func connectEngine(_ role: DaemonRole) {
     let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
     let sheds = WorkerSheds(
-      services: services, driver: driver, workers: workers, meter: components.senses.meter,
-      scanner: components.senses.scanner, liveness: components.senses.liveness)
+      loop: services.loop, processes: services.processes, driver: driver, workers: workers,
+      meter: components.senses.meter, scanner: components.senses.scanner,
+      liveness: components.senses.liveness, log: services.log)
     let directives = DirectiveExecution(
       .init(
         services: services, driver: driver, workers: workers, wrappers: components.wrappers,
@@ -198,17 +184,13 @@ public final class Daemon {
         configuration: shared.configuration,
         declared: components.declared, requests: shared.requests, senses: components.senses,
         pressure: shared.pressure,
-        orphans: orphans, status: statusReporter, ending: ending, control: shared.control,
+        orphans: orphans, status: control.status, ending: ending, control: shared.control,
         cgroups: shared.cgroups,
         openControlSocket: { [unowned self] () throws(StartError) in try openControlSocket() }))
   }
 
   private func openControlSocket() throws(StartError) {
-    try shared.control.open {
-      ControlService(
-        driver: driver, host: controlHost, following: EventFollowing(shared.chronicle, $0),
-        status: statusReporter, log: services.log)
-    }
+    try shared.control.open { control.makeService(for: $0) }
   }
 
   private var services: Services { shared.services }

@@ -20,22 +20,24 @@ struct RunComponents {
     let endedRuns = EndedRuns(
       driver: driver, workers: workers, requests: requests, supervision: components.supervision)
     weak var adoption: ExternalAdoption?
+    let memory = KernelMemory(
+      services, shared.state, bootID: shared.bootID, keeper: components.keeperStarter,
+      standby: .pager(
+        jobs: services.jobs, hibernation: hibernation, log: log,
+        hasSuccessors: role.hasSuccessor),
+      resumeChoice: ResumeChoice(override: role.resumeOverride))
     ends = WorkerEnds(
-      services: services, driver: driver, workers: workers, requests: requests,
-      senses: components.senses,
-      snapshots: shared.snapshots, launchPlanner: components.launchPlanner, restarts: restarts,
+      loop: loop, processes: KernelWorkerProcesses(services, scanner: components.senses.scanner),
+      memory: memory, records: services.records, log: log, driver: driver, workers: workers,
+      requests: requests, kernelKills: components.senses.kernelKills,
+      imageDisk: components.senses.imageDisk, snapshots: shared.snapshots,
+      launchPlanner: components.launchPlanner, restarts: restarts,
       listening: components.listening, supervision: components.supervision, endedRuns: endedRuns,
       program: role.program,
       keepLastLines: { [chronicle = shared.chronicle] in chronicle.keep(lastLines: $1, of: $0) },
       externalRootHasEnded: { adoption?.externalRootHasEnded($0) })
     sleeps = WorkerSleeps(
-      driver: driver, workers: workers, timers: loop, watches: loop,
-      memory: KernelMemory(
-        services, shared.state, bootID: shared.bootID, keeper: components.keeperStarter,
-        standby: .pager(
-          jobs: services.jobs, hibernation: hibernation, log: log,
-          hasSuccessors: role.hasSuccessor),
-        resumeChoice: ResumeChoice(override: role.resumeOverride)),
+      driver: driver, workers: workers, timers: loop, watches: loop, memory: memory,
       imageDisk: components.senses.imageDisk, costs: components.senses.hibernationCosts,
       managers: ManagerWatching(driver, workers, timers: loop) { hibernation.prioritize($0.name) },
       log: log, kill: { [ends] in ends.kill($0) })

@@ -72,7 +72,8 @@ struct SharedComponents {
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
     jetsam = JetsamKeeper(
       directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
-    snapshots = SnapshotKeeper(directory: state.snapshots, disk: services.disk, log: log)
+    snapshots = SnapshotKeeper(
+      directory: state.snapshots, disk: services.disk, loop: services.loopReturn, log: log)
     learnedMemory = LearnedMemoryKeeper(
       path: role.hasSuccessor ? state.path + "/memory" : nil, services)
     driver = EngineDriver(

@@ -25,6 +25,13 @@ protocol Processes: Sendable {
   /// With all of its tree.
   func kill(_ stat: ProcessStat, until deadline: Deadline) throws(SystemCallError)
 
+  /// Asks a worker's processes for memory: those that handle the signal, as it would end the others.
+  ///
+  /// - Parameter tree: its processes, where they are known.
+  func signal(
+    _ process: WorkerProcess, _ signal: Int32, ifHandledIn tree: ProcessTree?
+  ) throws(ShedRefusal)
+
   /// The program that has held the port since before this process began, and isn't of its worker: not this process,
   /// which has the sockets of `listen`. nil: there is none, or it can't be found out.
   func holder(
@@ -89,6 +96,12 @@ struct KernelProcesses: Processes {
     // It may have ended meanwhile, and have passed on what it was at.
     let session = stat.session == getsid(0) ? nil : stat.session
     try ProcessTree.killAll(root: stat.identity, session: session, until: deadline)
+  }
+
+  func signal(
+    _ process: WorkerProcess, _ signal: Int32, ifHandledIn tree: ProcessTree?
+  ) throws(ShedRefusal) {
+    _ = try ShedRequestRun.start(.signal(signal), worker: process, tree: tree)
   }
 
   func holder(

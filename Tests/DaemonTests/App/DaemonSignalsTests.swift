@@ -24,7 +24,7 @@ import Testing
 
   init() throws {
     world = try AdapterWorld()
-    reload = try world.makeReload { [file] in
+    reload = world.makeReload { [file] in
       ParseResult(value: file.content.withLock { $0 }, diagnostics: [])
     }
     signals = DaemonSignals(

@@ -102,12 +102,10 @@ import Testing
   @Test("A request to end a worker, to abort it and to kill it are three")
   func ends() throws {
     let runtime = try world.add()
-    let end = EndWorld(world.timers)
-    runtime.ending = end.ending
     execution.execute(.abort(runtime.id))
-    #expect(end.begun.contains { $0.hasPrefix("ask \(SIGABRT)") })
+    #expect(world.workerProcesses.begun == ["ask \(SIGABRT) and wake"])
     execution.execute(.kill(runtime.id))
-    #expect(end.begun.last == "kill")
+    #expect(world.workerProcesses.begun.last == "kill")
     execution.execute(.terminate(WorkerID("unknown")))
   }
 

@@ -24,7 +24,7 @@ import Testing
 
   init() throws {
     world = try AdapterWorld()
-    host = try world.makeReload { [file] in
+    host = world.makeReload { [file] in
       ParseResult(value: file.content.withLock { $0 }, diagnostics: [])
     }
   }

@@ -271,7 +271,7 @@ import Testing
     try adopt()
     let runtime = try #require(world.workers[web])
     world.successor = Successor(pid: 4712, cgroup: "/sys/fs/cgroup/web")
-    let end = EndWorld()
+    let end = try EndWorld()
     runtime.ending = end.ending
     end.ending.kill()
     externals.externalRootHasEnded(runtime)

@@ -3,6 +3,7 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -92,15 +93,16 @@ import Testing
   @Test(
     "The verb that previews rules is answered once, also if the processes can't be read in time")
   func preview() throws {
-    let control = ControlWorld()
-    let heard = control.ask(.previewAdoption)
-    control.host.preview(AdoptionPreviewReport(rules: 2, findings: []))
-    let response = try control.only(heard)
-    #expect(response.result == .done && response.text == "the rules match 0 processes")
-    #expect(response.adoption?.rules == 2)
-    let late = control.ask(.previewAdoption)
-    control.host.preview(nil)
-    #expect(try control.only(late).result == .failed)
+    let control = try ControlWorld()
+    let jobs = control.world.services.jobs
+    control.world.rules.follow([Self.rule()])
+    let response = try control.only(control.ask(.previewAdoption))
+    #expect(response.result == .done && response.adoption?.rules == 1)
+    let gate = ThreadGate()
+    jobs.run(about: "preview of rules", within: .seconds(60), { gate.pass() }) { _ in }
+    let late = try control.only(control.ask(.previewAdoption))
+    #expect(late.result == .failed && late.adoption == nil)
+    gate.open()
   }
 
   @Test(

@@ -15,13 +15,17 @@ import TestSupport
 /// process stands for each worker's. Directives are noted and not carried out.
 final class AdapterWorld {
   let scratch: Scratch
-  let timers = FakeTimers()
+  let timers: FakeTimers
   let notes = EventNotes()
   let driver: EngineDriver
   let services: Services
   let state: StateDirectory
   let log: DaemonLog
   let workers = WorkerRegistry()
+  /// It gets no events, unless a test connects it.
+  let chronicle: Chronicle
+  let configuration = ConfigurationInForce(
+    DaemonConfiguration(policy: LifecyclePolicy(name: "test")))
   let phase = DaemonPhase()
   let returning = ReturningWorkers()
   let requests: WorkerRequests
@@ -37,6 +41,9 @@ final class AdapterWorld {
   let stoppedByPerson: StoppedByPerson
   let wrapped = WrapperWorld()
   let watches = FakeWatches()
+  /// Of workers' ends.
+  let loop: FakeLoop
+  let workerProcesses = FakeWorkerProcesses()
   /// External workers whose root process has ended.
   private(set) var externalEnds: [WorkerID] = []
   private(set) var keptLines: [WorkerID: [String]] = [:]
@@ -48,16 +55,26 @@ final class AdapterWorld {
   /// Which workers of an earlier daemon live, where the memory is a fake.
   let strangers = FakeProcesses()
 
+  private static let journalQueue = WorkQueue(name: "test-jrnl")
+
   /// - Parameter memory: nil: workers' processes are really stopped, and their memory is moved.
-  init(memory: FakeMemory? = nil) throws {
+  init(
+    _ timers: FakeTimers = FakeTimers(), memory: FakeMemory? = nil,
+    journal: JournalConfiguration = JournalConfiguration()
+  ) throws {
+    self.timers = timers
     fakeMemory = memory
     scratch = try Scratch()
+    loop = FakeLoop(timers)
     log = DaemonLog(ofWrapper: scratch.path + "/log")
     state = try StateDirectory(path: scratch.path + "/state")
     services = try Services(
       log: log, records: WorkerRecordKeeper(directory: state.workers),
       hibernation: HibernationService(lanes: 1, separatesWorkers: true),
       files: JobPool(name: "test", most: 256, endsAfter: .seconds(5)))
+    chronicle = try Chronicle(
+      journal, version: "1", directory: state.journal, reports: state.reports,
+      queue: Self.journalQueue, log: { _, _ in })
     heldToTheEnd = services
     driver = .forTest(timers, notes)
     requests = WorkerRequests(driver, returning)
@@ -84,7 +101,7 @@ final class AdapterWorld {
     watches: watches, timers: timers, jobs: services.jobs, files: services.socketFiles,
     driver: driver, workers: workers, phase: phase, declared: declared, log: log)
   private(set) lazy var snapshots = SnapshotKeeper(
-    directory: state.snapshots, disk: services.disk, log: log)
+    directory: state.snapshots, disk: services.disk, loop: services.loopReturn, log: log)
   private(set) lazy var jetsam = JetsamKeeper(
     directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
   private(set) lazy var learnedMemory = LearnedMemoryKeeper(path: nil, services)
@@ -93,6 +110,8 @@ final class AdapterWorld {
     log: { [log] in log($0, $1) })
   private(set) lazy var wrappers = RegisteredWrappers(
     driver: driver, workers: workers, clock: timers, host: wrapped)
+  private(set) lazy var schedules = ScheduleMonitor(
+    services: services, state: state, driver: driver, workers: workers, returning: returning)
   private(set) lazy var senses = Senses(
     .init(
       services: services, driver: driver, workers: workers, role: .daemon(), state: state,
@@ -114,12 +133,15 @@ final class AdapterWorld {
     reloads: reloads, watchdogs: senses.watchdogs, snapshots: snapshots,
     recordWriter: recordWriter)
   private(set) lazy var sheds = WorkerSheds(
-    services: services, driver: driver, workers: workers, meter: senses.meter,
-    scanner: senses.scanner, liveness: senses.liveness)
+    loop: services.loop, processes: services.processes, driver: driver, workers: workers,
+    meter: senses.meter, scanner: senses.scanner, liveness: senses.liveness, log: log)
+  /// No process is ended: the test's own process stands for each worker's.
   private(set) lazy var ends = WorkerEnds(
-    services: services, driver: driver, workers: workers, requests: requests, senses: senses,
-    snapshots: snapshots, launchPlanner: planner, restarts: restarts,
-    listening: listening, supervision: supervision, endedRuns: endedRuns, program: nil,
+    loop: loop, processes: workerProcesses, memory: makeMemory(),
+    records: services.records, log: log, driver: driver, workers: workers, requests: requests,
+    kernelKills: senses.kernelKills, imageDisk: senses.imageDisk, snapshots: snapshots,
+    launchPlanner: planner, restarts: restarts, listening: listening, supervision: supervision,
+    endedRuns: endedRuns, program: nil,
     keepLastLines: { [unowned self] in keptLines[$0] = $1 },
     externalRootHasEnded: { [unowned self] in
       externalEnds.append($0.id)
@@ -172,8 +194,7 @@ final class AdapterWorld {
         services: services, state: state, workers: workers, phase: phase, requests: requests,
         wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
         supervision: supervision, recordWriter: recordWriter, declared: declared,
-        listening: listening,
-        configuration: ConfigurationInForce(DaemonConfiguration()))))
+        listening: listening, configuration: configuration)))
   private(set) lazy var rules = RuleAdoption(
     timers: timers, workers: workers,
     released: ReleasedProcesses(
@@ -191,21 +212,14 @@ final class AdapterWorld {
   /// - Parameter read: the configuration that a reload finds.
   func makeReload(
     _ read: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
-  ) throws -> ReloadOfDaemon {
-    let chronicle = try Chronicle(
-      JournalConfiguration(), version: "1", directory: state.journal, reports: state.reports,
-      log: { _, _ in })
-    return ReloadOfDaemon(
+  ) -> ReloadOfDaemon {
+    ReloadOfDaemon(
       .init(
         services: services, driver: driver, workers: workers, phase: phase, requests: requests,
-        configuration: ConfigurationInForce(
-          DaemonConfiguration(policy: LifecyclePolicy(name: "test"))),
-        read: read, chronicle: chronicle, pressure: pressure,
+        configuration: configuration, read: read, chronicle: chronicle, pressure: pressure,
         supervision: supervision, starter: starter, declared: declared,
         listening: listening,
-        schedules: ScheduleMonitor(
-          services: services, state: state, driver: driver, workers: workers,
-          returning: returning), encryption: senses.encryption,
+        schedules: schedules, encryption: senses.encryption,
         restarts: restarts, returning: returning))
   }
 

@@ -22,7 +22,10 @@ final class ConversationWorld {
     _ state: WorkerState = .background, _ change: (inout WorkerConfiguration) -> Void = { _ in }
   ) throws {
     adapters = try AdapterWorld()
-    runtime = try adapters.add("web", state == .launching ? .terminated : state, change)
+    runtime = try adapters.add("web", state == .launching ? .terminated : state) {
+      $0.policy.background.safePoint.fileLocks = .zero
+      change(&$0)
+    }
     if state == .launching {
       runtime.process = try .forTest()
       adapters.driver.request(.start, runtime.id) { _ in }

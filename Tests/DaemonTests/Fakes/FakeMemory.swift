@@ -81,6 +81,12 @@ final class FakeMemory: WorkerMemory {
 
   func release(_ masters: PreforkMasters, of name: String) {}
   func prioritize(_ name: String) { prioritized += 1 }
+  func removeImage(
+    of name: String, isUnreadableNeeded: Bool, then: (() -> Void)?
+  ) -> @Sendable () -> Void {
+    asked.append("remove image")
+    return {}
+  }
   func dropIdleBases() { dropped += 1 }
 
   func hold(

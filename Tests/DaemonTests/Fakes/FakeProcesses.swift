@@ -41,6 +41,9 @@ final class FakeProcesses: Processes {
     var expected: [ImageExpectation] = []
     /// The processes whose memory was open.
     var opened: [[Int32]] = []
+    /// By which workers were asked for memory, unless that is refused.
+    var signals: [Int32] = []
+    var shedRefusal: ShedRefusal?
   }
   private let state = Mutex(State())
 
@@ -48,6 +51,7 @@ final class FakeProcesses: Processes {
 
   func set(_ change: @Sendable (inout State) -> Void) { state.withLock { change(&$0) } }
   var killed: [Int32] { state.withLock { $0.killed } }
+  var signals: [Int32] { state.withLock { $0.signals } }
   var reaped: [Int32] { state.withLock { $0.reaped } }
   var askedLogs: [String] { state.withLock { $0.askedLogs } }
   var rescues: [String] { state.withLock { $0.rescues } }
@@ -78,6 +82,16 @@ final class FakeProcesses: Processes {
       return nil
     }
     if let refusal { throw SystemCallError("kill", on: "pid \(stat.pid)", code: refusal) }
+  }
+
+  func signal(
+    _ process: WorkerProcess, _ signal: Int32, ifHandledIn tree: ProcessTree?
+  ) throws(ShedRefusal) {
+    let refusal = state.withLock { state in
+      if state.shedRefusal == nil { state.signals.append(signal) }
+      return state.shedRefusal
+    }
+    if let refusal { throw refusal }
   }
 
   func holder(

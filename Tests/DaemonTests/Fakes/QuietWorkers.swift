@@ -61,6 +61,9 @@ final class EventNotes: DirectiveExecutor, EngineObserver {
   private(set) var events: [String] = []
   private(set) var all: [Event] = []
 
+  /// What the engine has answered.
+  private(set) var answers: [Answer] = []
+
   func forget() { (events, all) = ([], []) }
 
   func execute(_ directive: Directive) {}
@@ -74,6 +77,7 @@ final class EventNotes: DirectiveExecutor, EngineObserver {
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     events.append(String("\(event)".prefix { $0 != "(" }))
     all.append(event)
+    answers += directives.compactMap { if case .answer(_, let answer) = $0 { answer } else { nil } }
     whenHandled(event)
   }
 }

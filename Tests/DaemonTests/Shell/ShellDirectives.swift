@@ -24,9 +24,9 @@ extension ShellWorld: DirectiveExecutor {
       } else {
         driver.send(.exited(id, .unknown))
       }
-    case .terminate(let id): workers[id]?.ending?.terminate()
-    case .abort(let id): workers[id]?.ending?.terminate(by: 6)
-    case .kill(let id): workers[id]?.ending?.kill()
+    case .terminate(let id): ends.terminate(id)
+    case .abort(let id): ends.terminate(id, by: 6)
+    case .kill(let id): ends.kill(id)
     case .shed(let id, _, _): answer(id, .seconds(3)) { .shedAnswered(id) }
     case .finishShed(let id):
       answer(id, .milliseconds(50)) {
@@ -49,7 +49,6 @@ extension ShellWorld: DirectiveExecutor {
 
   private func report(_ transition: Transition) {
     liveness.note(transition)
-    clients.happened(transition)
     guard let runtime = workers[transition.worker] else { return }
     recordWriter.save(runtime, state: transition.to)
     supervision.note(transition)

@@ -60,7 +60,7 @@ final class ShellExternals: ExternalHost {
     }
     if run.body == .running { world.count("released external") }
     released.append(run)
-    world.runs.clearAway(runtime)
+    world.ends.clearAway(runtime)
     world.saved.remove(runtime.id.name)
   }
 

@@ -23,7 +23,7 @@ extension ShellWorld {
   ///
   /// - Parameter isLast: it has no successor.
   /// - Returns: the next daemon.
-  func live(stimuli: Int, isLast: Bool) -> ShellWorld? {
+  func live(stimuli: Int, isLast: Bool) throws -> ShellWorld? {
     defer { abandon() }
     begin()
     for _ in 0..<stimuli {
@@ -38,10 +38,10 @@ extension ShellWorld {
     case .shutdown: end(by: .shutdown)
     case .leave:
       end(by: .leave)
-      return complaints.isEmpty ? ShellWorld(after: self) : nil
+      return complaints.isEmpty ? try ShellWorld(after: self) : nil
     case .death:
       count("died")
-      return ShellWorld(after: self)
+      return try ShellWorld(after: self)
     }
     return nil
   }

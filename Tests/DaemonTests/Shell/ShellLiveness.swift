@@ -3,8 +3,10 @@ import Hibernation
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import Supervision
 import TestSupport
+import Testing
 
 @testable import Daemon
 
@@ -34,18 +36,26 @@ final class ShellProcesses {
   var hibernation: HibernationService { services.hibernation }
   var jobs: LoopJobs { services.jobs }
   let fake = FakeProcesses()
+  let state: StateDirectory
+  let jetsam: JetsamKeeper
+  private let journal = WorkQueue(name: "shell-jrnl")
 
   init() throws {
     scratch = try Scratch()
     services = try Services(
       log: log, records: WorkerRecordKeeper(directory: scratch.path + "/workers"),
       hibernation: HibernationService(lanes: 1, separatesWorkers: true), files: threads)
-    snapshots = SnapshotKeeper(
-      directory: scratch.path + "/snapshots", disk: services.disk, log: log)
     try scratch.write("cgroup.events", "")
     let cgroup = try WorkerCgroup(path: scratch.path)
     stopped = try (0..<64).map { _ in try .forTest("shell") }
     frozen = try (0..<64).map { _ in try .forTest("shell", in: cgroup) }
+    state = try StateDirectory(path: scratch.path + "/state")
+    snapshots = SnapshotKeeper(
+      directory: state.snapshots, disk: services.disk, loop: services.loopReturn, log: log)
+    // It is listed, and can't be read.
+    try scratch.write("state/jetsam/1.json", "{}")
+    jetsam = JetsamKeeper(
+      directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
     control = ControlSocket(path: "/nonexistent/control.sock", services.loop, log)
     inputs = try (0..<128).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
@@ -58,6 +68,26 @@ final class ShellProcesses {
       watches: world.clock, timers: world.clock, jobs: jobs, files: SocketFiles(jobs, threads),
       driver: world.driver, workers: world.workers, phase: world.phase, declared: world.declared,
       log: log)
+  }
+
+  /// Of one daemon. Nothing can be written.
+  func makeChronicle() throws -> Chronicle {
+    try Chronicle(
+      JournalConfiguration(enabled: false), version: "1", directory: "/nonexistent",
+      reports: "/nonexistent", queue: journal, log: { _, _ in })
+  }
+
+  func makeHistory(_ world: ShellWorld) -> HistoryVerbs {
+    HistoryVerbs(
+      clock: world.clock, driver: world.driver, chronicle: world.chronicle, jetsam: jetsam,
+      loopReturn: services.loopReturn)
+  }
+
+  /// What was given to the disk's threads is done, and has come back to the loop.
+  func finishDiskWork() {
+    services.disk.drain()
+    journal.drain(within: .seconds(10))
+    do { try services.loop.turn(until: EventLoop.now) } catch { Issue.record(error) }
   }
 
   func next(isFrozenAsleep: Bool) -> WorkerProcess {

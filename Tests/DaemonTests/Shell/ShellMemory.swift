@@ -136,6 +136,13 @@ final class ShellMemory: WorkerMemory {
   func prioritize(_ name: String) {}
   func dropIdleBases() {}
 
+  func removeImage(
+    of name: String, isUnreadableNeeded: Bool, then: (() -> Void)?
+  ) -> @Sendable () -> Void {
+    world.runs.isCleared(name)
+    return {}
+  }
+
   // MARK: workers that another daemon has started
 
   func hold(

@@ -9,7 +9,8 @@ import PolicyFile
 /// again while operations are under way.
 final class ShellReloads: ConfigurationHost {
   private unowned let world: ShellWorld
-  private(set) var current: DaemonConfiguration
+  let configuration: ConfigurationInForce
+  var current: DaemonConfiguration { configuration.current }
   private lazy var changes = DeclaredChanges(
     driver: world.driver, workers: world.workers, declared: world.declared,
     requests: world.requests, starter: world.supervision.starter,
@@ -20,7 +21,7 @@ final class ShellReloads: ConfigurationHost {
 
   init(_ world: ShellWorld, _ current: DaemonConfiguration) {
     self.world = world
-    self.current = current
+    configuration = ConfigurationInForce(current)
   }
 
   private func look(then: @escaping (ParseResult<DaemonConfiguration>?) -> Void) {
@@ -65,7 +66,7 @@ final class ShellReloads: ConfigurationHost {
   func policyHasChanged(_ policy: LifecyclePolicy) {}
   func apply(_ configuration: DaemonConfiguration) {
     world.count("reloaded")
-    current = configuration
+    self.configuration.apply(configuration)
   }
   func remove(_ id: WorkerID) {
     let state = world.driver.state.state(of: id)

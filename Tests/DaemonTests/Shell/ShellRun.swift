@@ -22,8 +22,11 @@ final class ShellRun {
   let isExternal: Bool
   unowned let world: ShellWorld
   var body = Body.running
-  var hasEnded: Bool { ending?.hasExited ?? true }
-  private(set) var status = ExitStatus.exited(0)
+  /// It is over, or its root process has ended and the daemon has noticed it.
+  var hasEnded: Bool { world.run(of: id) !== self || world.workers[id]?.hasExited != false }
+  private(set) var exit = WorkerExit.exited(0)
+  /// At its end.
+  var deeds: ShellEnd.Deeds
   /// Processes that the root process has started. They outlive it, unless something ends them.
   var children: Int
   /// What acts on its memory.
@@ -31,7 +34,6 @@ final class ShellRun {
   var isUnderWay: Bool { underway?.isTrue == true }
   private(set) weak var sleep: WorkerSleep?
   private(set) weak var wakeWatch: WakeWatch?
-  private(set) weak var ending: WorkerEnding?
   /// While it sleeps.
   private(set) var inputs: FakeInputs?
   private(set) var process: WorkerProcess
@@ -47,6 +49,7 @@ final class ShellRun {
     number = world.processes.count
     isSick = world.chance(10)
     children = world.pick([0, 0, 1, 3])
+    deeds = ShellEnd.Deeds(isStubborn: world.chance(20))
   }
 
   /// The same process under the next daemon: what an operation hadn't done yet, isn't done.
@@ -59,13 +62,8 @@ final class ShellRun {
     isSick = old.isSick
     children = old.children
     body = old.body
-    status = old.status
-  }
-
-  func makeEnding(for runtime: WorkerUnit) {
-    let end = ShellEnd(self, world)
-    runtime.ending = WorkerEnding(timers: world.clock, mechanics: end, host: end)
-    ending = runtime.ending
+    exit = old.exit
+    deeds = ShellEnd.Deeds(isStubborn: old.deeds.isStubborn)
   }
 
   func makeSleep(for runtime: WorkerUnit) {
@@ -82,6 +80,7 @@ final class ShellRun {
       .running, 0, world.processes.next(isFrozenAsleep: world.hasFreezer)
     )
     number = world.processes.count
+    deeds = ShellEnd.Deeds(isStubborn: deeds.isStubborn)
     return true
   }
 
@@ -116,16 +115,16 @@ final class ShellRun {
       if sleep?.isMemoryUnverified == true { complain("is killed though its memory is intact") }
     case .unverifiable, .dead: break
     }
-    ending?.kill()
+    world.ends.kill(id)
   }
 
   // MARK: its end
 
-  func die(_ status: ExitStatus) {
+  func die(_ exit: WorkerExit) {
     guard body != .dead else { return }
     lastBody = body
     body = .dead
-    self.status = status
+    self.exit = exit
     reportDeath()
   }
 

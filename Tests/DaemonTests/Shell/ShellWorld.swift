@@ -9,7 +9,7 @@ import Supervision
 
 /// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies`,
 /// `ControlService`, `RestartSupervisor`, `DependencyStarter`, `LivenessSupervisor`, `ScheduleMonitor`,
-/// `WorkerLauncher`, `ProcessHolder`, `WorkerSleeps` with `WakeWatch`es, `WorkerEnding`s, `ConfigurationReloader`,
+/// `WorkerLauncher`, `ProcessHolder`, `WorkerSleeps` with `WakeWatch`es, `WorkerEnds`, `ConfigurationReloader`,
 /// `ExternalAdoption`, `SurvivorAdoption` and `DaemonEnd` over simulated processes, disks, probes and clients. This
 /// makes them and connects them, as `Daemon` does. One seed, one life; a daemon that dies or leaves has a successor.
 final class ShellWorld {
@@ -18,6 +18,7 @@ final class ShellWorld {
   let clock: ShellClock
   let seed: UInt64
   let driver: EngineDriver
+  let chronicle: Chronicle
   let saved: ShellDisk
   let processes: ShellProcesses
   let workers = WorkerRegistry()
@@ -54,12 +55,12 @@ final class ShellWorld {
   private(set) lazy var runs = ShellRuns(self)
   private(set) lazy var wrappers = RegisteredWrappers(
     driver: driver, workers: workers, clock: clock, host: NoWrappers())
+  private(set) lazy var learnedMemory = LearnedMemoryKeeper(path: nil, clock) { _, _, _, _ in }
   private(set) lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning, phase: phase, environment: [:],
     restarts: supervision.restarts, starter: supervision.starter,
     learnedMemory: learnedMemory, wrappers: wrappers,
     stoppedByPerson: supervision.stopped, log: processes.log)
-  private(set) lazy var learnedMemory = LearnedMemoryKeeper(path: nil, clock) { _, _, _, _ in }
   private(set) lazy var externalHost = ShellExternals(self)
   private(set) lazy var externals = ExternalAdoption(driver, workers, host: externalHost)
   private(set) lazy var ruleHost = ShellRules(self)
@@ -68,7 +69,8 @@ final class ShellWorld {
     released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: ruleHost),
     host: ruleHost)
   private(set) lazy var memory = ShellMemory(self)
-  private lazy var imageDisk = ImageDiskMonitor(
+  private(set) lazy var ends = WorkerEnds.ofShell(self)
+  private(set) lazy var imageDisk = ImageDiskMonitor(
     directory: "/", ledger: WriteLedger(path: "/nonexistent/writes"),
     ImageDiskMonitor.Needs(
       look: { [unowned self] in look(then: $0) }, send: { [unowned self] in driver.send($0) },
@@ -93,21 +95,21 @@ final class ShellWorld {
   /// How often what has happened.
   private(set) var counts: [String: Int] = [:]
 
-  convenience init(seed: UInt64, _ processes: ShellProcesses) {
+  convenience init(seed: UInt64, _ processes: ShellProcesses) throws {
     var random = SplitMix64(seed: seed)
     let policy = LifecyclePolicy.ofShell(using: &random)
     var configuration = DaemonConfiguration(
       policy: policy, workers: ShellConfigurations.first(policy, using: &random))
     configuration.adoption = ShellRules.next([], policy, using: &random)
-    self.init(
+    try self.init(
       seed: seed, random, processes, ShellClock(), configuration, records: [:], remains: [],
       hasFreezer: random.chance(50))
   }
 
   /// The next daemon, after one that has left its workers, or has died.
-  convenience init(after old: ShellWorld) {
+  convenience init(after old: ShellWorld) throws {
     let clock = ShellClock(old.clock.now + .seconds(1))
-    self.init(
+    try self.init(
       seed: old.seed, old.random, old.processes, clock, old.reloads.current,
       records: old.saved.records(), remains: old.runs.all, hasFreezer: old.hasFreezer)
     images = old.images
@@ -118,7 +120,7 @@ final class ShellWorld {
     seed: UInt64, _ random: SplitMix64, _ processes: ShellProcesses, _ clock: ShellClock,
     _ configuration: DaemonConfiguration, records: [String: WorkerRecord], remains: [ShellRun],
     hasFreezer: Bool
-  ) {
+  ) throws {
     self.seed = seed
     self.random = random
     self.processes = processes
@@ -127,17 +129,19 @@ final class ShellWorld {
     driver = EngineDriver(
       Engine(policy: configuration.policy), clock: clock,
       replies: RequestReplies(saved, timers: clock))
+    chronicle = try processes.makeChronicle()
     self.hasFreezer = hasFreezer
     self.configuration = configuration
     self.records = records
     self.remains = remains
-    driver.connect(self, [self])
+    driver.connect(self, [self, chronicle])
     saved.losesReport = { [unowned self] in chance(5) }
     saved.pid = { [unowned self] in run(of: $0)?.number }
   }
 
   /// The daemon's process has ended, and what it was about to do isn't done.
   func abandon() {
+    processes.finishDiskWork()
     for runtime in workers.values {
       runtime.endRun(clock)
     }
@@ -198,10 +202,16 @@ final class ShellWorld {
     clients.announceEnd()
   }
 
+  /// What was given to the disk's threads comes back after a while.
+  func awaitDisk() {
+    after(.milliseconds(50), rarely: .seconds(10)) { [unowned self] in processes.finishDiskWork() }
+  }
+
   /// A disk with room for every image.
   private func look(then: @escaping (ImageDisk?) -> Void) {
+    count("disk read")
     imageDisk.lookBegins()
-    after(.milliseconds(50)) {
+    after(.milliseconds(50), rarely: .seconds(10)) {
       then(ImageDisk(total: .megabytes(1 << 20), free: .megabytes(1 << 19)))
     }
   }
@@ -216,6 +226,7 @@ final class ShellWorld {
   /// What the engine hears of a worker's sleep is so, and is of the run that there is.
   fileprivate func check(_ event: Event) {
     events.append(event)
+    runs.check()
     if events.count > 40 { events.removeFirst(20) }
     switch event {
     case .launched(let id): check(id, .running, event, "launched")
@@ -241,7 +252,10 @@ final class ShellWorld {
     case .timerDue(let id, _):
       count("timer")
       if run(of: id)?.hasEnded == true { complain("\(event) after its end") }
-    case .exited: count("exited")
+    case .exited(let id, let status):
+      count("exited")
+      runs.hasEnded(id, status)
+    case .request(let request): supervision.note(request)
     case .unhealthy(let id, _):
       liveness.note(unhealthy: id)
       check(id, nil, event, "unhealthy")

@@ -25,8 +25,8 @@ import WorkerProtocol
   }
 
   /// Its first process has ended.
-  private func exit() {
-    let end = EndWorld()
+  private func exit() throws {
+    let end = try EndWorld()
     world.runtime.ending = end.ending
     end.ending.rootHasEnded()
   }
@@ -97,7 +97,7 @@ import WorkerProtocol
     defer { conversation.end() }
     let worker = try connect()
     let count = try suspend()
-    exit()
+    try exit()
     world.timers.advance(by: .seconds(1))
     #expect(count.calls == 0)
     withExtendedLifetime(worker) {}
@@ -152,7 +152,7 @@ import WorkerProtocol
   func exited() throws {
     defer { conversation.end() }
     let worker = try connect()
-    exit()
+    try exit()
     lifecycle.didEnterForeground()
     lifecycle.pressureChanged()
     #expect(!lifecycle.willTerminate(within: .seconds(2)) {})
@@ -207,7 +207,7 @@ import WorkerProtocol
     let worker = try connect()
     let count = Count()
     #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
-    let end = EndWorld()
+    let end = try EndWorld()
     world.runtime.ending = end.ending
     end.ending.kill()
     try answer(worker)

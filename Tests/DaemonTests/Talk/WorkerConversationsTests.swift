@@ -50,12 +50,10 @@ import WorkerProtocol
     var shown: SnapshotStore.Snapshot?
     try world.turn {
       var isLoaded = false
-      world.snapshots.load(
-        "web",
-        then: world.services.loopReturn.callback {
-          shown = $0
-          isLoaded = true
-        })
+      world.snapshots.load("web") {
+        shown = $0
+        isLoaded = true
+      }
       try world.turn { isLoaded }
       return shown != nil
     }
@@ -118,40 +116,5 @@ import WorkerProtocol
     conversation.receiveNotifications()
     conversation.end()
     #expect(conversation.isOver && world.notes.all == [])
-  }
-}
-
-@Suite("Requests for memory, as the daemon makes them")
-struct WorkerRequestAdapterTests {
-  private let world: AdapterWorld
-
-  init() throws { world = try AdapterWorld() }
-
-  // MARK: memory
-
-  @Test("A request for memory that was never begun ends, so that the ladder continues")
-  func neverBegun() throws {
-    let id = WorkerID("web")
-    let nothing = Event.shedFinished(id, before: .zero, after: .zero)
-    world.sheds.finishShed(id)
-    #expect(world.notes.all == [nothing])
-    let runtime = try world.add("web", .terminated)
-    world.sheds.beginShed(id, .memoryWarning, until: world.timers.now + .seconds(5))
-    #expect(runtime.shed == nil && world.notes.all == [])
-    world.sheds.finishShed(id)
-    #expect(world.notes.all == [nothing])
-  }
-
-  @Test("Each request for memory replaces the one before it, and each run has one client for HTTP")
-  func replaced() throws {
-    let runtime = try world.add()
-    let deadline = world.services.loop.now + .seconds(60)
-    world.sheds.beginShed(runtime.id, .memoryWarning, until: deadline)
-    let (first, http) = (runtime.shed, runtime.shedOverHTTP)
-    #expect(first != nil && http != nil)
-    world.sheds.beginShed(runtime.id, .memoryWarning, until: deadline)
-    #expect(runtime.shed != nil && runtime.shed !== first && runtime.shedOverHTTP === http)
-    world.sheds.finishShed(runtime.id)
-    #expect(runtime.shed == nil)
   }
 }

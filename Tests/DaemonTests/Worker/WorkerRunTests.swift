@@ -36,23 +36,23 @@ struct WorkerRunTests {
     let run = runtime.run
     run.process = process
     run.exitWatch = try watches.whenReadable(process.pidfd) {}
-    let end = EndWorld(timers)
-    end.isActedOn = true
+    let end = try EndWorld(timers)
     run.ending = end.ending
     run.conversation = try world.begin()
     let adapters = try AdapterWorld()
     run.readiness = ReadinessWatch(
       .notify, process, of: adapters.handle(runtime), heldBy: adapters.processes)
-    let shed = try ShedWorld(timers)
+    let shed = try ShedWorld()
     let monitor = LivenessMonitor(
       Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers: timers, questions: shed.questions.run
     )
     monitor.runs(since: timers.now)
     run.liveness = monitor
-    run.shed = shed.begin(nil)
+    run.shed = try shed.begin(nil)
     run.shedOverHTTP = shed.http
     wakes.sleeps.makeSleep(for: runtime)
     // The end waits for an operation, and for the outcome of a SIGKILL.
+    end.actOnMemory()
     end.ending.kill()
     end.ending.rootHasEnded()
     run.launched = runtime.configuration

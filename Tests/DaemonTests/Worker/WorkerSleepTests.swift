@@ -105,8 +105,8 @@ import Testing
   }
 
   @Test("A worker without a process isn't acted on, and one whose end has begun isn't hibernated")
-  func noProcess() {
-    let end = EndWorld(world.timers)
+  func noProcess() throws {
+    let end = try EndWorld()
     world.runtime.ending = end.ending
     end.ending.kill()
     sleep.hibernate()

@@ -188,6 +188,21 @@ final class KernelMemory: WorkerMemory {
 
   func prioritize(_ name: String) { services.hibernation.prioritize(name) }
 
+  /// On the thread for small files.
+  func removeImage(
+    of name: String, isUnreadableNeeded: Bool, then: (() -> Void)?
+  ) -> @Sendable () -> Void {
+    let done = then.map { then in services.loopReturn.callback { (_: Bool) in then() } }
+    return services.disk.submitAwaited { [image = state.image(of: name), log = services.log] in
+      if let obstacle = Hibernator.removeUnlessNeeded(
+        image, isUnreadableNeeded: isUnreadableNeeded)
+      {
+        log(.error, "\(name): its image \(image) is kept: \(obstacle)")
+      }
+      done?(true)
+    }
+  }
+
   func dropIdleBases() { services.hibernation.dropIdleBases() }
 }
 

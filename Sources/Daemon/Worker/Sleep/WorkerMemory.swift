@@ -50,6 +50,14 @@ protocol WorkerMemory: AnyObject {
   /// The worker's remaining operations, such as a hibernation, are done before work that no client waits for.
   func prioritize(_ name: String)
 
+  /// Removes the image of a worker that has ended. The next one waits for that, by what is returned, which isn't for
+  /// the loop's thread.
+  ///
+  /// - Parameter isUnreadableNeeded: an image that can't be read is kept.
+  func removeImage(
+    of name: String, isUnreadableNeeded: Bool, then: (() -> Void)?
+  ) -> @Sendable () -> Void
+
   /// Removes what running workers have left on disk for their next images, before later operations.
   func dropIdleBases()
 

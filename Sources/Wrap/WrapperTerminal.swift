@@ -1,24 +1,23 @@
 import Glibc
 import Linux
 
-/// The terminal of the wrapper's session. Tests hand in their own.
-protocol JobTerminal: AnyObject {
-  /// The process group that gets the terminal's keys; nil: the terminal has hung up.
-  var foregroundGroup: Int32? { get }
-  /// The group gets the terminal's keys from now on. Only from the foreground group.
-  func give(to group: Int32)
-}
-
-final class ControllingTerminal: JobTerminal {
+/// The terminal of the wrapper's session, which its program has, too. Made before the first thread.
+final class WrapperTerminal {
   private let descriptor: Descriptor
+  /// Of the signals that the wrapper gets.
+  let queue: SignalQueue
+  let witness: SignalWitness
 
   /// nil: standard input isn't the terminal of this session.
-  init?() {
+  init?() throws(SystemCallError) {
     guard isatty(STDIN_FILENO) == 1, tcgetsid(STDIN_FILENO) == getsid(0),
       // Without it, standard input is a terminal that sends this process no signals.
       let descriptor = try? Descriptor.open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)
     else { return nil }
     self.descriptor = descriptor
+    // Blocked before the witness is forked: none is lost until it reads its own.
+    queue = try SignalQueue(PassedSignals.passed + [SIGCHLD])
+    witness = try SignalWitness(queue)
   }
 
   var foregroundGroup: Int32? {

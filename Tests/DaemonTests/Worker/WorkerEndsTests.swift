@@ -9,14 +9,16 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What the end of a worker does in the daemon") struct EndOfWorkerTests {
+@Suite("The ends of workers") struct WorkerEndsTests {
   private let world: AdapterWorld
+  private var processes: FakeWorkerProcesses { world.workerProcesses }
 
   init() throws { world = try AdapterWorld() }
 
-  private func end(of runtime: WorkerUnit) throws -> EndOfWorker {
-    EndOfWorker(
-      worker: world.handle(runtime), process: try #require(runtime.process), ends: world.ends)
+  /// Its root process has ended, and nothing of it is left.
+  private func end(_ runtime: WorkerUnit, lastLines: [String]? = nil) {
+    world.ends.rootHasEnded(runtime)
+    processes.succeed(lastLines: lastLines)
   }
 
   private func isRecorded(_ name: String = "web") -> Bool {
@@ -33,7 +35,8 @@ import Testing
     #expect(isRecorded())
     let files = [world.state.image(of: "web"), world.state.snapshots + "/web"]
     for file in files { try StateFile.replace(file, with: [1], durability: .none) }
-    try end(of: runtime).isGone(.exited(3), lastLines: ["hello", "bye"])
+    processes.exit = .exited(3)
+    end(runtime, lastLines: ["hello", "bye"])
     #expect(!isRecorded())
     #expect(try eventually { files.allSatisfy { access($0, F_OK) != 0 } })
     #expect(world.notes.all == [.exited(runtime.id, .exited(3))])
@@ -47,39 +50,38 @@ import Testing
   func undeclared() throws {
     let runtime = try world.add()
     world.driver.send(.removed(runtime.id))
-    try end(of: runtime).isGone(.exited(0), lastLines: nil)
+    end(runtime)
     #expect(world.workers[runtime.id] == nil)
   }
 
   @Test("The end of a worker that was replaced by another of its name concerns nothing")
   func replaced() throws {
     let old = try world.add()
-    let end = try end(of: old)
+    world.ends.rootHasEnded(old)
     let new = try world.add()
     world.recordWriter.save(new, state: .background)
-    end.isGone(.exited(0), lastLines: nil)
+    processes.succeed()
     #expect(world.notes.all == [] && new.process != nil && isRecorded())
   }
 
   @Test("The end of a worker that was freed concerns nothing")
   func freed() throws {
     var runtime: WorkerUnit? = try world.add()
-    let end = try end(of: #require(runtime))
+    let ending = WorkerEnding(
+      try #require(runtime), try #require(runtime?.process), world.ends)
     world.workers.removeAll()
     runtime = nil
-    end.isGone(.exited(0), lastLines: nil)
-    end.rootHasEnded()
-    end.externalRootHasEnded()
-    #expect(world.notes.all == [] && world.externalEnds == [])
-    #expect(end.stopSignal == SIGTERM && !end.isActedOn && !end.isMemoryUnverified)
-    #expect(!end.isExternal && !end.announceEnd {})
+    ending.terminate()
+    ending.rootHasEnded()
+    processes.succeed()
+    #expect(world.notes.all == [] && world.externalEnds == [] && world.keptLines.isEmpty)
+    #expect(processes.begun == ["look", "clear", "reap", "remove group", "read log"])
   }
 
   @Test("Of workers of `run`, only the last ones that ended are still known")
   func oldRuns() throws {
     for name in ["one", "two", "three"] {
-      let runtime = try world.add(name, isDeclared: false)
-      try end(of: runtime).isGone(.exited(0), lastLines: nil)
+      end(try world.add(name, isDeclared: false))
     }
     // The world keeps two.
     #expect(Set(world.workers.keys.map(\.name)) == ["two", "three"])
@@ -90,66 +92,75 @@ import Testing
   @Test("Workers of the configuration are known after any number of ends")
   func declaredRuns() throws {
     for name in ["one", "two", "three", "four"] {
-      try end(of: try world.add(name)).isGone(.exited(0), lastLines: nil)
+      end(try world.add(name))
     }
     #expect(world.workers.count == 4)
   }
 
-  @Test("The status of a process that isn't the daemon's child is unknown")
-  func unknownStatus() throws {
-    #expect(try end(of: world.add()).reap() == .unknown)
-  }
-
-  @Test("A worker without a cgroup and without a log has its end reported later, with nothing")
-  func nothingToDo() throws {
-    let end = try end(of: world.add())
-    #expect(!end.hasGroup)
-    var outcomes: [String?] = []
-    end.removeGroup { outcomes.append($0) }
-    end.readLastLines { outcomes.append($0?.last) }
-    try world.turn { outcomes.count == 2 }
-    #expect(outcomes == [nil, nil])
-  }
-
-  @Test("A worker is asked to end by the signal of its configuration")
-  func signal() throws {
-    let runtime = try world.add { $0.stopSignal = SIGINT }
-    #expect(try end(of: runtime).stopSignal == SIGINT)
-  }
-
   @Test("The end of a worker that runs is unexpected, unless its end was requested")
   func unexpected() throws {
+    let left = WhatIsLeft(isEmpty: false, others: 1)
+    for isRequested in [false, true] {
+      let runtime = try world.add(isRequested ? "asked" : "web")
+      if isRequested { world.driver.request(.stop, runtime.id) { _ in } }
+      world.ends.rootHasEnded(runtime)
+      processes.looked(left)
+      // Of one whose end was requested they may save their work, until SIGKILL.
+      if isRequested {
+        world.ends.kill(runtime.id)
+        processes.kills.last?(nil)
+        processes.looked(left)
+      }
+      processes.cleared()
+    }
+    #expect(processes.begun.count { $0 == "reap" } == 2)
+    #expect(world.logged.contains("web: its first process has ended; its 1 other"))
+    #expect(!world.logged.contains("asked: its first process has ended"))
+  }
+
+  @Test("Processes that the end of a worker has ended are in the answer to its start")
+  func leftBehind() throws {
     let runtime = try world.add()
-    let end = try end(of: runtime)
-    #expect(end.isUnexpected && !end.isTerminating)
-    world.driver.request(.stop, runtime.id) { _ in }
-    #expect(!end.isUnexpected && end.isTerminating)
+    var answers: [Answer?] = []
+    _ = world.restarts.watch(runtime.id) { answers.append($0) }
+    world.ends.rootHasEnded(runtime)
+    processes.looked(WhatIsLeft(isEmpty: false, others: 2))
+    processes.cleared()
+    world.hasEnded(runtime, .exited(.exited(1)))
+    let text = answers.last.flatMap(\.self)?.text
+    #expect(text?.contains("its other processes were ended with it") == true)
+  }
+
+  @Test("Processes that have left a worker's tree are found by the mark of its launch")
+  func mark() throws {
+    let runtime = try world.add()
+    end(runtime)
+    #expect(processes.marks == [world.planner.mark(of: runtime.id)])
   }
 
   @Test("When the root process has ended, the loop doesn't watch for that any more")
   func exitWatch() throws {
     let runtime = try world.add()
     let process = try #require(runtime.process)
-    runtime.exitWatch = try world.services.loop.whenReadable(process.pidfd) {}
-    try end(of: runtime).rootHasEnded()
-    #expect(runtime.exitWatch == nil)
+    runtime.exitWatch = try world.loop.whenReadable(process.pidfd) {}
+    world.ends.rootHasEnded(runtime)
+    #expect(runtime.exitWatch == nil && world.loop.watched.isEmpty)
     // A second end finds nothing to unwatch.
-    try end(of: runtime).rootHasEnded()
+    world.ends.rootHasEnded(runtime)
   }
 
   @Test("A cgroup whose next process represents the worker has an end of its own")
   func successor() throws {
     let runtime = try world.add()
-    let end = try end(of: runtime)
-    runtime.ending = EndWorld().ending
-    end.externalRootHasEnded()
+    runtime.external = ExternalWorker(mayBeTerminated: false)
+    world.ends.rootHasEnded(runtime)
+    processes.looked()
     #expect(world.externalEnds == [runtime.id] && runtime.ending == nil)
     // None is left: this end is the worker's.
-    let last = EndWorld().ending
-    runtime.ending = last
     world.whenExternalRootEnds = { $0.process = nil }
-    end.externalRootHasEnded()
-    #expect(runtime.ending === last)
+    world.ends.rootHasEnded(runtime)
+    processes.looked()
+    #expect(world.externalEnds.count == 2 && runtime.ending != nil)
   }
 
   // MARK: the requests to end it
@@ -167,14 +178,13 @@ import Testing
   @Test("Every request to end a run, and the end of its process, reach the same sequence")
   func oneSequence() throws {
     let runtime = try world.add()
-    let end = EndWorld(world.timers)
-    runtime.ending = end.ending
     world.ends.terminate(runtime.id, by: SIGABRT)
-    #expect(end.begun.contains { $0.hasPrefix("ask \(SIGABRT)") })
+    #expect(processes.begun == ["ask \(SIGABRT) and wake"])
+    let ending = runtime.ending
     world.ends.kill(runtime.id)
-    #expect(end.begun.contains("kill"))
+    #expect(processes.begun.last == "kill")
     world.ends.rootHasEnded(runtime)
-    #expect(end.rootEnds == 1 && runtime.ending === end.ending)
+    #expect(runtime.hasExited && runtime.ending === ending)
   }
 
   @Test("The engine hears that a worker has lost its channels only if it had some")
@@ -190,7 +200,7 @@ import Testing
     }
     try runtime.conversation?.listenToConnections()
     let worker = try WorkersEnd(try #require(runtime.conversation?.workerSocketPath))
-    try world.turn { runtime.conversation?.canShed == true }
+    try world.watches.serve()
     world.notes.forget()
     world.ends.clearAway(runtime)
     #expect(
