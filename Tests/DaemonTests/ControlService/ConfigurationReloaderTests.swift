@@ -33,7 +33,7 @@ import Testing
       let policy = LifecyclePolicy(name: "test")
       driver = EngineDriver(
         Engine(policy: policy), clock: timers,
-        replies: RequestReplies(FakeSavedState(), timers: timers))
+        replies: RequestReplies(FakeRecords(), timers: timers))
       driver.connect(executor, [])
       for name in names { add(name) }
     }
