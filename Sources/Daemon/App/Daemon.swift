@@ -24,8 +24,6 @@ public final class Daemon {
   private let control: ControlComponents
   private let ending: DaemonEnd
   private let signals: DaemonSignals
-  /// The reloader calls it.
-  private let configurationHost: ReloadOfDaemon
   /// The driver doesn't keep it alive.
   private var directives: DirectiveExecution?
 
@@ -64,17 +62,18 @@ public final class Daemon {
       externals: external.adoption, starter: shared.starter, recordWriter: shared.recordWriter,
       listening: components.listening, control: shared.control, timers: loop, phase: shared.phase,
       log: services.log)
-    configurationHost = ReloadOfDaemon(
-      .init(
-        services: services, driver: driver, workers: workers, phase: shared.phase,
-        requests: shared.requests, configuration: shared.configuration, read: shared.read,
-        chronicle: shared.chronicle, pressure: shared.pressure,
-        supervision: components.supervision, starter: shared.starter,
-        declared: components.declared, listening: components.listening,
-        schedules: components.schedules, encryption: senses.encryption,
-        restarts: shared.restarts, returning: shared.returning,
-        followRules: external.rules.follow, followHooks: hooks.follow))
-    let reloader = configurationHost.makeReloader()
+    let reloader = ConfigurationReloader(
+      driver: driver, workers: workers, phase: shared.phase, returning: shared.returning,
+      configuration: shared.configuration,
+      changes: DeclaredChanges(
+        driver: driver, workers: workers, declared: components.declared, requests: shared.requests,
+        restarts: shared.restarts, starter: shared.starter, supervision: components.supervision,
+        listening: components.listening),
+      followers: ConfigurationFollowers(
+        clock: loop, workers: workers, hibernation: services.hibernation,
+        chronicle: shared.chronicle, pressure: shared.pressure, schedules: components.schedules,
+        encryption: senses.encryption, rules: external.rules, hooks: hooks),
+      log: services.log, look: ConfigurationReloader.look(services.jobs, shared.read))
     control = ControlComponents(
       shared, components, runs, ending: ending, reloader: reloader, hooks: hooks)
     signals = DaemonSignals(services, orphans: orphans, reloader: reloader, ending: ending)

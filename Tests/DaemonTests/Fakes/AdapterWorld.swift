@@ -197,20 +197,9 @@ final class AdapterWorld {
     externals: externals, starter: starter, recordWriter: recordWriter,
     listening: listening, control: ControlSocket(path: socket, services.loop, log),
     timers: timers, phase: phase, log: log)
-
-  /// - Parameter read: the configuration that a reload finds.
-  func makeReload(
-    _ read: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
-  ) -> ReloadOfDaemon {
-    ReloadOfDaemon(
-      .init(
-        services: services, driver: driver, workers: workers, phase: phase, requests: requests,
-        configuration: configuration, read: read, chronicle: chronicle, pressure: pressure,
-        supervision: supervision, starter: starter, declared: declared,
-        listening: listening,
-        schedules: schedules, encryption: senses.encryption,
-        restarts: restarts, returning: returning))
-  }
+  private(set) lazy var changes = DeclaredChanges(
+    driver: driver, workers: workers, declared: declared, requests: requests, restarts: restarts,
+    starter: starter, supervision: supervision, listening: listening)
 
   /// Declared last, and so freed last: components give back what they hold of the loop when they are freed.
   private let heldToTheEnd: Services

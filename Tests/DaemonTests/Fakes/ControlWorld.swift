@@ -16,16 +16,9 @@ final class ControlWorld {
   let recipients = Recipients()
   let client = ClientID(number: 1)
   /// What a reload finds.
-  let file = File()
+  let file = ConfigurationOnDisk()
   /// What `doctor` finds.
   let examined: Examined
-  /// The reloader doesn't keep it alive.
-  private let reload: ReloadOfDaemon
-
-  final class File: Sendable {
-    let content = Mutex<DaemonConfiguration?>(
-      DaemonConfiguration(policy: LifecyclePolicy(name: "test")))
-  }
 
   final class Examined: Sendable {
     let outcome = Mutex<SelfExamination.Outcome>(.failure(.overdue))
@@ -47,9 +40,7 @@ final class ControlWorld {
   ) throws {
     let world = try AdapterWorld(journal: journal)
     self.world = world
-    reload = world.makeReload { [file] in
-      ParseResult(value: file.content.withLock { $0 }, diagnostics: [])
-    }
+    let reloader = world.makeReloader(file.look(world.services.jobs))
     let outcome = Examined()
     examined = outcome
     world.driver.connect(world.notes, [world.notes, world.chronicle])
@@ -86,7 +77,7 @@ final class ControlWorld {
       externals: world.externals, reloads: world.reloads, wrappers: world.wrappers,
       daemon: DaemonVerbs(
         clock: world.timers, driver: world.driver, ending: world.ending,
-        reloader: reload.makeReloader(), rules: world.rules,
+        reloader: reloader, rules: world.rules,
         examination: SelfExamination(world.services.jobs) { outcome.outcome.withLock { $0 } },
         reporter: reporter, jobs: world.services.jobs, log: world.log))
   }
@@ -138,11 +129,34 @@ final class ControlWorld {
 }
 
 extension AdapterWorld {
+  func makeReloader(_ look: @escaping ConfigurationReloader.Look) -> ConfigurationReloader {
+    ConfigurationReloader(
+      driver: driver, workers: workers, phase: phase, returning: returning,
+      configuration: configuration, changes: changes,
+      followers: ConfigurationFollowers(
+        clock: timers, workers: workers, hibernation: services.hibernation, chronicle: chronicle,
+        pressure: pressure, schedules: schedules, encryption: senses.encryption, rules: rules,
+        hooks: nil),
+      log: log, look: look)
+  }
+
   /// - Parameter program: of a wrapper.
   func makeFacts(_ program: (any CallersProgram)? = nil) -> WorkerFactsReader {
     WorkerFactsReader(
       clock: timers, workers: workers, state: state, planner: planner, chronicle: chronicle,
       imageDisk: senses.imageDisk, restarts: restarts, starter: starter, schedules: schedules,
       program: program)
+  }
+}
+
+/// The configuration that a reload finds; nil: it has errors.
+final class ConfigurationOnDisk: Sendable {
+  let content = Mutex<DaemonConfiguration?>(
+    DaemonConfiguration(policy: LifecyclePolicy(name: "test")))
+
+  func look(_ jobs: LoopJobs) -> ConfigurationReloader.Look {
+    ConfigurationReloader.look(jobs) { [self] in
+      ParseResult(value: content.withLock { $0 }, diagnostics: [])
+    }
   }
 }

@@ -89,6 +89,7 @@ final class ShellClients: EventRecipients {
     answers.append((request.verb, 0, false))
     service.handle(request, from: client) { [unowned self] response in
       if response.id != request.id { world.complain("request \(number): another's answer") }
+      if request.verb == .reload, response.result == .done { world.count("reloaded") }
       if !answers[number].isClosed { answers[number].count += 1 }
     }
     if [.status, .events, .jetsam].contains(request.verb) { world.awaitDisk() }
@@ -130,8 +131,7 @@ final class ShellClients: EventRecipients {
     let reporter = DaemonReporter(
       driver: driver, version: "1", state: processes.state,
       configuration: world.reloads.configuration, chronicle: world.chronicle,
-      pressure: PressureMonitor(
-        clock, .init(memory: { nil }, stall: { _ in nil }), send: { _ in }, log: { _, _ in }),
+      pressure: world.pressure,
       imageDisk: world.imageDisk, cgroups: nil, hooks: nil)
     let facts = WorkerFactsReader(
       clock: clock, workers: workers, state: processes.state, planner: world.planner,

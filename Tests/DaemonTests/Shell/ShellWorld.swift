@@ -1,5 +1,6 @@
 import Glibc
 import Lifecycle
+import Linux
 import Policy
 import PolicyFile
 import Supervision
@@ -69,6 +70,15 @@ final class ShellWorld {
     released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: ruleHost),
     host: ruleHost)
   private(set) lazy var memory = ShellMemory(self)
+  /// On a kernel that reports nothing.
+  private(set) lazy var pressure = PressureMonitor(
+    clock,
+    PressureMonitor.Readings(
+      memory: { nil }, stall: { _ in nil },
+      trigger: { (kind, stall, window, _) throws(PressureTriggerError) in
+        try PressureTrigger(kind, stall: stall, window: window, path: "/none").descriptor
+      }),
+    send: { _ in }, log: { _, _ in })
   private(set) lazy var ends = WorkerEnds.ofShell(self)
   private(set) lazy var imageDisk = ImageDiskMonitor(
     directory: "/", ledger: WriteLedger(path: "/nonexistent/writes"),
