@@ -87,7 +87,7 @@ extension EngineDriver {
   static func forTest(_ timers: FakeTimers, _ notes: EventNotes) -> EngineDriver {
     let driver = EngineDriver(
       Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
+      replies: RequestReplies(FakeRecords(), timers: timers))
     driver.connect(notes, [notes])
     return driver
   }
