@@ -85,7 +85,7 @@ final class EventNotes: DirectiveExecutor, EngineObserver {
 extension EngineDriver {
   /// Over fake time, with records that are on disk at once, unless `saved` says otherwise.
   static func forTest(
-    _ timers: FakeTimers, _ notes: EventNotes, saved: FakeSavedState = FakeSavedState()
+    _ timers: FakeTimers, _ notes: EventNotes, saved: FakeRecords = FakeRecords()
   ) -> EngineDriver {
     let driver = EngineDriver(
       Engine(policy: LifecyclePolicy(name: "test")), clock: timers,

@@ -35,7 +35,7 @@ final class WrapperWorld: WrapperHost, DirectiveExecutor {
   init(_ policy: LifecyclePolicy = LifecyclePolicy(name: "test")) {
     driver = EngineDriver(
       Engine(policy: policy), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
+      replies: RequestReplies(FakeRecords(), timers: timers))
     driver.connect(self, [])
   }
 

@@ -112,6 +112,7 @@ final class ShellRuns {
     let parts: [(String, AnyObject?)] = [
       ("run", old), ("sleep", old.sleep), ("end", old.ending), ("watch of inputs", old.wakeWatch),
       ("liveness monitor", old.liveness), ("readiness watch", old.readiness),
+      ("request for memory", old.shed),
     ]
     for (what, part) in parts {
       if let part { past.append(("\(id): its \(what)", Weak(object: part))) }
