@@ -45,7 +45,8 @@ public final class Daemon {
     pendingSignals = PendingSignals(timers: loop, driver: driver, workers: workers)
     survivors = SurvivorAdoption(
       driver: driver, workers: workers, returning: shared.returning, timers: loop,
-      records: services.records, recordWriter: shared.recordWriter, memory: runs.sleeps.memory,
+      records: services.records, recordWriter: shared.recordWriter, bootID: shared.bootID,
+      processes: services.processes, memory: runs.sleeps.memory,
       takeover: SurvivorTakeover(
         driver: driver, workers: workers, environment: shared.environment,
         configuration: shared.configuration, learnedMemory: shared.learnedMemory,

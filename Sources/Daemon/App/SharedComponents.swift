@@ -79,8 +79,7 @@ struct SharedComponents {
     driver = EngineDriver(
       Engine(policy: settings.configuration.policy, remembering: learnedMemory.takeLearned()),
       clock: services.loop,
-      replies: RequestReplies(
-        SavedRecords(records, services.loopReturn), timers: services.loop))
+      replies: RequestReplies(records, timers: services.loop))
     requests = WorkerRequests(driver, returning)
     restarts = RestartSupervisor(
       timers: services.loop, stopped: stoppedByPerson, phase: phase, driver: driver,

@@ -14,7 +14,7 @@ struct WorkerComponents {
   let conversations: WorkerConversations
   let reloads: WorkerReloads
   let wrappers: RegisteredWrappers
-  let keeperStarter: KeeperStarter<DescriptorKeeperMeans>
+  let keeperStarter: KeeperStarter
 
   init(_ shared: SharedComponents) {
     let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
@@ -53,8 +53,7 @@ struct WorkerComponents {
       workers: workers, reloads: reloads, watchdogs: senses.watchdogs,
       snapshots: shared.snapshots, recordWriter: shared.recordWriter)
     keeperStarter = KeeperStarter(
-      DescriptorKeeperMeans(
-        path: shared.state.path + "/keeper.sock", hibernation: hibernation, daemonLog: log),
+      path: shared.state.keeper, processes: services.processes, hibernation: hibernation, log: log,
       hasSuccessors: role.hasSuccessor)
     launchPlanner = LaunchPlanner(
       ground: LaunchGround(

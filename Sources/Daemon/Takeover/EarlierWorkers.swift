@@ -17,10 +17,6 @@ enum SurvivorRest {
 
 // What an earlier daemon has left: its workers' processes, memory and images. The daemon starts, and may wait.
 extension KernelMemory {
-  var forbidsStrangers: Bool { Yama.current.forbidsStrangers }
-
-  func life(of record: WorkerRecord) -> ProcessLife { record.life(bootID: bootID) }
-
   func hold(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {

@@ -15,6 +15,8 @@ struct SurvivorAdoption {
   let timers: any Timers
   let records: any WorkerRecords
   let recordWriter: WorkerRecordWriter
+  let bootID: String
+  let processes: any Processes
   let memory: any WorkerMemory
   let takeover: SurvivorTakeover
   let restarts: RestartSupervisor
@@ -36,12 +38,16 @@ struct SurvivorAdoption {
     } catch { return log(.error, "can't look for workers of an earlier daemon: \(error)") }
     for error in found.failures { log(.error, "\(error)") }
     for record in found.records.map({ $0.correctedByNote() }) {
-      if memory.life(of: record) == .hasEnded { forget(record) } else { adopt(record) }
+      if hasEnded(record) { forget(record) } else { adopt(record) }
     }
     // The images of workers that couldn't be adopted, or whose record is damaged, stay: while these may live, the
     // image is the only copy of their memory.
     memory.removeOrphanedImages(except: records.contains)
     snapshots.removeAll { !records.contains($0) }
+  }
+
+  private func hasEnded(_ record: WorkerRecord) -> Bool {
+    processes.life(of: record, bootID: bootID) == .hasEnded
   }
 
   /// Only the note of its end stays.
@@ -62,7 +68,7 @@ struct SurvivorAdoption {
       runtime = try takeover.takeOver(record)
     } catch {
       // Its record and its image stay, for a later daemon; while they exist, it isn't started a second time.
-      if memory.life(of: record) != .hasEnded {
+      if !hasEnded(record) {
         return log(
           .error,
           "\(record.name): can't be adopted: \(error); restart the daemon to try again, or end it with "
@@ -152,7 +158,7 @@ struct SurvivorAdoption {
   /// Why it can't sleep on: only its inputs would wake it, and they can't be watched.
   private func unheard(_ runtime: WorkerUnit, _ refusal: SystemCallError?) -> String? {
     let dependsOnInputs =
-      runtime.configuration.policy.foreground.mode == .activity || memory.forbidsStrangers
+      runtime.configuration.policy.foreground.mode == .activity || processes.forbidsStrangers
     guard dependsOnInputs, let refusal else { return nil }
     return "can't watch its sockets while it sleeps (\(refusal))"
   }

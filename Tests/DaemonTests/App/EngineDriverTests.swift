@@ -24,24 +24,9 @@ private final class Observer: EngineObserver {
   }
 }
 
-/// Records that are on disk when a test says so.
-final class FakeSavedState: SavedState {
-  var isSaved = true
-  private var waiting: [() -> Void] = []
-
-  func whenSaved(_ body: @escaping () -> Void) { waiting.append(body) }
-
-  func save() {
-    isSaved = true
-    let bodies = waiting
-    waiting = []
-    for body in bodies { body() }
-  }
-}
-
 @Suite("The engine's driver") struct EngineDriverTests {
   private let timers = FakeTimers()
-  private let saved = FakeSavedState()
+  private let saved = FakeRecords()
   private let executor = Executor()
   private let observer = Observer()
   private let driver: EngineDriver
@@ -162,7 +147,7 @@ final class FakeSavedState: SavedState {
 
 @Suite("Replies to requests") struct RequestRepliesTests {
   private let timers = FakeTimers()
-  private let saved = FakeSavedState()
+  private let saved = FakeRecords()
   private let replies: RequestReplies
 
   init() { replies = RequestReplies(saved, timers: timers) }

@@ -49,9 +49,11 @@ final class AdapterWorld {
   private(set) var keptLines: [WorkerID: [String]] = [:]
   var whenExternalRootEnds: (WorkerUnit) -> Void = { _ in }
   /// nil: the kernel's.
-  private let fakeMemory: FakeMemory?
+  let fakeMemory: FakeMemory?
   /// What was to be ended by SIGKILL, where the memory is a fake.
   private(set) var killed: [WorkerID] = []
+  /// Which workers of an earlier daemon live, where the memory is a fake.
+  let strangers = FakeProcesses()
 
   private static let journalQueue = WorkQueue(name: "test-jrnl")
 
@@ -146,9 +148,8 @@ final class AdapterWorld {
       whenExternalRootEnds($0)
     })
   private(set) lazy var keeperStarter = KeeperStarter(
-    DescriptorKeeperMeans(
-      path: state.path + "/keeper.sock", hibernation: services.hibernation, daemonLog: log),
-    hasSuccessors: false)
+    path: state.keeper, processes: services.processes, hibernation: services.hibernation,
+    log: log, hasSuccessors: false)
   private(set) lazy var sleeps = makeSleeps(over: fakeMemory ?? makeMemory())
 
   func makeMemory(recordPatience: Duration = RecordWait.patience) -> KernelMemory {
@@ -166,16 +167,6 @@ final class AdapterWorld {
       managers: ManagerWatching(driver, workers, timers: timers) { _ in }, log: log,
       kill: { [unowned self] in fakeMemory == nil ? ends.kill($0) : killed.append($0) })
   }
-  private(set) lazy var survivors = SurvivorAdoption(
-    driver: driver, workers: workers, returning: returning, timers: timers,
-    records: services.records, recordWriter: recordWriter, memory: sleeps.memory,
-    takeover: SurvivorTakeover(
-      driver: driver, workers: workers, environment: ["HOME": "/root"],
-      configuration: ConfigurationInForce(DaemonConfiguration()), learnedMemory: learnedMemory,
-      restarts: restarts, conversations: conversations, planner: planner, processes: processes,
-      memory: sleeps.memory, log: log),
-    restarts: restarts, snapshots: snapshots, conversations: conversations,
-    watchdogs: senses.watchdogs, log: log)
   private(set) lazy var processes = ProcessHolder(
     loop: services.loop, jobs: services.jobs, processes: services.processes,
     probes: senses.probes, driver: driver, log: services.log,

@@ -21,11 +21,8 @@ final class FakeMemory: WorkerMemory {
   private(set) var looked: ((WorkerState?, ImageOnDisk?) -> Void)?
 
   // Workers that another daemon or supervisor has started: the test's own process stands for each.
-  var forbidsStrangers = false
-  /// Whose processes have ended.
-  var ended: Set<String> = []
-  /// Whose processes end right before they would be held.
-  var endsWhenHeld: Set<String> = []
+  /// Its process ends right before it would be held; `true`: it has.
+  var endsWhenHeld: (String) -> Bool = { _ in false }
   var rests: [String: SurvivorRest] = [:]
   private var recoveries: [String: (Recovered) -> Void] = [:]
   private var searches: [String: (Result<any WakeInputs, SystemCallError>) -> Void] = [:]
@@ -92,14 +89,10 @@ final class FakeMemory: WorkerMemory {
   }
   func dropIdleBases() { dropped += 1 }
 
-  func life(of record: WorkerRecord) -> ProcessLife {
-    ended.contains(record.name) ? .hasEnded : record.life(bootID: AdapterWorld.bootID)
-  }
   func hold(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
-    if endsWhenHeld.contains(plan.name) {
-      ended.insert(plan.name)
+    if endsWhenHeld(plan.name) {
       throw SystemCallError("pidfd_open", on: plan.name, code: ESRCH)
     }
     return try .adopt(process, plan: plan, opensMemory: false)

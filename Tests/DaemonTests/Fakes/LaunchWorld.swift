@@ -82,7 +82,7 @@ final class LaunchWorld: EngineObserver, LaunchHost {
     let policy = LifecyclePolicy(name: "test")
     driver = EngineDriver(
       Engine(policy: policy), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
+      replies: RequestReplies(FakeRecords(), timers: timers))
     driver.connect([self, launcher]) { [unowned self] in execute($0) }
     driver.send(.added(id, WorkerProfile(policy: policy)))
   }

@@ -85,7 +85,7 @@ extension EngineDriver {
   static func forTest(_ timers: FakeTimers, _ notes: EventNotes) -> EngineDriver {
     let driver = EngineDriver(
       Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
+      replies: RequestReplies(FakeRecords(), timers: timers))
     driver.connect([notes], whenQuiet: { notes.whenQuiet() })
     return driver
   }

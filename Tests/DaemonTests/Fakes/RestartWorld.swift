@@ -31,7 +31,7 @@ final class RestartWorld {
     policy.pressure = PressureRules(warning: nil, urgent: nil, critical: nil, clearAfter: .zero)
     driver = EngineDriver(
       Engine(policy: policy), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
+      replies: RequestReplies(FakeRecords(), timers: timers))
     supervisor = RestartSupervisor(
       timers: timers, wallClock: { 1_795_341_600_000_000_000 },
       stopped: StoppedByPerson(path: "/state/stopped", files: files), phase: phase,

@@ -1,6 +1,7 @@
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import Supervision
 
 @testable import Daemon
@@ -52,4 +53,21 @@ struct SurvivorWorld {
 
   /// What the next daemon would find.
   func recorded(_ name: String = "web") -> WorkerRecord? { base.services.records.record(of: name) }
+}
+
+extension AdapterWorld {
+  /// As the daemon makes it.
+  var survivors: SurvivorAdoption {
+    SurvivorAdoption(
+      driver: driver, workers: workers, returning: returning, timers: timers,
+      records: services.records, recordWriter: recordWriter, bootID: Self.bootID,
+      processes: fakeMemory == nil ? services.processes : strangers, memory: sleeps.memory,
+      takeover: SurvivorTakeover(
+        driver: driver, workers: workers, environment: ["HOME": "/root"],
+        configuration: ConfigurationInForce(DaemonConfiguration()), learnedMemory: learnedMemory,
+        restarts: restarts, conversations: conversations, planner: planner, processes: processes,
+        memory: sleeps.memory, log: log),
+      restarts: restarts, snapshots: snapshots, conversations: conversations,
+      watchdogs: senses.watchdogs, log: log)
+  }
 }

@@ -36,7 +36,7 @@ final class WrapperWorld: WrapperHost {
   init(_ policy: LifecyclePolicy = LifecyclePolicy(name: "test")) {
     driver = EngineDriver(
       Engine(policy: policy), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
+      replies: RequestReplies(FakeRecords(), timers: timers))
     driver.connect([]) { [weak self] in
       if let self, !wrappers.execute($0) { others.append($0) }
     }

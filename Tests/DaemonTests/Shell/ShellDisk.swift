@@ -5,7 +5,7 @@ import Supervision
 @testable import Daemon
 
 /// A disk that takes its time, with the workers' records. A daemon that dies leaves what has come onto it by then.
-final class ShellDisk: SavedState, WorkerRecords {
+final class ShellDisk: WorkerRecords {
   private let clock: ShellClock
   private var savedAt = Instant.zero
   private var delay = Duration.zero

@@ -49,7 +49,7 @@ extension ShellWorld {
   /// As `Daemon.begin`.
   private func begin() {
     declared.introduceWorkers(reloads.current.workers)
-    survivors.adoption.adoptSurvivors()
+    survivors.adopt()
     declared.startWorkers(reloads.current.workers)
     schedules.follow()
     rules.follow(reloads.current.adoption)

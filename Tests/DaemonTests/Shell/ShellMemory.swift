@@ -145,10 +145,6 @@ final class ShellMemory: WorkerMemory {
 
   // MARK: workers that another daemon has started
 
-  let forbidsStrangers = false
-
-  func life(of record: WorkerRecord) -> ProcessLife { world.survivors.life(of: record) }
-
   func hold(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {

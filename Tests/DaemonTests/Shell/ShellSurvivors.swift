@@ -24,10 +24,18 @@ final class ShellSurvivors {
       remains.map { ($0.id, ShellRun($0, after: world)) }, uniquingKeysWith: { first, _ in first })
   }
 
-  private(set) lazy var adoption = SurvivorAdoption(
+  func adopt() {
+    let ended = records.values.filter {
+      find($0.name, $0.process).map { $0.body == .dead } ?? true
+    }.map(\.name)
+    world.processes.fake.set { $0.ended = Set(ended) }
+    adoption.adoptSurvivors()
+  }
+
+  private lazy var adoption = SurvivorAdoption(
     driver: world.driver, workers: world.workers, returning: world.returning,
-    timers: world.clock, records: world.saved, recordWriter: world.recordWriter,
-    memory: world.memory,
+    timers: world.clock, records: world.saved, recordWriter: world.recordWriter, bootID: "boot",
+    processes: world.processes.fake, memory: world.memory,
     takeover: SurvivorTakeover(
       driver: world.driver, workers: world.workers, environment: [:],
       configuration: ConfigurationInForce(world.reloads.current),
@@ -55,10 +63,6 @@ final class ShellSurvivors {
   private func find(_ name: String, _ process: ProcessIdentity) -> ShellRun? {
     let run = remains[WorkerID(name)]
     return run?.number == process.pid ? run : nil
-  }
-
-  func life(of record: WorkerRecord) -> ProcessLife {
-    find(record.name, record.process).map { $0.body != .dead } == true ? .lives : .hasEnded
   }
 
   /// From now on it is a run of the daemon that there is now.

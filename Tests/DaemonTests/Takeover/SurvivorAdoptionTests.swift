@@ -133,7 +133,7 @@ import Testing
     ])
   func unheard(mode: ForegroundRules.Mode, forbidsStrangers: Bool, isWoken: Bool) throws {
     world.declare(.forTest("web", mode: mode))
-    memory.forbidsStrangers = forbidsStrangers
+    world.base.strangers.set { $0.forbidsStrangers = forbidsStrangers }
     try world.leave("web", .suspended)
     memory.rests["web"] = .asleep(.suspended, nil)
     world.adopt()
@@ -166,8 +166,12 @@ import Testing
   func ended() throws {
     try world.leave("web")
     try world.leave("last")
-    memory.ended = ["web"]
-    memory.endsWhenHeld = ["last"]
+    let strangers = world.base.strangers
+    strangers.set { $0.ended = ["web"] }
+    memory.endsWhenHeld = { name in
+      strangers.set { $0.ended.insert(name) }
+      return name == "last"
+    }
     world.base.restarts.add(web, exits: [])
     world.adopt()
     #expect(

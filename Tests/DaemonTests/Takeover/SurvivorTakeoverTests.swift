@@ -30,6 +30,10 @@ import Testing
 
   // MARK: its process
 
+  private func life(of record: WorkerRecord) -> ProcessLife {
+    world.services.processes.life(of: record, bootID: AdapterWorld.bootID)
+  }
+
   @Test(
     "A worker that the configuration doesn't have is taken over as one of `run`, as it was recorded"
   )
@@ -97,11 +101,11 @@ import Testing
   @Test("A process that has ended can't be taken over")
   func ended() throws {
     let record = try world.record { $0.process = ProcessIdentity(pid: getpid(), startTime: 1) }
-    #expect(memory.life(of: record) == .hasEnded)
+    #expect(life(of: record) == .hasEnded)
     #expect(throws: (any Error).self) { try takeOver(record) }
     #expect(world.workers.count == 0 && world.restarts.exits(of: WorkerID("web")) == nil)
-    #expect(memory.life(of: try world.record()) == .lives)
-    #expect(memory.life(of: try world.record { $0.bootID = "another" }) == .hasEnded)
+    #expect(life(of: try world.record()) == .lives)
+    #expect(life(of: try world.record { $0.bootID = "another" }) == .hasEnded)
   }
 
   @Test(

@@ -10,14 +10,14 @@ final class KernelMemory: WorkerMemory {
   let services: Services
   let state: StateDirectory
   let bootID: String
-  let keeper: KeeperStarter<DescriptorKeeperMeans>
+  let keeper: KeeperStarter
   private let standby: StandbyStarter<Standby>
   private let resumeChoice: ResumeChoice
   private let recordPatience: Duration
 
   init(
     _ services: Services, _ state: StateDirectory, bootID: String,
-    keeper: KeeperStarter<DescriptorKeeperMeans>, standby: StandbyStarter<Standby>,
+    keeper: KeeperStarter, standby: StandbyStarter<Standby>,
     resumeChoice: ResumeChoice, recordPatience: Duration = RecordWait.patience
   ) {
     self.services = services

@@ -63,12 +63,6 @@ protocol WorkerMemory: AnyObject {
 
   // MARK: workers that another daemon or supervisor has started
 
-  /// Only the memory and the descriptors of this process's own children may be opened (Yama).
-  var forbidsStrangers: Bool { get }
-
-  /// The process that it describes runs.
-  func life(of record: WorkerRecord) -> ProcessLife
-
   /// Its memory isn't open yet. ESRCH: it has ended.
   func hold(
     _ process: ProcessIdentity, _ plan: LaunchPlan
