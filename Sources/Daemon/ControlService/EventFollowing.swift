@@ -18,7 +18,7 @@ final class EventFollowing {
 
   private let chronicle: Chronicle
   private let unreadBytes: (ClientID) -> Int?
-  private let send: (ControlResponse, ClientID) -> Void
+  private let deliver: (ControlResponse, ClientID) -> Void
   private var followers: [ClientID: Follower] = [:]
 
   /// - Parameters:
@@ -30,7 +30,7 @@ final class EventFollowing {
   ) {
     self.chronicle = chronicle
     self.unreadBytes = unreadBytes
-    self.send = send
+    deliver = send
   }
 
   /// - Parameters:
@@ -60,7 +60,7 @@ final class EventFollowing {
   private func send(_ event: EventRecord, to client: ClientID, _ request: UInt64) {
     var response = ControlResponse(id: request, result: .event, text: event.text)
     response.event = event
-    send(response, client)
+    deliver(response, client)
   }
 
   /// The client gets the number of the missing events, if any are.
