@@ -5,9 +5,7 @@ import Policy
 
 // What the engine wants, as `DirectiveExecution` hands it on.
 
-extension ShellWorld: DirectiveExecutor {
-  func engineIsQuiet() { ending.engineIsQuiet() }
-
+extension ShellWorld {
   func execute(_ directive: Directive) {
     switch directive {
     case .launch(let id): launching.launcher.launch(id)

@@ -120,7 +120,8 @@ final class ShellRuns {
     units.append(Weak(object: runtime))
     guard let run else { return }
     cleared.insert(id)
-    world.liveness.forget(run)
+    // Its questions are dropped by then.
+    world.clock.after(.zero) { [world] in world.liveness.forget(run) }
     if run.body == .evicted { world.complain("\(id) is let go of without its memory") }
     if !run.isExternal, !run.deeds.isReaped {
       world.complain("\(id) is reported as ended before it was reaped")

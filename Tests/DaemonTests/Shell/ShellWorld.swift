@@ -146,7 +146,11 @@ final class ShellWorld {
     self.configuration = configuration
     self.records = records
     self.remains = remains
-    driver.connect(self, [self, chronicle])
+    driver.connect([self, chronicle]) { [unowned self] in
+      execute($0)
+    } whenQuiet: { [unowned self] in
+      ending.engineIsQuiet()
+    }
     saved.losesReport = { [unowned self] in chance(5) }
     saved.pid = { [unowned self] in run(of: $0)?.number }
   }
