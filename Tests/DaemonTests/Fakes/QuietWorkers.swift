@@ -84,10 +84,12 @@ final class EventNotes: DirectiveExecutor, EngineObserver {
 
 extension EngineDriver {
   /// Over fake time, with records that are on disk at once.
-  static func forTest(_ timers: FakeTimers, _ notes: EventNotes) -> EngineDriver {
+  static func forTest(
+    _ timers: FakeTimers, _ notes: EventNotes, _ records: FakeRecords = FakeRecords()
+  ) -> EngineDriver {
     let driver = EngineDriver(
       Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
-      replies: RequestReplies(FakeRecords(), timers: timers))
+      replies: RequestReplies(records, timers: timers))
     driver.connect(notes, [notes])
     return driver
   }

@@ -54,7 +54,7 @@ final class ShellRuns: ProcessHost {
 
   private func settle(_ run: ShellRun, _ runtime: WorkerUnit) {
     if world.chance(50) { runtime.traffic = world.processes.traffic }
-    if world.chance(40) {
+    if world.chance(40), world.workers[run.id] === runtime {
       world.driver.send(
         .channelsChanged(run.id, canShed: runtime.profile.canShed, canAnswer: true))
     }
@@ -77,13 +77,6 @@ final class ShellRuns: ProcessHost {
         world.driver.send(.ready(id))
       }
     }
-  }
-
-  /// Another process of its group stands for an external worker from now on.
-  func takeSuccessor(_ runtime: WorkerUnit) -> ShellRun? {
-    guard let run = runs[runtime.id], run.takeSuccessor() else { return nil }
-    do { try hold(run, runtime) } catch { world.complain("\(error)") }
-    return run
   }
 
   // MARK: their end
@@ -110,6 +103,7 @@ final class ShellRuns: ProcessHost {
     }
     units.append(Weak(object: runtime))
     guard let run else { return }
+    if run.isExternal { world.externalHost.wasLetGo(run, runtime.external?.rule) }
     cleared.insert(id)
     world.liveness.forget(run)
     if run.body == .evicted { world.complain("\(id) is let go of without its memory") }
