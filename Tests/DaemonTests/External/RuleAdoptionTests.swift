@@ -94,7 +94,7 @@ import Testing
   }
 
   @Test("With a rule it looks at once, and then every 5 s from the end of the last look")
-  func looks() {
+  func cadence() {
     rules.follow([Self.rule()])
     #expect(looks.ruleLooks.count == 1 && timers.pending.isEmpty)
     timers.advance(by: .seconds(60))
