@@ -62,8 +62,12 @@ struct ControlComponents {
 
   func makeService(for server: ControlServer) -> ControlService {
     ControlService(
-      clock: shared.services.loop, following: EventFollowing(shared.chronicle, server),
-      status: status, explanations: explanations,
+      clock: shared.services.loop,
+      following: EventFollowing(shared.chronicle) { [unowned server] in
+        server.unreadBytes(of: $0)
+      } send: { [unowned server] in
+        server.send($0, to: $1)
+      }, status: status, explanations: explanations,
       history: HistoryVerbs(
         clock: shared.services.loop, driver: shared.driver, chronicle: shared.chronicle,
         jetsam: shared.jetsam, loopReturn: shared.services.loopReturn),

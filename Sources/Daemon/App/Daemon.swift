@@ -24,8 +24,6 @@ public final class Daemon {
   private let control: ControlComponents
   private let ending: DaemonEnd
   private let signals: DaemonSignals
-  /// The driver doesn't keep it alive.
-  private var directives: DirectiveExecution?
 
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
     clinux_keep_heap_small()
@@ -87,19 +85,22 @@ public final class Daemon {
       meter: components.senses.meter, scanner: components.senses.scanner,
       liveness: components.senses.liveness, log: services.log)
     let directives = DirectiveExecution(
-      .init(
-        services: services, driver: driver, workers: workers, wrappers: components.wrappers,
-        launcher: runs.launcher, sheds: sheds, conversations: components.conversations,
-        senses: components.senses, sleeps: runs.sleeps, ends: runs.ends,
-        restarts: shared.restarts, supervision: components.supervision,
-        recordWriter: shared.recordWriter, jetsam: shared.jetsam, pressure: shared.pressure,
-        ending: ending, externals: runs.externals, program: role.program))
-    driver.connect(directives, [shared.chronicle, runs.launcher])
-    self.directives = directives
+      services: services, driver: driver, workers: workers, wrappers: components.wrappers,
+      launcher: runs.launcher, sheds: sheds, conversations: components.conversations,
+      senses: components.senses, sleeps: runs.sleeps, ends: runs.ends, restarts: shared.restarts,
+      supervision: components.supervision, recordWriter: shared.recordWriter,
+      jetsam: shared.jetsam, pressure: shared.pressure, ending: ending,
+      externals: runs.externals, program: role.program)
+    driver.connect(
+      [shared.chronicle, runs.launcher], carryOut: directives.execute,
+      whenQuiet: ending.engineIsQuiet)
   }
 
-  // A worker's run holds components, and these hold the registry.
-  deinit { shared.workers.removeAll() }
+  // A worker's run holds components, and these hold the registry. What the driver calls holds the driver.
+  deinit {
+    shared.workers.removeAll()
+    driver.connect([])
+  }
 
   /// Runs until a signal or a request ends it.
   public func run() throws(StartError) {

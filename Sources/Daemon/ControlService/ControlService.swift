@@ -5,7 +5,7 @@ import PolicyFile
 
 /// The verbs of the control socket: hands a client's request to those that carry it out, and answers it when it is
 /// done. Belongs to the loop's thread.
-final class ControlService: ControlRequestHandler {
+final class ControlService {
   private let clock: any Timers
   private let following: EventFollowing
   private let status: StatusReporter
@@ -41,6 +41,7 @@ final class ControlService: ControlRequestHandler {
     self.daemon = daemon
   }
 
+  /// `respond` is called once, now or later. An answer to a client that has left is dropped.
   func handle(
     _ request: ControlRequest, from client: ClientID,
     then respond: @escaping (ControlResponse) -> Void
@@ -60,10 +61,13 @@ final class ControlService: ControlRequestHandler {
     carryOut(call)
   }
 
+  /// A client requests the daemon's end, by `shutdown` or `leave`. `ControlServer.announceEnd` answers it.
   func end(by verb: ControlRequest.Verb) { daemon.end(by: verb) }
 
+  /// The client's socket has taken everything that was sent.
   func hasReadEverything(_ client: ClientID) { following.hasReadEverything(client) }
 
+  /// The connection has ended.
   func hasLeft(_ client: ClientID) {
     following.forget(client)
     wrappers.hasLeft(client)

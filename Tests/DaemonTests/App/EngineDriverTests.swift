@@ -5,7 +5,7 @@ import Testing
 @testable import Daemon
 
 /// Notes what it is to do, and says how it went when a test wants that.
-private final class Executor: DirectiveExecutor {
+private final class Executor {
   var executed: [Directive] = []
   var quietCount = 0
   var react: (Directive) -> Void = { _ in }
@@ -14,8 +14,6 @@ private final class Executor: DirectiveExecutor {
     executed.append(directive)
     react(directive)
   }
-
-  func engineIsQuiet() { quietCount += 1 }
 }
 
 private final class Observer: EngineObserver {
@@ -38,7 +36,11 @@ private final class Observer: EngineObserver {
     driver = EngineDriver(
       Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
       replies: RequestReplies(saved, timers: timers))
-    driver.connect(executor, [observer])
+    driver.connect([observer]) { [executor] in
+      executor.execute($0)
+    } whenQuiet: { [executor] in
+      executor.quietCount += 1
+    }
     driver.send(.added(id, WorkerProfile(policy: LifecyclePolicy(name: "test"))))
   }
 

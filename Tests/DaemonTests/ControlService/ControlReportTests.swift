@@ -151,7 +151,7 @@ import WorkerProtocol
     #expect(response.journal?.reports == world.state.reports)
     let following = control.ask(ControlRequest(id: 7, verb: .events, worker: "web", follow: true))
     _ = control.ask(.foreground, "web")
-    #expect(control.recipients.sent.map(\.event?.to) == ["foreground"])
+    #expect(control.sent.responses.map(\.event?.to) == ["foreground"])
     #expect(try control.only(following).result == .done)
   }
 

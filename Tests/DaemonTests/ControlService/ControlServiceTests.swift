@@ -22,27 +22,31 @@ import Testing
 
   init() throws { control = try ControlWorld() }
 
-  @Test("A verb about a worker needs the worker's name", arguments: Self.engineVerbs)
-  func needsWorker(verb: ControlRequest.Verb) throws {
-    let response = try control.only(control.ask(verb))
-    #expect(response.result == .badRequest)
-    #expect(response.text == "`\(verb.rawValue)` needs a worker")
+  @Test("A verb about a worker needs the worker's name")
+  func needsWorker() throws {
+    for verb in Self.engineVerbs {
+      let response = try control.only(control.ask(verb))
+      #expect(response.result == .badRequest)
+      #expect(response.text == "`\(verb.rawValue)` needs a worker")
+    }
     #expect(world.notes.events.isEmpty)
   }
 
   @Test(
     "A verb about a worker is answered once, with what the engine says",
-    arguments: Self.engineVerbs,
-    [nil, WorkerState.terminated, .background, .suspended])
-  func answered(verb: ControlRequest.Verb, state: WorkerState?) throws {
-    if let state { try world.add("web", state) }
-    let heard = control.ask(verb, "web")
-    let response = try control.onlyInTheEnd(heard, of: web)
-    let answer = try #require(world.notes.answers.last)
-    #expect(world.asked == ["\(verb.rawValue) web"])
-    #expect(response.result == ControlResponse.Result(answer.code))
-    #expect(response.text.hasPrefix(answer.text))
-    #expect((response.result == .unknownWorker) == (state == nil))
+    arguments: [nil, WorkerState.terminated, .background, .suspended])
+  func answered(state: WorkerState?) throws {
+    for verb in Self.engineVerbs {
+      let id = WorkerID("w-\(verb.rawValue)")
+      if let state { try world.add(id.name, state) }
+      world.notes.forget()
+      let response = try control.onlyInTheEnd(control.ask(verb, id.name), of: id)
+      let answer = try #require(world.notes.answers.last)
+      #expect(world.asked == ["\(verb.rawValue) \(id)"])
+      #expect(response.result == ControlResponse.Result(answer.code), "\(verb)")
+      #expect(response.text.hasPrefix(answer.text), "\(verb)")
+      #expect((response.result == .unknownWorker) == (state == nil), "\(verb)")
+    }
   }
 
   @Test(
@@ -77,31 +81,30 @@ import Testing
     #expect(control.memory.prioritized == 1)
   }
 
-  @Test(
-    "A daemon that is ending refuses a verb, unless it ends a worker", arguments: Self.engineVerbs)
-  func ending(verb: ControlRequest.Verb) throws {
+  @Test("A daemon that is ending refuses a verb, unless it ends a worker")
+  func ending() throws {
     try world.add("web")
     world.ending.end()
     world.notes.forget()
-    let heard = control.ask(verb, "web")
-    if verb == .stop || verb == .terminate {
-      #expect(heard.responses.isEmpty)
-      world.driver.send(.exited(web, .exited(0)))
-      #expect(try control.only(heard).result == .done)
-    } else {
-      let response = try control.only(heard)
+    let ends: [Verb] = [.stop, .terminate]
+    for verb in Self.engineVerbs where !ends.contains(verb) {
+      let response = try control.only(control.ask(verb, "web"))
       #expect(response.result == .refused && response.text == "the daemon is ending")
-      #expect(world.asked.isEmpty)
     }
+    #expect(world.asked.isEmpty)
+    let heard = ends.map { control.ask($0, "web") }
+    #expect(heard.allSatisfy { $0.responses.isEmpty })
+    world.driver.send(.exited(web, .exited(0)))
+    for each in heard { #expect(try control.only(each).result == .done) }
   }
 
-  @Test(
-    "A daemon that is leaving its workers refuses every verb about them",
-    arguments: Self.engineVerbs)
-  func leaving(verb: ControlRequest.Verb) throws {
+  @Test("A daemon that is leaving its workers refuses every verb about them")
+  func leaving() throws {
     try world.add("web")
     world.ending.leave()
-    #expect(try control.only(control.ask(verb, "web")).result == .refused)
+    for verb in Self.engineVerbs {
+      #expect(try control.only(control.ask(verb, "web")).result == .refused)
+    }
     #expect(world.asked.isEmpty)
   }
 
@@ -113,16 +116,16 @@ import Testing
     #expect(world.asked.isEmpty)
   }
 
-  @Test(
-    "A request about a wrapped worker is passed on to its wrapper",
-    arguments: Self.engineVerbs.dropLast(2) + [.explain, .policy])
-  func relayed(verb: ControlRequest.Verb) throws {
+  @Test("A request about a wrapped worker is passed on to its wrapper")
+  func relayed() throws {
     control.wrap("web")
-    let heard = control.ask(verb, "web")
-    #expect(world.wrapped.asked == ["\(verb.rawValue) web"] && world.asked.isEmpty)
-    #expect(world.wrapped.asks.first?.patience == .seconds(600))
-    world.wrapped.answer(.done, "its wrapper's words")
-    #expect(heard.responses.map(\.text) == ["its wrapper's words"])
+    for verb in Self.engineVerbs.dropLast(2) + [.explain, .policy] {
+      let heard = control.ask(verb, "web")
+      #expect(world.wrapped.asked.last == "\(verb.rawValue) web" && world.asked.isEmpty)
+      #expect(world.wrapped.asks.first?.patience == .seconds(600))
+      world.wrapped.answer(.done, "its wrapper's words")
+      #expect(heard.responses.map(\.text) == ["its wrapper's words"])
+    }
   }
 
   @Test("A wrapped worker is protected here: this daemon's ladder may terminate it")

@@ -77,7 +77,7 @@ import Testing
 
   @Test("A worker's uses are counted from the events that the chronicle gets")
   func activity() throws {
-    world.driver.connect(world.notes, [world.chronicle])
+    world.driver.connect([world.chronicle])
     let runtime = try world.add()
     let reader = world.makeFacts()
     #expect(reader.activity(of: runtime.id)?.uses == 0)

@@ -13,7 +13,7 @@ final class ControlWorld {
   let world: AdapterWorld
   let service: ControlService
   let memory = FakeMemory()
-  let recipients = Recipients()
+  let sent = Sent()
   let client = ClientID(number: 1)
   /// What a reload finds.
   let file = ConfigurationOnDisk()
@@ -24,11 +24,10 @@ final class ControlWorld {
     let outcome = Mutex<SelfExamination.Outcome>(.failure(.overdue))
   }
 
-  /// Clients that read everything at once.
-  final class Recipients: EventRecipients {
-    private(set) var sent: [ControlResponse] = []
-    func unreadBytes(of client: ClientID) -> Int? { 0 }
-    func send(_ response: ControlResponse, to client: ClientID) { sent.append(response) }
+  /// What clients that follow events were sent. Without a server they read it at once.
+  final class Sent {
+    var responses: [ControlResponse] = []
+    weak var server: ControlServer?
   }
 
   /// The answers to one request.
@@ -43,7 +42,7 @@ final class ControlWorld {
     let reloader = world.makeReloader(file.look(world.services.jobs))
     let outcome = Examined()
     examined = outcome
-    world.driver.connect(world.notes, [world.notes, world.chronicle])
+    world.driver.connect([world.notes, world.chronicle])
     let reporter = DaemonReporter(
       driver: world.driver, version: "1.2.3", state: world.state,
       configuration: world.configuration, chronicle: world.chronicle, pressure: world.pressure,
@@ -57,8 +56,13 @@ final class ControlWorld {
       timers: world.timers, driver: world.driver, workers: world.workers,
       requests: world.requests, restarts: world.restarts, scanner: world.senses.scanner)
     service = ControlService(
-      clock: world.timers, following: EventFollowing(world.chronicle, recipients),
-      status: status,
+      clock: world.timers,
+      following: EventFollowing(world.chronicle) { [sent] client in
+        sent.server.map { $0.unreadBytes(of: client) } ?? 0
+      } send: { [sent] response, client in
+        sent.responses.append(response)
+        sent.server?.send(response, to: client)
+      }, status: status,
       explanations: ExplanationVerbs(
         clock: world.timers, driver: world.driver, wrappers: world.wrappers,
         configuration: world.configuration, facts: facts, status: status, resumeOverride: nil),

@@ -22,7 +22,7 @@ final class EndWorld {
       runtime.process = try .forTest("web", in: .init(path: world.scratch.path + "/group"))
     }
     guard let process = runtime.process else { throw TestFailure("it has no process") }
-    ending = WorkerEnding(runtime, process, world.ends)
+    ending = WorkerEnding(of: runtime, process: process, ends: world.ends)
     runtime.ending = ending
     world.makeSleeps(over: memory).makeSleep(for: runtime)
   }
@@ -54,6 +54,11 @@ final class EndWorld {
 
   /// Its memory is being worked on.
   func actOnMemory() { runtime.sleep?.hibernate() }
+
+  /// The same, as of a worker that an earlier daemon has left: also where its root process has ended.
+  func recoverMemory() {
+    runtime.sleep?.perform({ $0.recover(expecting: .unknown, then: $1) }, then: { _ in })
+  }
 
   /// Nothing is due any more, and nothing that comes late changes anything.
   var isAtRest: Bool {

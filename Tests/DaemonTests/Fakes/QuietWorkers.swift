@@ -55,8 +55,8 @@ extension WorkerProcess {
   }
 }
 
-/// Carries nothing out; notes the events.
-final class EventNotes: DirectiveExecutor, EngineObserver {
+/// Notes the events.
+final class EventNotes: EngineObserver {
   /// Their names.
   private(set) var events: [String] = []
   private(set) var all: [Event] = []
@@ -66,14 +66,12 @@ final class EventNotes: DirectiveExecutor, EngineObserver {
 
   func forget() { (events, all) = ([], []) }
 
-  func execute(_ directive: Directive) {}
   /// The engine has handled all events so far.
   var whenQuiet: () -> Void = {}
 
   /// Before its answers are given.
   var whenHandled: (Event) -> Void = { _ in }
 
-  func engineIsQuiet() { whenQuiet() }
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     events.append(String("\(event)".prefix { $0 != "(" }))
     all.append(event)
@@ -90,7 +88,7 @@ extension EngineDriver {
     let driver = EngineDriver(
       Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
       replies: RequestReplies(records, timers: timers))
-    driver.connect(notes, [notes])
+    driver.connect([notes], whenQuiet: { notes.whenQuiet() })
     return driver
   }
 }

@@ -8,7 +8,7 @@ import PolicyFile
 @testable import Simulation
 
 /// Clients of the real `ControlService`, which ask, leave, and come again. It counts the answers of each request.
-final class ShellClients: EventRecipients {
+final class ShellClients {
   private unowned let world: ShellWorld
   private lazy var service = makeService()
   private var clients = (0..<3).map { ClientID(number: $0) }
@@ -142,7 +142,12 @@ final class ShellClients: EventRecipients {
       wrappers: world.wrappers, chronicle: world.chronicle, scanner: makeScanner(),
       snapshots: processes.snapshots)
     return ControlService(
-      clock: clock, following: EventFollowing(world.chronicle, self), status: status,
+      clock: clock,
+      following: EventFollowing(world.chronicle) { [unowned self] in
+        unreadBytes(of: $0)
+      } send: { [unowned self] in
+        send($0, to: $1)
+      }, status: status,
       explanations: ExplanationVerbs(
         clock: clock, driver: driver, wrappers: world.wrappers,
         configuration: world.reloads.configuration, facts: facts, status: status,

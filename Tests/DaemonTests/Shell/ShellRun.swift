@@ -25,6 +25,8 @@ final class ShellRun {
   /// It is over, or its root process has ended and the daemon has noticed it.
   var hasEnded: Bool { world.run(of: id) !== self || world.workers[id]?.hasExited != false }
   private(set) var exit = WorkerExit.exited(0)
+  /// Its worker is known.
+  var isKnown = false
   /// At its end.
   var deeds: ShellEnd.Deeds
   /// Processes that the root process has started. They outlive it, unless something ends them.

@@ -97,6 +97,7 @@ final class ShellRuns: ProcessHost {
     let parts: [(String, AnyObject?)] = [
       ("run", old), ("sleep", old.sleep), ("end", old.ending), ("watch of inputs", old.wakeWatch),
       ("liveness monitor", old.liveness), ("readiness watch", old.readiness),
+      ("request for memory", old.shed),
     ]
     for (what, part) in parts {
       if let part { past.append(("\(id): its \(what)", Weak(object: part))) }
@@ -119,8 +120,12 @@ final class ShellRuns: ProcessHost {
 
   /// No worker is removed that has a run.
   func check() {
-    for run in runs.values where world.workers[run.id] == nil {
-      world.complain("\(run.id) is removed, and runs (\(run.body.rawValue))")
+    for run in runs.values {
+      if world.workers[run.id] != nil {
+        run.isKnown = true
+      } else if run.isKnown {
+        world.complain("\(run.id) is removed, and runs (\(run.body.rawValue))")
+      }
     }
   }
 

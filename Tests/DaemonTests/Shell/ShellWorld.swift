@@ -10,9 +10,10 @@ import Supervision
 
 /// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies`,
 /// `ControlService`, `RestartSupervisor`, `DependencyStarter`, `LivenessSupervisor`, `ScheduleMonitor`,
-/// `WorkerLauncher`, `ProcessHolder`, `WorkerSleeps` with `WakeWatch`es, `WorkerEnds`, `ConfigurationReloader`,
-/// `ExternalAdoption`, `SurvivorAdoption` and `DaemonEnd` over simulated processes, disks, probes and clients. This
-/// makes them and connects them, as `Daemon` does. One seed, one life; a daemon that dies or leaves has a successor.
+/// `WorkerLauncher`, `ProcessHolder`, `WorkerSheds`, `WorkerSleeps` with `WakeWatch`es, `WorkerEnds`,
+/// `ConfigurationReloader`, `ExternalAdoption`, `SurvivorAdoption` and `DaemonEnd` over simulated processes, disks,
+/// probes and clients. This makes them and connects them, as `Daemon` does. One seed, one life; a daemon that dies or
+/// leaves has a successor.
 final class ShellWorld {
   enum Fate { case reported, late, lost, twice }
 
@@ -37,6 +38,7 @@ final class ShellWorld {
   private(set) lazy var requests = WorkerRequests(driver, returning)
   private(set) lazy var supervision = ShellSupervision(self)
   private(set) lazy var liveness = ShellLiveness(self)
+  private(set) lazy var shedding = ShellSheds(self)
   private(set) lazy var watchdogs = WatchdogReporter(driver, workers) { [recordWriter] in
     recordWriter.save($0, state: $1)
   }
@@ -146,7 +148,11 @@ final class ShellWorld {
     self.configuration = configuration
     self.records = records
     self.remains = remains
-    driver.connect(self, [self, chronicle])
+    driver.connect([self, chronicle]) { [unowned self] in
+      execute($0)
+    } whenQuiet: { [unowned self] in
+      ending.engineIsQuiet()
+    }
     saved.losesReport = { [unowned self] in chance(5) }
     saved.pid = { [unowned self] in run(of: $0)?.number }
   }

@@ -102,7 +102,7 @@ import WorkerProtocol
     #expect(results == [.done])
   }
 
-  @Test("A hold or a task that arrives while the worker is falling asleep or sleeps wakes it")
+  @Test("A hold that arrives while the worker is falling asleep wakes it")
   func lateInhibit() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -115,9 +115,14 @@ import WorkerProtocol
         .hold(id, true),
         .wakeNeeded(id, "its request not to be suspended, sent while it was being suspended"),
       ])
-    world.forget()
-    world.adapters.driver.send(.suspended(id))
-    world.forget()
+  }
+
+  @Test("A task that a sleeping worker has begun before wakes it, and no message of an end does")
+  func lateTask() throws {
+    let world = try ConversationWorld(.suspended)
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    let worker = try world.connect(conversation)
     try worker.say(.beginTask(name: "a", limitSeconds: nil))
     try worker.say(.beginTask(name: "b", limitSeconds: 0), .hold(false))
     try world.watches.serve()

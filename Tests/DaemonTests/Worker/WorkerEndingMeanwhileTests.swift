@@ -106,7 +106,7 @@ import Testing
   @Test("A worker's end waits for an operation that begins during the look for remaining processes")
   func operationWhileLooking() {
     ending.rootHasEnded()
-    world.actOnMemory()
+    world.recoverMemory()
     processes.looked()
     #expect(world.begun == ["look"])
     world.memory.loseOutcome()

@@ -68,7 +68,7 @@ import Testing
   func freed() throws {
     var runtime: WorkerUnit? = try world.add()
     let ending = WorkerEnding(
-      try #require(runtime), try #require(runtime?.process), world.ends)
+      of: try #require(runtime), process: try #require(runtime?.process), ends: world.ends)
     world.workers.removeAll()
     runtime = nil
     ending.terminate()
@@ -126,7 +126,10 @@ import Testing
     world.ends.rootHasEnded(runtime)
     processes.looked(WhatIsLeft(isEmpty: false, others: 2))
     processes.cleared()
-    world.hasEnded(runtime, .exited(.exited(1)))
+    world.restarts.record(
+      Transition(
+        worker: runtime.id, from: .background, to: .terminated, cause: .exited(.exited(1)),
+        at: world.timers.now))
     let text = answers.last.flatMap(\.self)?.text
     #expect(text?.contains("its other processes were ended with it") == true)
   }

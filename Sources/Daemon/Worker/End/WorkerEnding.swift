@@ -57,7 +57,7 @@ final class WorkerEnding {
   private var nextKill: EventLoop.Token?
   static let killPauses = Backoff()
 
-  init(_ runtime: WorkerUnit, _ process: WorkerProcess, _ ends: WorkerEnds) {
+  init(of runtime: WorkerUnit, process: WorkerProcess, ends: WorkerEnds) {
     worker = WorkerHandle(runtime: runtime, driver: ends.driver, log: ends.log)
     self.process = process
     self.ends = ends

@@ -42,7 +42,7 @@ struct WorkerEnds {
   private func ending(of runtime: WorkerUnit?) -> WorkerEnding? {
     guard let runtime, let process = runtime.process else { return nil }
     if let ending = runtime.ending { return ending }
-    let ending = WorkerEnding(runtime, process, self)
+    let ending = WorkerEnding(of: runtime, process: process, ends: self)
     runtime.ending = ending
     return ending
   }

@@ -1,22 +1,12 @@
-/// What rules ask of a process. A rule asks only for what it names.
-public protocol ObservedProcess {
-  var name: String { get }
-  /// nil: it may not be read. The same for all others.
-  var command: String? { get }
-  var executable: String? { get }
-  var user: UInt32? { get }
-  var cgroup: String? { get }
-  var age: Duration { get }
-  var footprint: ByteCount? { get }
-}
+import Policy
 
 /// The rule that a process belongs to.
-public struct RuleChoice: Hashable, Sendable {
+struct RuleChoice: Hashable, Sendable {
   /// Its place among the rules.
-  public var rule: Int
-  public var condition: Condition
+  var rule: Int
+  var condition: Condition
 
-  public enum Condition: Hashable, Sendable {
+  enum Condition: Hashable, Sendable {
     case met
     /// It matches when this has passed (`older_than`).
     case tooYoung(for: Duration)
@@ -34,13 +24,13 @@ public struct RuleChoice: Hashable, Sendable {
   }
 }
 
-/// Decides which rule a process belongs to. Pure: it knows a process only as it is asked for.
-public struct RuleMatching: Sendable {
-  public var rules: [AdoptionRule]
+/// Decides which rule a process belongs to. A rule asks only for what it names.
+struct RuleMatching: Sendable {
+  var rules: [AdoptionRule]
   /// The numbers of users that the rules name. A name without a number matches no process.
-  public var users: [ProcessPattern.User: UInt32]
+  var users: [ProcessPattern.User: UInt32]
 
-  public init(_ rules: [AdoptionRule], users: [ProcessPattern.User: UInt32] = [:]) {
+  init(_ rules: [AdoptionRule], users: [ProcessPattern.User: UInt32] = [:]) {
     self.rules = rules
     self.users = users
   }
@@ -49,7 +39,7 @@ public struct RuleMatching: Sendable {
   ///
   /// - Parameter isAdopted: the process is a worker of a rule already: while it sleeps it has another footprint,
   ///   and age and footprint aren't looked at.
-  public func choose(_ process: some ObservedProcess, isAdopted: Bool = false) -> RuleChoice? {
+  func choose(_ process: ProcessObservation, isAdopted: Bool = false) -> RuleChoice? {
     for (index, rule) in rules.enumerated() {
       let conditions = rule.matches.compactMap { condition($0, of: process, isAdopted) }
       guard let best = conditions.min(by: { $0.rank < $1.rank }),
@@ -61,7 +51,7 @@ public struct RuleMatching: Sendable {
   }
 
   private func excludes(
-    _ pattern: ProcessPattern, from process: some ObservedProcess, _ isAdopted: Bool
+    _ pattern: ProcessPattern, from process: ProcessObservation, _ isAdopted: Bool
   ) -> Bool {
     if isAdopted, pattern.olderThan != nil || pattern.minFootprint != nil { return false }
     return condition(pattern, of: process, isAdopted) == .met
@@ -69,7 +59,7 @@ public struct RuleMatching: Sendable {
 
   /// The cheapest to read first. nil: it doesn't match.
   private func condition(
-    _ pattern: ProcessPattern, of process: some ObservedProcess, _ isAdopted: Bool
+    _ pattern: ProcessPattern, of process: ProcessObservation, _ isAdopted: Bool
   ) -> RuleChoice.Condition? {
     guard Self.fits(pattern.name, process.name), fits(pattern.user, process),
       pattern.command.isEmpty || Self.fits(pattern.command, process.command),
@@ -91,14 +81,14 @@ public struct RuleMatching: Sendable {
     globs.isEmpty || (text.map { text in globs.contains { $0.matches(text) } } ?? false)
   }
 
-  private func fits(_ user: ProcessPattern.User?, _ process: some ObservedProcess) -> Bool {
+  private func fits(_ user: ProcessPattern.User?, _ process: ProcessObservation) -> Bool {
     guard let user else { return true }
     let wanted: UInt32?
     if case .number(let number) = user { wanted = number } else { wanted = users[user] }
     return wanted != nil && wanted == process.user
   }
 
-  private func fitsGroup(_ pattern: ProcessPattern, _ process: some ObservedProcess) -> Bool {
+  private func fitsGroup(_ pattern: ProcessPattern, _ process: ProcessObservation) -> Bool {
     if pattern.cgroup.isEmpty, pattern.unit.isEmpty { return true }
     let group = process.cgroup
     return Self.fits(pattern.cgroup, group)
@@ -107,7 +97,7 @@ public struct RuleMatching: Sendable {
 
   /// `/user.slice/user@1000.service/app.slice/jupyter.service/worker` → `jupyter.service`. A slice holds units and
   /// no processes.
-  public static func unit(ofGroup path: String) -> String? {
+  static func unit(ofGroup path: String) -> String? {
     path.split(separator: "/").last { name in
       [".service", ".scope", ".socket", ".mount", ".swap"].contains { name.hasSuffix($0) }
     }.map(String.init)
@@ -116,39 +106,26 @@ public struct RuleMatching: Sendable {
 
 /// The names of users that rules need numbers for.
 extension RuleMatching {
-  public static func namedUsers(in rules: [AdoptionRule]) -> Set<ProcessPattern.User> {
+  static func namedUsers(in rules: [AdoptionRule]) -> Set<ProcessPattern.User> {
     Set(rules.flatMap { $0.matches + $0.exceptions }.compactMap(\.user))
   }
 }
 
 /// A program that waits for a person at a terminal, or that a shell watches. If such a program is stopped, its shell
 /// reports `Stopped` and takes the terminal back, and the program doesn't get it again when it is continued.
-public struct TerminalUse: Sendable {
+struct TerminalUse: Sendable {
+  var pid: Int32
   /// Numbers of its controlling terminal, session, and process group; and those of its parent.
-  public var terminal: Int32
-  public var session: Int32
-  public var group: Int32
-  public var parentSession: Int32
-  public var parentGroup: Int32
+  var terminal: Int32
+  var session: Int32
+  var group: Int32
+  var parentSession: Int32
+  var parentGroup: Int32
   /// Its standard input is a terminal.
-  public var readsTerminal: Bool
-  public var pid: Int32
-
-  public init(
-    pid: Int32, terminal: Int32, session: Int32, group: Int32, parentSession: Int32,
-    parentGroup: Int32, readsTerminal: Bool
-  ) {
-    self.pid = pid
-    self.terminal = terminal
-    self.session = session
-    self.group = group
-    self.parentSession = parentSession
-    self.parentGroup = parentGroup
-    self.readsTerminal = readsTerminal
-  }
+  var readsTerminal: Bool
 
   /// Why it had better not be stopped; nil: nothing notices.
-  public var refusal: String? {
+  var refusal: String? {
     // Without a controlling terminal no shell does job control for it.
     guard terminal != 0 else { return nil }
     if pid == session { return "it leads the session of a terminal" }
