@@ -55,7 +55,7 @@ struct SourceRuleTests {
     "Daemon/Talk/WorkerConversations.swift",
     "Daemon/Worker/Launch/ListeningAtStart.swift",
     // Of its cgroup only.
-    "Daemon/External/ExternalsOfDaemon.swift", "Daemon/ControlService/WorkerReporter.swift",
+    "Daemon/ControlService/WorkerReporter.swift",
     // The wrapper stops itself next, or runs again.
     "Wrap/WrappedProcess.swift",
   ]

@@ -21,7 +21,7 @@ struct ControlComponents {
     self.components = components
     let (services, driver, role) = (shared.services, shared.driver, shared.role)
     let (loop, senses) = (services.loop, components.senses)
-    externals = runs.external.adoption
+    externals = runs.externals
     let reporter = DaemonReporter(
       driver: driver, version: shared.version, state: shared.state,
       configuration: shared.configuration, chronicle: shared.chronicle, pressure: shared.pressure,
@@ -51,7 +51,7 @@ struct ControlComponents {
       wrappers: components.wrappers, learnedMemory: shared.learnedMemory, jobs: services.jobs,
       logs: shared.state.logs)
     daemon = DaemonVerbs(
-      clock: loop, driver: driver, ending: ending, reloader: reloader, rules: runs.external.rules,
+      clock: loop, driver: driver, ending: ending, reloader: reloader, rules: runs.rules,
       examination: SelfExamination(
         services.jobs,
         examine: ExaminationProgram(

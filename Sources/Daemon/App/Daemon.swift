@@ -35,7 +35,7 @@ public final class Daemon {
     components = WorkerComponents(shared)
     runs = RunComponents(shared, components)
     let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
-    let (loop, senses, external) = (services.loop, components.senses, runs.external)
+    let (loop, senses) = (services.loop, components.senses)
     hooks = HookRunner(
       services, shared.chronicle, from: shared.configuration, workers: workers,
       environment: shared.environment)
@@ -57,7 +57,7 @@ public final class Daemon {
       conversations: components.conversations, watchdogs: senses.watchdogs, log: services.log)
     ending = DaemonEnd(
       driver: driver, workers: workers, returning: shared.returning, requests: shared.requests,
-      externals: external.adoption, starter: shared.starter, recordWriter: shared.recordWriter,
+      externals: runs.externals, starter: shared.starter, recordWriter: shared.recordWriter,
       listening: components.listening, control: shared.control, timers: loop, phase: shared.phase,
       log: services.log)
     let reloader = ConfigurationReloader(
@@ -70,7 +70,7 @@ public final class Daemon {
       followers: ConfigurationFollowers(
         clock: loop, workers: workers, hibernation: services.hibernation,
         chronicle: shared.chronicle, pressure: shared.pressure, schedules: components.schedules,
-        encryption: senses.encryption, rules: external.rules, hooks: hooks),
+        encryption: senses.encryption, rules: runs.rules, hooks: hooks),
       log: services.log, look: ConfigurationReloader.look(services.jobs, shared.read))
     control = ControlComponents(
       shared, components, runs, ending: ending, reloader: reloader, hooks: hooks)
@@ -90,7 +90,7 @@ public final class Daemon {
       senses: components.senses, sleeps: runs.sleeps, ends: runs.ends, restarts: shared.restarts,
       supervision: components.supervision, recordWriter: shared.recordWriter,
       jetsam: shared.jetsam, pressure: shared.pressure, ending: ending,
-      externals: runs.external.adoption, program: role.program)
+      externals: runs.externals, program: role.program)
     driver.connect(
       [shared.chronicle, runs.launcher], carryOut: directives.execute,
       whenQuiet: ending.engineIsQuiet)
@@ -144,7 +144,7 @@ public final class Daemon {
     }
     shared.configuration.dropWorkers()
     components.schedules.follow()
-    runs.external.rules.follow(configured.adoption)
+    runs.rules.follow(configured.adoption)
     let count = shared.workers.count == 1 ? "1 worker" : "\(shared.workers.count) workers"
     services.log(
       .info, "ready: \(count), policy \(driver.state.policy.name), \(shared.freezer.text)")

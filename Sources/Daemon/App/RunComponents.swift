@@ -10,8 +10,9 @@ struct RunComponents {
   let processes: ProcessHolder
   let sleeps: WorkerSleeps
   let ends: WorkerEnds
-  /// Workers of other supervisors.
-  let external: ExternalWorkers
+  /// Workers of other supervisors: by request, and by rule.
+  let externals: ExternalAdoption
+  let rules: RuleAdoption
 
   init(_ shared: SharedComponents, _ components: WorkerComponents) {
     let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
@@ -54,14 +55,15 @@ struct RunComponents {
         listening: components.listening, planner: components.launchPlanner,
         conversations: components.conversations,
         processes: processes, ends: ends))
-    external = ExternalWorkers(
-      driver, bootID: shared.bootID,
-      .init(
-        services: services, state: shared.state, workers: workers, phase: shared.phase,
-        requests: requests, wrappers: components.wrappers, restarts: restarts, processes: processes,
-        ends: ends, supervision: components.supervision, recordWriter: shared.recordWriter,
-        declared: components.declared, listening: components.listening,
-        configuration: shared.configuration))
-    adoption = external.adoption
+    externals = ExternalAdoption(
+      ends: ends, holder: processes, phase: shared.phase, wrappers: components.wrappers,
+      declared: components.declared, configuration: shared.configuration,
+      recordWriter: shared.recordWriter)
+    rules = RuleAdoption(
+      timers: loop, externals: externals,
+      released: ReleasedProcesses(
+        path: shared.state.path + "/released", bootID: shared.bootID, files: services.stateFiles),
+      looks: ends.processes, processes: services.processes, phase: shared.phase, log: log)
+    adoption = externals
   }
 }

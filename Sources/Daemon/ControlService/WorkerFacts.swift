@@ -21,6 +21,7 @@ struct WorkerFacts {
   /// Keys of its configuration that apply at its next launch.
   var changedSinceLaunch: [String] = []
   var reloadSignal: Int32?
+  var healthChecks: [AsleepAnswer] = []
   var log: String?
   var logUser: String?
   var logTimes: String?

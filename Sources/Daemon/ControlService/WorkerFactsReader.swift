@@ -31,6 +31,7 @@ struct WorkerFactsReader {
     facts.hasChosenPolicy = runtime.external?.chosen != nil
     facts.changedSinceLaunch = runtime.keysChangedSinceLaunch
     facts.reloadSignal = configuration.reloadSignal
+    facts.healthChecks = configuration.healthChecksWhileAsleep
     if runtime.external == nil {
       facts.log = program.map(\.logPath) ?? planner.logPath(of: runtime)
       facts.logUser = planner.logUser(of: runtime)

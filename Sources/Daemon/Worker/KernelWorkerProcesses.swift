@@ -7,7 +7,7 @@ import Supervision
 
 /// `WorkerProcesses` as it is: the threads of `mechanics` signal and wake, those of `killers` end.
 final class KernelWorkerProcesses: WorkerProcesses {
-  private let services: Services
+  let services: Services
   private let scanner: ProcessScanner
 
   private static let patience = Duration.seconds(5)
@@ -99,8 +99,10 @@ final class KernelWorkerProcesses: WorkerProcesses {
     }
   }
 
+  func forget(_ name: String) { services.hibernation.forget(name) }
+
   func reap(_ process: WorkerProcess, of name: String) -> WorkerExit {
-    services.hibernation.forget(name)
+    forget(name)
     // A process that can't be waited for isn't the daemon's child, and its status isn't known.
     return (try? process.reap()) ?? .unknown
   }

@@ -1,6 +1,8 @@
+import Control
 import Hibernation
 import Lifecycle
 import Policy
+import PolicyFile
 import Supervision
 
 /// What is left of a worker whose root process has ended.
@@ -70,4 +72,23 @@ protocol WorkerProcesses: AnyObject {
   /// The last lines of its log; nil: it has no log, or the log can't be read in time.
   func readLastLines(
     of process: WorkerProcess, _ name: String, then: @escaping ([String]?) -> Void)
+
+  // MARK: processes of other supervisors
+
+  /// Examines what is to be adopted, and reads the policy that the request names.
+  func examine(
+    _ wanted: AdoptionSpecification, as name: String, in library: PolicyLibrary,
+    within limit: Duration,
+    then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void)
+
+  /// nil: it took too long.
+  func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void)
+
+  /// Which rule each of these workers belongs to now; nil: it took too long.
+  func chooseRules(
+    for workers: [RuledWorker], by matching: RuleMatching,
+    then: @escaping ([WorkerID: AdoptionRule]?) -> Void)
+
+  /// Nothing of its memory is known any more: the process is its supervisor's again.
+  func forget(_ name: String)
 }

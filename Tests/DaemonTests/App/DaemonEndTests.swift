@@ -96,7 +96,7 @@ import Testing
   func finish() throws {
     let control = try ControlWorld()
     let (world, end) = (control.world, control.world.ending)
-    world.notes.whenQuiet = { [weak end] in end?.engineIsQuiet() }
+    world.driver.connect([world.notes], whenQuiet: { [weak end] in end?.engineIsQuiet() })
     try world.scratch.write("run/file", "")
     try world.control.open { _ in control.service }
     let client = try ControlTestClient(world.socket)

@@ -17,9 +17,9 @@ final class AdapterWorld {
   let scratch: Scratch
   let timers: FakeTimers
   let notes = EventNotes()
-  let driver: EngineDriver
-  /// What the answers to requests wait for.
+  /// For which answers wait.
   let saved = FakeRecords()
+  let driver: EngineDriver
   let services: Services
   let state: StateDirectory
   let log: DaemonLog
@@ -78,7 +78,7 @@ final class AdapterWorld {
       journal, version: "1", directory: state.journal, reports: state.reports,
       queue: Self.journalQueue, log: { _, _ in })
     heldToTheEnd = services
-    driver = .forTest(timers, notes, saved: saved)
+    driver = .forTest(timers, notes, saved)
     requests = WorkerRequests(driver, returning)
     recordWriter = WorkerRecordWriter(records: services.records, bootID: Self.bootID, log: log)
     stoppedByPerson = StoppedByPerson(path: "/state/stopped", files: files)
@@ -139,7 +139,7 @@ final class AdapterWorld {
     meter: senses.meter, scanner: senses.scanner, liveness: senses.liveness, log: log)
   /// No process is ended: the test's own process stands for each worker's.
   private(set) lazy var ends = WorkerEnds(
-    loop: loop, processes: workerProcesses, memory: makeMemory(),
+    loop: loop, processes: workerProcesses, memory: fakeMemory ?? makeMemory(),
     records: services.records, log: log, driver: driver, workers: workers, requests: requests,
     kernelKills: senses.kernelKills, imageDisk: senses.imageDisk, snapshots: snapshots,
     launchPlanner: planner, restarts: restarts, listening: listening, supervision: supervision,
@@ -177,21 +177,13 @@ final class AdapterWorld {
     environment: ["HOME": "/root", "PORT": "1"], restarts: restarts, starter: starter,
     learnedMemory: learnedMemory, wrappers: wrappers, stoppedByPerson: stoppedByPerson, log: log)
   private(set) lazy var externals = ExternalAdoption(
-    driver, workers,
-    host: ExternalsOfDaemon(
-      .init(
-        services: services, state: state, workers: workers, phase: phase, requests: requests,
-        wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
-        supervision: supervision, recordWriter: recordWriter, declared: declared,
-        listening: listening, configuration: configuration)))
+    ends: ends, holder: processes, phase: phase, wrappers: wrappers, declared: declared,
+    configuration: configuration, recordWriter: recordWriter)
   private(set) lazy var rules = RuleAdoption(
-    timers: timers, workers: workers,
+    timers: timers, externals: externals,
     released: ReleasedProcesses(
-      path: state.path + "/released", bootID: "boot", files: files),
-    host: RulesOfDaemon(
-      .init(
-        services: services, driver: driver, workers: workers, phase: phase, externals: externals,
-        recordWriter: recordWriter)))
+      path: state.path + "/released", bootID: Self.bootID, files: files),
+    looks: workerProcesses, processes: strangers, phase: phase, log: log)
   private(set) lazy var control = ControlSocket(path: socket, services.loop, log)
   private(set) lazy var ending = DaemonEnd(
     driver: driver, workers: workers, returning: returning, requests: requests,

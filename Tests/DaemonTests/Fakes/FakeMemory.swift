@@ -24,6 +24,7 @@ final class FakeMemory: WorkerMemory {
   /// Its process ends right before it would be held; `true`: it has.
   var endsWhenHeld: (String) -> Bool = { _ in false }
   var rests: [String: SurvivorRest] = [:]
+  var tree = ProcessTree(processes: [])
   private var recoveries: [String: (Recovered) -> Void] = [:]
   private var searches: [String: (Result<any WakeInputs, SystemCallError>) -> Void] = [:]
 
@@ -95,11 +96,12 @@ final class FakeMemory: WorkerMemory {
     if endsWhenHeld(plan.name) {
       throw SystemCallError("pidfd_open", on: plan.name, code: ESRCH)
     }
-    return try .adopt(process, plan: plan, opensMemory: false)
+    // No process has such a number: the test's own stands for it.
+    let isReal = process.pid < 1 << 22
+    let own = try ProcessIdentity.current(of: getpid())
+    return try .adopt(isReal ? process : own, plan: plan, opensMemory: false)
   }
-  func tree(of process: WorkerProcess) throws(SystemCallError) -> ProcessTree {
-    ProcessTree(processes: [])
-  }
+  func tree(of process: WorkerProcess) throws(SystemCallError) -> ProcessTree { tree }
   func openMemories(of process: WorkerProcess) {}
   func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest {
     rests[record.name] ?? .inDoubt

@@ -1,6 +1,9 @@
+import Control
 import Hibernation
 import Lifecycle
 import Linux
+import Policy
+import PolicyFile
 import Supervision
 
 @testable import Daemon
@@ -82,6 +85,44 @@ final class FakeWorkerProcesses: WorkerProcesses {
     begin("read log")
     readings.append(then)
   }
+
+  // MARK: processes of other supervisors
+
+  typealias Examination = JobOutcome<Result<ExternalProcess, AdoptionRefusal>>
+  private(set) var examined: [String] = []
+  private(set) var examinations: [(Examination) -> Void] = []
+  private(set) var ruleLooks: [RuleLook] = []
+  private(set) var ruleAnswers: [(RuleLook.Outcome?) -> Void] = []
+  private(set) var chosenFor: [[RuledWorker]] = []
+  private(set) var choices: [([WorkerID: AdoptionRule]?) -> Void] = []
+  private(set) var forgotten: [String] = []
+
+  func examine(
+    _ wanted: AdoptionSpecification, as name: String, in library: PolicyLibrary,
+    within limit: Duration, then: @escaping (Examination) -> Void
+  ) {
+    examined.append("\(wanted.pid ?? 0) as \(name)")
+    examinations.append(then)
+  }
+
+  func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
+    ruleLooks.append(look)
+    ruleAnswers.append(then)
+  }
+
+  func chooseRules(
+    for workers: [RuledWorker], by matching: RuleMatching,
+    then: @escaping ([WorkerID: AdoptionRule]?) -> Void
+  ) {
+    chosenFor.append(workers)
+    choices.append(then)
+  }
+
+  func forget(_ name: String) { forgotten.append(name) }
+
+  func answer(examination outcome: Examination) { examinations.removeFirst()(outcome) }
+  func answer(ruleLook outcome: RuleLook.Outcome?) { ruleAnswers.removeFirst()(outcome) }
+  func answer(choice: [WorkerID: AdoptionRule]?) { choices.removeFirst()(choice) }
 
   // MARK: how it went
 

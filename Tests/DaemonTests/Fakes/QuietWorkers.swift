@@ -81,13 +81,13 @@ final class EventNotes: EngineObserver {
 }
 
 extension EngineDriver {
-  /// Over fake time, with records that are on disk at once, unless `saved` says otherwise.
+  /// Over fake time, with records that are on disk at once.
   static func forTest(
-    _ timers: FakeTimers, _ notes: EventNotes, saved: FakeRecords = FakeRecords()
+    _ timers: FakeTimers, _ notes: EventNotes, _ records: FakeRecords = FakeRecords()
   ) -> EngineDriver {
     let driver = EngineDriver(
       Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
-      replies: RequestReplies(saved, timers: timers))
+      replies: RequestReplies(records, timers: timers))
     driver.connect([notes], whenQuiet: { notes.whenQuiet() })
     return driver
   }

@@ -1,8 +1,10 @@
+import Control
 import Glibc
 import Hibernation
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import Supervision
 
 @testable import Daemon
@@ -175,4 +177,23 @@ final class ShellEnd: WorkerProcesses {
   func readLastLines(
     of process: WorkerProcess, _ name: String, then: @escaping ([String]?) -> Void
   ) { operate(name, .milliseconds(50), { _ in ["no such port"] }, then) }
+
+  // MARK: processes of other supervisors
+
+  func examine(
+    _ wanted: AdoptionSpecification, as name: String, in library: PolicyLibrary,
+    within limit: Duration,
+    then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
+  ) { world.externalHost.examine(within: limit, then: then) }
+
+  func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
+    world.ruleHost.look(look, then: then)
+  }
+
+  func chooseRules(
+    for workers: [RuledWorker], by matching: RuleMatching,
+    then: @escaping ([WorkerID: AdoptionRule]?) -> Void
+  ) { world.ruleHost.chooseRules(for: workers, by: matching, then: then) }
+
+  func forget(_ name: String) {}
 }

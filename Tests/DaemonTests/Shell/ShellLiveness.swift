@@ -18,7 +18,10 @@ final class ShellProcesses {
   private let frozen: [WorkerProcess]
   private let scratch: Scratch
   private let inputs: [FakeInputs]
-  private(set) var count: Int32 = 0
+  /// The kernel gives no such numbers.
+  private(set) var count: Int32 = 5_000_000
+  /// A process that no daemon has.
+  static let stranger: Int32 = 4_999_999
   private var inputCount = 0
   /// Looks at nothing.
   let traffic: TrafficMonitor
@@ -60,7 +63,8 @@ final class ShellProcesses {
     inputs = try (0..<128).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
     own = try ProcessStat.read(getpid())
-    external = ExternalProcess(root: own, tree: ProcessTree(processes: [own]))
+    let stranger = Self.stat(Self.stranger, like: own)
+    external = ExternalProcess(root: stranger, tree: ProcessTree(processes: [stranger]))
   }
 
   func makeListening(_ world: ShellWorld) -> ListeningSockets {
@@ -88,6 +92,15 @@ final class ShellProcesses {
     services.disk.drain()
     journal.drain(within: .seconds(10))
     do { try services.loop.turn(until: EventLoop.now) } catch { Issue.record(error) }
+  }
+
+  /// Of a simulated process.
+  func stat(_ pid: Int32) -> ProcessStat { Self.stat(pid, like: own) }
+
+  private static func stat(_ pid: Int32, like own: ProcessStat) -> ProcessStat {
+    var stat = own
+    stat.pid = pid
+    return stat
   }
 
   func next(isFrozenAsleep: Bool) -> WorkerProcess {

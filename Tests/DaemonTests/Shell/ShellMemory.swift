@@ -1,3 +1,4 @@
+import Glibc
 import Lifecycle
 import Linux
 import Policy
@@ -148,12 +149,27 @@ final class ShellMemory: WorkerMemory {
   func hold(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
-    let run = try world.survivors.take(plan.name, process)
+    if let run = world.runs.all.first(where: { $0.number == process.pid }) {
+      guard run.takeSuccessor() else {
+        throw SystemCallError("pidfd_open", on: plan.name, code: ESRCH)
+      }
+      world.count("followed by a successor")
+      return run.process
+    }
+    let run =
+      process.pid == ShellProcesses.stranger
+      ? try world.externalHost.take(plan.name) : try world.survivors.take(plan.name, process)
     world.runs.beginAdopted(run)
     return run.process
   }
 
-  func tree(of process: WorkerProcess) -> ProcessTree { ProcessTree(processes: []) }
+  /// In the cgroup of one that has ended.
+  func tree(of process: WorkerProcess) -> ProcessTree {
+    guard let run = world.runs.run(of: process), run.hasSuccessor, world.chance(30) else {
+      return ProcessTree(processes: [])
+    }
+    return ProcessTree(processes: [world.processes.stat(run.number)])
+  }
   func openMemories(of process: WorkerProcess) {}
 
   func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest {

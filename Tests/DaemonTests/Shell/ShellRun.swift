@@ -70,9 +70,12 @@ final class ShellRun {
 
   func begin() { if body == .dead { reportDeath() } }
 
+  /// Another process of its group can stand for it.
+  var hasSuccessor: Bool { isExternal && body == .dead && lastBody == .running }
+
   /// Another process of its group stands for it; false: none is left.
   func takeSuccessor() -> Bool {
-    guard body == .dead, lastBody == .running else { return false }
+    guard hasSuccessor else { return false }
     (body, children, process) = (
       .running, 0, world.processes.next(isFrozenAsleep: world.hasFreezer)
     )

@@ -62,7 +62,7 @@ final class ShellRuns {
 
   private func settle(_ run: ShellRun, _ runtime: WorkerUnit) {
     if world.chance(50) { runtime.traffic = world.processes.traffic }
-    if world.chance(40) {
+    if world.chance(40), world.workers[run.id] === runtime {
       world.driver.send(
         .channelsChanged(run.id, canShed: runtime.profile.canShed, canAnswer: true))
     }
@@ -85,13 +85,6 @@ final class ShellRuns {
         world.driver.send(.ready(id))
       }
     }
-  }
-
-  /// Another process of its group stands for an external worker from now on.
-  func takeSuccessor(_ runtime: WorkerUnit) -> ShellRun? {
-    guard let run = runs[runtime.id], run.takeSuccessor() else { return nil }
-    do { try hold(run, runtime) } catch { world.complain("\(error)") }
-    return run
   }
 
   // MARK: their end
@@ -119,9 +112,10 @@ final class ShellRuns {
     }
     units.append(Weak(object: runtime))
     guard let run else { return }
+    if run.isExternal { world.externalHost.wasLetGo(run, runtime.external?.rule) }
     cleared.insert(id)
     // Its questions are dropped by then.
-    world.clock.after(.zero) { [world] in world.liveness.forget(run) }
+    world.clock.after(.zero) { [unowned world] in world.liveness.forget(run) }
     if run.body == .evicted { world.complain("\(id) is let go of without its memory") }
     if !run.isExternal, !run.deeds.isReaped {
       world.complain("\(id) is reported as ended before it was reaped")

@@ -38,7 +38,7 @@ final class ShellSurvivors {
     processes: world.processes.fake, memory: world.memory,
     takeover: SurvivorTakeover(
       driver: world.driver, workers: world.workers, environment: [:],
-      configuration: ConfigurationInForce(world.reloads.current),
+      configuration: world.reloads.configuration,
       learnedMemory: world.learnedMemory, restarts: world.supervision.restarts,
       conversations: world.conversations, planner: world.planner, processes: world.runs.holder,
       memory: world.memory, log: world.processes.log),

@@ -65,12 +65,14 @@ final class ShellWorld {
     learnedMemory: learnedMemory, wrappers: wrappers,
     stoppedByPerson: supervision.stopped, log: processes.log)
   private(set) lazy var externalHost = ShellExternals(self)
-  private(set) lazy var externals = ExternalAdoption(driver, workers, host: externalHost)
+  private(set) lazy var externals = ExternalAdoption(
+    ends: ends, holder: runs.holder, phase: phase, wrappers: wrappers, declared: declared,
+    configuration: reloads.configuration, recordWriter: recordWriter)
   private(set) lazy var ruleHost = ShellRules(self)
   private(set) lazy var rules = RuleAdoption(
-    timers: clock, workers: workers,
+    timers: clock, externals: externals,
     released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: ruleHost),
-    host: ruleHost)
+    looks: ends.processes, processes: processes.fake, phase: phase, log: processes.log)
   private(set) lazy var memory = ShellMemory(self)
   /// On a kernel that reports nothing.
   private(set) lazy var pressure = PressureMonitor(
@@ -268,6 +270,8 @@ final class ShellWorld {
     case .timerDue(let id, _):
       count("timer")
       if run(of: id)?.hasEnded == true { complain("\(event) after its end") }
+    case .profileChanged(let id, _):
+      if workers[id]?.external?.rule != nil { count("changed by rule") }
     case .exited(let id, let status):
       count("exited")
       runs.hasEnded(id, status)
