@@ -21,7 +21,8 @@ endif
 # So that two builds have the same bytes: the compiler's own hash tables have no random order, and it is loaded at one address.
 RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/null && echo setarch -R) $(SWIFT) build
 # The layers of the design, enforced: a module imports only what its target names.
-CHECKED = --explicit-target-dependency-import-check error
+# The index takes a fifth of a debug build's time; editors make their own.
+CHECKED = --explicit-target-dependency-import-check error --disable-index-store
 
 .PHONY: build debug demo test test-all chaos soak test-machines examples dashboard containers test-companions test-kubelet \
   test-cluster fuzz tsan asan order-code format lint install install-built deb dist image arm64 deb-arm64 dist-arm64 release test-arm64 check-6.2 clean
@@ -39,12 +40,13 @@ demo:
 	$(RELEASE_BUILD) $(RELEASE)
 	scripts/demo
 
+# ALSO= names targets that run beside the last three: their builds use the processors while those wait.
 test:
 	scripts/bootstrap test
 	$(MAKE) --no-print-directory lint
 	$(SWIFT) build --build-tests $(CHECKED)
 	scripts/run-tests
-	$(MAKE) --no-print-directory --jobs=3 --output-sync=target examples chaos soak
+	$(MAKE) --no-print-directory --jobs=4 --output-sync=target examples chaos soak $(ALSO)
 
 # Each night, and before a release: what `test` leaves out, too (Tests/TestSupport/Nightly.swift).
 test-all: export DORMOUSE_TESTS = all
@@ -63,7 +65,7 @@ examples:
 	scripts/bootstrap examples
 	for example in Breadcrumbs consume; do \
 	  DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" \
-	    $(SWIFT) test --package-path Examples/$$example --scratch-path .build/examples || exit; \
+	    $(SWIFT) test --package-path Examples/$$example --scratch-path .build/examples --disable-index-store || exit; \
 	done
 
 # Packages of their own as well, which need more than the rest does: Hummingbird, async-http-client, for their

@@ -2,14 +2,6 @@ import CLinux
 import Glibc
 import Linux
 
-/// Says whether a signal that the wrapper got was sent to a whole process group. Tests hand in their own.
-protocol GroupWitness: AnyObject {
-  /// The witness answers with `WitnessReport.answer` when it has reported what it had got before.
-  func ask()
-  /// From now on it gets what is sent to this group.
-  func join(_ group: Int32)
-}
-
 enum WitnessReport: Hashable {
   /// A signal for the group in which the witness is.
   case signal(Int32)
@@ -25,7 +17,7 @@ enum WitnessReport: Hashable {
 ///
 /// A shell in the terminal puts its jobs in other groups. While such a program sleeps, the witness is in the
 /// terminal's foreground group, so that the wrapper hears of Ctrl-C and of a new size.
-final class SignalWitness: GroupWitness {
+final class SignalWitness {
   private let channel: WordChannel
   let pid: Int32
   /// nil: it has ended already.

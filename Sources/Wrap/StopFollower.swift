@@ -7,7 +7,6 @@ import Policy
 /// when the shell continues it. Belongs to the loop's thread.
 final class StopFollower {
   private let program: any ProgramProcesses
-  private let terminal: any JobTerminal
   private let timers: any Timers
   private let ownGroup: Int32
   /// The program gets a SIGCONT in a moment: a stop that is seen now is over then.
@@ -28,11 +27,8 @@ final class StopFollower {
   static let pace = Duration.milliseconds(20)
   private static let mostVainStops = 3
 
-  init(
-    _ program: any ProgramProcesses, terminal: any JobTerminal, timers: any Timers, ownGroup: Int32
-  ) {
+  init(_ program: any ProgramProcesses, timers: any Timers, ownGroup: Int32) {
     self.program = program
-    self.terminal = terminal
     self.timers = timers
     self.ownGroup = ownGroup
   }
@@ -59,7 +55,7 @@ final class StopFollower {
   private func stop(by signal: Int32) {
     vainStops += 1
     hasStopped = true
-    let foreground = terminal.foregroundGroup
+    let foreground = program.foregroundGroup
     owner = foreground.flatMap { program.groups.contains($0) ? $0 : nil }
     // SIGSTOP would also stop a wrapper that no shell continues.
     program.stopWrapper(by: [SIGTTIN, SIGTTOU].contains(signal) ? signal : SIGTSTP)
@@ -90,8 +86,8 @@ final class StopFollower {
   private func returnTerminal() {
     guard let owner else { return }
     self.owner = nil
-    guard owner != ownGroup, terminal.foregroundGroup == ownGroup, program.groups.contains(owner)
+    guard owner != ownGroup, program.foregroundGroup == ownGroup, program.groups.contains(owner)
     else { return }
-    terminal.give(to: owner)
+    program.giveTerminal(to: owner)
   }
 }

@@ -9,8 +9,6 @@ import Policy
 /// (`SignalWitness`). Belongs to the loop's thread.
 final class TerminalSignals {
   private let program: any ProgramProcesses
-  private let witness: any GroupWitness
-  private let terminal: any JobTerminal
   private let timers: any Timers
   private let ownGroup: Int32
   private let stops: StopFollower
@@ -50,15 +48,12 @@ final class TerminalSignals {
   private static let staleAfter = Duration.seconds(1)
 
   init(
-    _ program: any ProgramProcesses, witness: any GroupWitness, terminal: any JobTerminal,
-    timers: any Timers, ownGroup: Int32 = getpgrp()
+    _ program: any ProgramProcesses, timers: any Timers, ownGroup: Int32 = getpgrp()
   ) {
     self.program = program
-    self.witness = witness
-    self.terminal = terminal
     self.timers = timers
     self.ownGroup = ownGroup
-    stops = StopFollower(program, terminal: terminal, timers: timers, ownGroup: ownGroup)
+    stops = StopFollower(program, timers: timers, ownGroup: ownGroup)
     stops.isAboutToContinue = { [unowned self] in
       (undecided + asked).contains { $0.signal == SIGCONT }
     }
@@ -118,7 +113,7 @@ final class TerminalSignals {
     asked += undecided
     undecided = []
     guard hasWitness else { return decide() }
-    witness.ask()
+    program.askWitness()
     question = timers.after(Self.answerLimit) { [unowned self] in decide() }
   }
 
@@ -178,7 +173,7 @@ final class TerminalSignals {
     foregroundLook = nil
     if joined != nil {
       joined = nil
-      witness.join(ownGroup)
+      program.putWitness(into: ownGroup)
     }
     program.reportStops(true)
     let due = waiting
@@ -200,13 +195,13 @@ final class TerminalSignals {
   /// foreground.
   private func lookAtForeground(isFirst: Bool) {
     foregroundLook = nil
-    guard let foreground = terminal.foregroundGroup else { return }
+    guard let foreground = program.foregroundGroup else { return }
     // A program that sleeps doesn't change its groups.
     if isFirst || foreground != otherForeground, program.groups.contains(foreground) {
       if !isFirst { return program.wake("its terminal, which is in its foreground again") }
       guard foreground != ownGroup else { return }
       joined = foreground
-      return witness.join(foreground)
+      return program.putWitness(into: foreground)
     }
     otherForeground = foreground
     foregroundLook = timers.after(Self.foregroundPace) { [unowned self] in

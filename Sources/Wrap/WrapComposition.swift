@@ -47,9 +47,9 @@ public final class WrapComposition {
     do throws(SystemCallError) {
       guardian = try Guardian(directory: directory, socket: socket)
     } catch { return .unmanaged("can't start its guard process: \(error)") }
-    let terminal: WrapperSignals.Terminal?
+    let terminal: WrapperTerminal?
     do throws(SystemCallError) {
-      terminal = try WrapperSignals.Terminal()
+      terminal = try WrapperTerminal()
     } catch {
       guardian.dismiss()
       return .unmanaged("can't start the process that watches its terminal: \(error)")
@@ -86,7 +86,7 @@ public final class WrapComposition {
 
   private init(
     settings: WrapSettings, program: WrappedProgram, guardian: Guardian,
-    terminal: WrapperSignals.Terminal?, held: HeldErrors?, caller: Caller, directory: String,
+    terminal: WrapperTerminal?, held: HeldErrors?, caller: Caller, directory: String,
     socket: String
   ) throws(StartError) {
     self.settings = settings
@@ -101,7 +101,7 @@ public final class WrapComposition {
     // Until the daemon has locked its own directory.
     withExtendedLifetime(store) {}
     run = daemon.programRun(of: program.id)
-    process = WrappedProcess(run)
+    process = WrappedProcess(run, terminal)
     self.guardian = terminal == nil ? nil : guardian
     signals = WrapperSignals(
       process, terminal, reachGroup: caller.servesKernels, timers: run.loop)
@@ -163,55 +163,40 @@ public final class WrapComposition {
       of: WrapperRegistration.Wrapper(
         worker: program.id, socket: socket, mayBeTerminated: settings.mayBeTerminated,
         canShed: settings.shed != nil),
-      to: settings.daemonSocket, timers: run.loop, watches: run.loop, host: self)
+      to: settings.daemonSocket, timers: run.loop, watches: run.loop, run: run)
     self.registration = registration
     registration.begin()
   }
 }
 
-extension WrapComposition: WrappedProgramHost {
+extension WrapComposition {
+  /// The program is in the foreground or background, now.
   var isRunning: Bool { run.state?.runs == true }
 
-  func sampleNow() { run.sampleAgain() }
-
-  func programRuns() {
-    guardian?.forget()
-    inner.forget()
-    signals.programRuns()
-  }
-
-  func programFallsAsleep() {
-    guardian?.know(process.unheldPids)
-    inner.programFallsAsleep(process.innerWrappers)
-    signals.programFallsAsleep()
-  }
-
-  func programSleeps() {
-    guardian?.know(process.unheldPids)
-    inner.watch(process.innerWrappers, seesStops: signals.hasTerminal) { [unowned self] in
-      run.wake($0)
+  func take(_ step: WrappedProgram.Step) {
+    switch step {
+    case .sampleNow: run.sampleAgain()
+    case .runs:
+      guardian?.forget()
+      inner.forget()
+      signals.programRuns()
+    case .fallsAsleep:
+      guardian?.know(process.unheldPids)
+      inner.programFallsAsleep(process.innerWrappers)
+      signals.programFallsAsleep()
+    case .sleeps:
+      guardian?.know(process.unheldPids)
+      inner.watch(process.innerWrappers, seesStops: signals.hasTerminal) { [unowned self] in
+        run.wake($0)
+      }
+    case .report:
+      registration?.report()
+      code.postpone()
+    case .end:
+      hasEnded = true
+      // The loop checks for the end after each turn; this timer starts a turn.
+      run.loop.after(.zero) {}
     }
-  }
-
-  func reportState() {
-    registration?.report()
-    code.postpone()
-  }
-
-  func programHasEnded() {
-    hasEnded = true
-    // The loop checks for the end after each turn; this timer starts a turn.
-    run.loop.after(.zero) {}
-  }
-}
-
-extension WrapComposition: RegistrationHost {
-  var footprint: ByteCount { run.footprint }
-
-  func withReport(then: @escaping (WorkerReport) -> Void) { run.report(then: then) }
-
-  func connect(to path: String, then: @escaping (Descriptor?) -> Void) {
-    run.connect(to: path, then: then)
   }
 }
 

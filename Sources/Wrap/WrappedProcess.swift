@@ -5,8 +5,8 @@ import Lifecycle
 import Linux
 import Supervision
 
-/// The processes of a wrapper's program, as signals reach them, and the wrapper's own process among them. Tests have
-/// one that notes what is done.
+/// The processes of a wrapper's program, as signals reach them, the wrapper's own process among them, and their
+/// terminal. Tests have one that notes what is done.
 protocol ProgramProcesses: AnyObject {
   /// It was started, and its end hasn't been noted yet.
   var hasProcess: Bool { get }
@@ -56,14 +56,28 @@ protocol ProgramProcesses: AnyObject {
   var isJobOfShell: Bool { get }
   /// Whether this process hears of stops of its children.
   func reportStops(_ reported: Bool)
+
+  /// The process group that gets the terminal's keys; nil: the terminal has hung up.
+  var foregroundGroup: Int32? { get }
+  /// The group gets the terminal's keys from now on. Only from the foreground group.
+  func giveTerminal(to group: Int32)
+  /// The `SignalWitness` answers with `WitnessReport.answer` when it has reported what it had got before.
+  func askWitness()
+  /// From now on the witness gets what is sent to this group.
+  func putWitness(into group: Int32)
 }
 
 final class WrappedProcess: ProgramProcesses {
   private let run: ProgramRun
+  private let terminal: WrapperTerminal?
   /// `clinux_stop_count` before the last stop of the wrapper.
   private var stopRequest: UInt32?
 
-  init(_ run: ProgramRun) { self.run = run }
+  /// - Parameter terminal: which the program has, too.
+  init(_ run: ProgramRun, _ terminal: WrapperTerminal?) {
+    self.run = run
+    self.terminal = terminal
+  }
 
   private var process: WorkerProcess? { run.process }
 
@@ -196,4 +210,9 @@ final class WrappedProcess: ProgramProcesses {
   var isJobOfShell: Bool { getpgrp() == getpid() && getsid(0) != getpid() }
 
   func reportStops(_ reported: Bool) { _ = clinux_report_stops_of_children(reported ? 1 : 0) }
+
+  var foregroundGroup: Int32? { terminal?.foregroundGroup }
+  func giveTerminal(to group: Int32) { terminal?.give(to: group) }
+  func askWitness() { terminal?.witness.ask() }
+  func putWitness(into group: Int32) { terminal?.witness.join(group) }
 }

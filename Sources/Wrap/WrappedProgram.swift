@@ -3,22 +3,6 @@ import Glibc
 import Lifecycle
 import Linux
 
-/// What `WrappedProgram` needs of the wrapper. Tests hand in their own.
-protocol WrappedProgramHost: AnyObject {
-  /// In the foreground or background, now.
-  var isRunning: Bool { get }
-  /// From now on it is measured as often as a running worker.
-  func sampleNow()
-  /// It may have slept, or have been about to.
-  func programRuns()
-  func programFallsAsleep()
-  func programSleeps()
-  /// Reports its state to the daemon, if one runs.
-  func reportState()
-  /// Its run is over: `end` is set.
-  func programHasEnded()
-}
-
 /// The one worker of a wrapper, from its launch to its end. Belongs to the loop's thread.
 final class WrappedProgram: CallersProgram {
   let id: WorkerID
@@ -29,7 +13,21 @@ final class WrappedProgram: CallersProgram {
   private(set) var wakes = 0
   private(set) var end: WrapEnd?
   private let closeInherited: ([Int32]) -> Void
-  private weak var wrapper: (any WrappedProgramHost)?
+  private weak var wrapper: WrapComposition?
+
+  /// What the wrapper does when its program's state has changed.
+  enum Step {
+    /// From now on it is measured as often as a running worker.
+    case sampleNow
+    /// It may have slept, or have been about to.
+    case runs
+    case fallsAsleep
+    case sleeps
+    /// Its state is reported to the daemon, if one runs.
+    case report
+    /// Its run is over: `end` is set.
+    case end
+  }
 
   /// - Parameter closeInherited: closes the wrapper's own copies of these descriptors, and of standard input
   ///   and output.
@@ -46,8 +44,8 @@ final class WrappedProgram: CallersProgram {
     self.closeInherited = closeInherited
   }
 
-  /// The host isn't kept alive.
-  func connect(_ host: any WrappedProgramHost) { wrapper = host }
+  /// The wrapper isn't kept alive.
+  func connect(_ wrapper: WrapComposition) { self.wrapper = wrapper }
 
   /// The program has its own copies. With another reader or writer here, a hang-up would not be seen.
   func hasLaunched() { closeInherited(inheritance.descriptors) }
@@ -60,20 +58,27 @@ final class WrappedProgram: CallersProgram {
   func hasEnded(_ status: ExitStatus) { end = WrapEnd(status) }
 
   func hasChanged(_ transition: Transition) {
-    guard let wrapper, transition.worker == id else { return }
+    guard let wrapper else { return }
+    for step in steps(after: transition, isRunning: wrapper.isRunning) { wrapper.take(step) }
+  }
+
+  /// - Parameter isRunning: in the foreground or background, now.
+  func steps(after transition: Transition, isRunning: Bool) -> [Step] {
+    guard transition.worker == id else { return [] }
+    var steps: [Step] = []
     if transition.from == .resuming, transition.to.runs {
       wakes += 1
-      wrapper.sampleNow()
+      steps.append(.sampleNow)
     }
-    if wrapper.isRunning { wrapper.programRuns() }
-    if transition.to == .suspending { wrapper.programFallsAsleep() }
-    if transition.to == .suspended || transition.to == .hibernated { wrapper.programSleeps() }
-    if !transition.to.isPassing { wrapper.reportState() }
-    guard transition.to == .terminated else { return }
+    if isRunning { steps.append(.runs) }
+    if transition.to == .suspending { steps.append(.fallsAsleep) }
+    if transition.to == .suspended || transition.to == .hibernated { steps.append(.sleeps) }
+    if !transition.to.isPassing { steps.append(.report) }
+    guard transition.to == .terminated else { return steps }
     if end == nil {
       end = .notStarted(transition.cause.failure ?? transition.cause.sentence)
     }
-    wrapper.programHasEnded()
+    return steps + [.end]
   }
 }
 

@@ -6,17 +6,6 @@ import Lifecycle
 import Linux
 import Policy
 
-/// What `WrapperRegistration` needs of the wrapper. Tests hand in their own.
-protocol RegistrationHost: AnyObject {
-  /// The worker is in the foreground or background.
-  var isRunning: Bool { get }
-  var footprint: ByteCount { get }
-  /// The worker as of now.
-  func withReport(then: @escaping (WorkerReport) -> Void)
-  /// nil: no daemon listens there.
-  func connect(to path: String, then: @escaping (Descriptor?) -> Void)
-}
-
 /// Reports the wrapped worker to a daemon, if one runs. `ps` and `status` then show it with the other workers,
 /// and verbs reach it through the wrapper's own socket. The wrapper still decides by its own policy, and
 /// works without a daemon.
@@ -36,7 +25,7 @@ final class WrapperRegistration {
   private let wrapper: Wrapper
   private let timers: any Timers
   private let watches: any DescriptorWatches
-  private unowned let host: any RegistrationHost
+  private let run: ProgramRun
   private var connection: (socket: Descriptor, token: LoopToken)?
   private var count: UInt64 = 0
   private var looks = 0
@@ -53,18 +42,18 @@ final class WrapperRegistration {
   /// - Parameter path: the daemon's socket.
   init(
     of wrapper: Wrapper, to path: String, timers: any Timers, watches: any DescriptorWatches,
-    host: any RegistrationHost
+    run: ProgramRun
   ) {
     self.wrapper = wrapper
     self.path = path
     self.timers = timers
     self.watches = watches
-    self.host = host
+    self.run = run
   }
 
   func begin() {
     looks += 1
-    let isDue = host.isRunning && (looks % Self.looksPerReport == 0 || hasMoved)
+    let isDue = run.state?.runs == true && (looks % Self.looksPerReport == 0 || hasMoved)
     if connection == nil || isDue { report() }
     let next = looks < Self.firstLooks ? Duration.seconds(1) : Self.interval
     timers.after(next) { [weak self] in self?.begin() }
@@ -72,14 +61,14 @@ final class WrapperRegistration {
 
   /// Its footprint differs from the reported one by at least an eighth.
   private var hasMoved: Bool {
-    let moved = (host.footprint - reported).bytes.magnitude
+    let moved = (run.footprint - reported).bytes.magnitude
     return moved >= 256 * 1024 && moved >= reported.bytes.magnitude / 8
   }
 
   /// As of now.
   func report() {
     connect { [weak self] in
-      self?.host.withReport { self?.send($0) }
+      self?.run.report { self?.send($0) }
     }
   }
 
@@ -103,7 +92,7 @@ final class WrapperRegistration {
 
   private func connect(then: @escaping () -> Void) {
     if connection != nil { return then() }
-    host.connect(to: path) { [weak self] found in
+    run.connect(to: path) { [weak self] found in
       // Without a watch its end would not be noticed; the next attempt tries again.
       guard let self, connection == nil, let found, Self.isTrusted(found),
         let token = try? watches.whenReadable(found, do: { [unowned self] in hear() })

@@ -5,37 +5,21 @@ import Linux
 
 /// What happens with the signals that the wrapper gets.
 final class WrapperSignals {
-  /// The program has the wrapper's terminal. Made before the first thread.
-  struct Terminal {
-    let terminal: ControllingTerminal
-    let queue: SignalQueue
-    let witness: SignalWitness
-
-    /// nil: standard input isn't the terminal of this session.
-    init?() throws(SystemCallError) {
-      guard let terminal = ControllingTerminal() else { return nil }
-      self.terminal = terminal
-      // Blocked before the witness is forked: none is lost until it reads its own.
-      queue = try SignalQueue(PassedSignals.passed + [SIGCHLD])
-      witness = try SignalWitness(queue)
-    }
-  }
-
   private enum Way {
     case passing(PassedSignals)
-    case terminal(TerminalSignals, Terminal)
+    case terminal(TerminalSignals, WrapperTerminal)
   }
 
   private let way: Way
 
-  init(_ process: WrappedProcess, _ terminal: Terminal?, reachGroup: Bool, timers: any Timers) {
+  init(
+    _ process: WrappedProcess, _ terminal: WrapperTerminal?, reachGroup: Bool, timers: any Timers
+  ) {
     guard let terminal else {
       way = .passing(PassedSignals(process, reachGroup: reachGroup))
       return
     }
-    let signals = TerminalSignals(
-      process, witness: terminal.witness, terminal: terminal.terminal, timers: timers)
-    way = .terminal(signals, terminal)
+    way = .terminal(TerminalSignals(process, timers: timers), terminal)
   }
 
   /// From now on the wrapper receives its signals here, and they don't end or stop it.

@@ -189,7 +189,7 @@ import Testing
       ("Sources/Daemon/External/Rules/AdoptionPreview.swift", coded),
       ("Sources/Daemon/ControlService/WorkerReporter.swift", coded),
       ("Sources/Daemon/ControlService/ExplanationReporter.swift", coded),
-      ("Sources/Daemon/ControlService/ControlOfDaemon.swift", coded),
+      ("Sources/Daemon/ControlService/WorkerFactsReader.swift", coded),
       ("Sources/Daemon/State/JetsamKeeper.swift", coded),
       ("Sources/Daemon/Sense/KernelKillWatch.swift", coded),
       ("Sources/Daemon/Takeover/ResumeChoice.swift", coded),

@@ -103,21 +103,19 @@ import Testing
 
   @Test("The verb doctor is answered with the examination, or with the reason why there is none")
   func verb() throws {
-    let world = ControlWorld()
-    let context = DaemonContext(
-      user: 0, cgroup: nil, freezer: CodedText("sigstop", "SIGSTOP"),
-      hibernation: CodedText("enabled", "the policy hibernates workers"), hibernated: 0)
-    let examination = DaemonExamination(context: context, report: Self.report)
-    let heard = world.ask(.doctor)
-    #expect(heard.responses.isEmpty && world.host.calls == ["examine"])
-    world.host.examine(.success(examination))
-    let response = try world.only(heard)
-    #expect(response.result == .done && response.doctor == examination)
+    let control = try ControlWorld()
+    let failed = control.ask(.doctor)
+    #expect(failed.responses.isEmpty)
+    let failure = try control.only(failed)
+    #expect(failure.result == .failed && failure.doctor == nil && failure.text.contains("in time"))
+    try control.world.add("web", .hibernated)
+    control.examined.outcome.withLock { $0 = .success(Self.report) }
+    let response = try control.only(control.ask(.doctor))
+    #expect(response.result == .done && response.doctor?.report == Self.report)
     #expect(response.text == Self.report.verdict.text)
-    let second = world.ask(.doctor)
-    world.host.examine(.failure(.overdue))
-    let refusal = try world.only(second)
-    #expect(refusal.result == .failed && refusal.doctor == nil && refusal.text.contains("in time"))
+    let context = try #require(response.doctor?.context)
+    #expect(context.hibernated == 1 && context.freezer.code == "sigstop")
+    #expect(context.user == Self.report.user && context.hibernation.code == "enabled")
   }
 
   @Test("The context has this process's user and capabilities")

@@ -228,48 +228,4 @@ import Testing
       #expect(library.ruleNames == Self.names)
     }
   }
-
-  static let commands: [(String, String, String)] = [
-    ("tsserver", "node", "/usr/bin/node /w/node_modules/typescript/lib/tsserver.js --useNodeIpc"),
-    ("rust-analyzer", "rust-analyzer", "rust-analyzer"), ("gopls", "gopls", "gopls -mode=stdio"),
-    ("pyright", "node", "node /x/pyright/langserver.index.js --stdio"),
-    (
-      "pyright", "node",
-      "node /h/.vscode/extensions/ms-python.vscode-pylance-2026.1.1/dist/server.bundle.js --node-ipc"
-    ),
-    (
-      "vscode-server", "node",
-      "/h/.vscode-server/bin/c/node /h/.vscode-server/bin/c/out/bootstrap-fork --type=extensionHost --uriTransformerPath"
-    ),
-    ("chrome", "chrome", "/opt/google/chrome/chrome --type=renderer --crashpad-handler-pid=7"),
-  ]
-
-  private struct Program: ObservedProcess {
-    var name: String
-    var command: String?
-    var executable: String?
-    var user: UInt32? = 7
-    var cgroup: String? = "/"
-    var age = Duration.seconds(100_000)
-    var footprint: ByteCount? = .gigabytes(1)
-  }
-
-  @Test(arguments: commands)
-  func `A shipped rule matches the command that its program is started with`(
-    rule: String, name: String, command: String
-  ) throws {
-    let all = Self.names.map { "  - { rules: \($0) }\n" }.joined()
-    let rules = try #require(configuration("adopt:\n\(all)").value).adoption
-    let matching = RuleMatching(rules, users: [.me: 7])
-    let choice = matching.choose(Program(name: name, command: command))
-    #expect(choice?.condition == .met)
-    #expect(choice.map { rules[$0.rule].name } == rule)
-    let others = [
-      "bash", "node /h/.vscode-server/bin/c/out/bootstrap-fork --type=ptyHost",
-      "/opt/google/chrome/chrome --type=gpu-process",
-    ]
-    for other in others {
-      #expect(matching.choose(Program(name: "bash", command: other)) == nil, "\(other)")
-    }
-  }
 }

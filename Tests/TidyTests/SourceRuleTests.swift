@@ -47,15 +47,15 @@ struct SourceRuleTests {
   private static let processLooks: Set<String> = [
     "Daemon/Sense/ProcessScanner.swift", "Daemon/Sense/ActivityLooks.swift",
     // On threads of their own.
-    "Daemon/Worker/End/EndOfWorker.swift", "Daemon/Sense/SafePointCheck.swift",
+    "Daemon/Worker/KernelWorkerProcesses.swift", "Daemon/Sense/SafePointCheck.swift",
     "Daemon/Sense/FootprintMeasuring.swift", "Daemon/Worker/Sleep/SuspendJob.swift",
     "Daemon/External/ExternalProcess.swift", "Daemon/External/Rules/AdoptionPreview.swift",
     // While the daemon starts.
-    "Daemon/Takeover/SurvivorsOfDaemon.swift",
-    "Daemon/Talk/ConversationOfWorker.swift",
+    "Daemon/Takeover/EarlierWorkers.swift",
+    "Daemon/Talk/WorkerConversations.swift",
     "Daemon/Worker/Launch/ListeningAtStart.swift",
     // Of its cgroup only.
-    "Daemon/External/ExternalsOfDaemon.swift", "Daemon/ControlService/WorkerReporter.swift",
+    "Daemon/ControlService/WorkerReporter.swift",
     // The wrapper stops itself next, or runs again.
     "Wrap/WrappedProcess.swift",
   ]

@@ -14,6 +14,12 @@ final class NotingProgram: ProgramProcesses {
   var losesStops = false
   var hasGroup = true
   var canBeFound = true
+  var foregroundGroup: Int32? = 100
+  /// Groups that were given the terminal.
+  private(set) var given: [Int32] = []
+  /// How often the witness was asked, and the groups that it was put into.
+  private(set) var asked = 0
+  private(set) var joined: [Int32] = []
   private(set) var reaped = 0
   private(set) var done: [String] = []
 
@@ -41,26 +47,16 @@ final class NotingProgram: ProgramProcesses {
     return canBeFound
   }
   func continueAll() { done.append("continue all") }
+  func giveTerminal(to group: Int32) {
+    given.append(group)
+    foregroundGroup = group
+  }
+  func askWitness() { asked += 1 }
+  func putWitness(into group: Int32) { joined.append(group) }
   func stopWrapper() { done.append("stop wrapper") }
 
   func take() -> [String] {
     defer { done = [] }
     return done
-  }
-}
-
-final class NotingWitness: GroupWitness {
-  var asked = 0
-  var joined: [Int32] = []
-  func ask() { asked += 1 }
-  func join(_ group: Int32) { joined.append(group) }
-}
-
-final class NotingTerminal: JobTerminal {
-  var foregroundGroup: Int32? = 100
-  var given: [Int32] = []
-  func give(to group: Int32) {
-    given.append(group)
-    foregroundGroup = group
   }
 }

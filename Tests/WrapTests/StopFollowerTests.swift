@@ -7,12 +7,11 @@ import Testing
 /// The wrapper is in group 100.
 @Suite("A wrapper that stops together with its program") struct StopFollowerTests {
   private let program = NotingProgram()
-  private let terminal = NotingTerminal()
   private let timers = FakeTimers()
   private let stops: StopFollower
 
   init() {
-    stops = StopFollower(program, terminal: terminal, timers: timers, ownGroup: 100)
+    stops = StopFollower(program, timers: timers, ownGroup: 100)
   }
 
   @Test("It stops once, until the shell continues it")

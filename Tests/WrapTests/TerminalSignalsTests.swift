@@ -8,14 +8,11 @@ import Testing
 /// The wrapper is in group 100.
 @Suite("Signals of a wrapper whose program has its terminal") struct TerminalSignalsTests {
   private let program = NotingProgram()
-  private let witness = NotingWitness()
-  private let terminal = NotingTerminal()
   private let timers = FakeTimers()
   private let signals: TerminalSignals
 
   init() {
-    signals = TerminalSignals(
-      program, witness: witness, terminal: terminal, timers: timers, ownGroup: 100)
+    signals = TerminalSignals(program, timers: timers, ownGroup: 100)
   }
 
   /// The witness answers; it has got these.
@@ -35,7 +32,7 @@ import Testing
     signals.receive(SIGTERM)
     answer()
     #expect(program.take().isEmpty)
-    #expect(witness.asked == 2)
+    #expect(program.asked == 2)
   }
 
   @Test("A signal to the wrapper alone is passed on, also shortly after one to the group")
@@ -64,7 +61,7 @@ import Testing
     signals.receive(SIGHUP)
     timers.advance(by: TerminalSignals.patience)
     #expect(program.take() == ["signal \(SIGHUP)"])
-    #expect(witness.asked == 1)
+    #expect(program.asked == 1)
   }
 
   @Test("A report that is older than a second says nothing about a later signal")
@@ -103,15 +100,15 @@ import Testing
   )
   func joins() {
     program.groups = [200, 300]
-    terminal.foregroundGroup = 300
+    program.foregroundGroup = 300
     signals.programFallsAsleep()
-    #expect(witness.joined == [300])
+    #expect(program.joined == [300])
     program.isAsleep = true
     signals.receive(.signal(SIGINT))
     #expect(program.take() == ["wake: the signal \(SIGINT)"])
     program.isAsleep = false
     signals.programRuns()
-    #expect(witness.joined == [300, 100])
+    #expect(program.joined == [300, 100])
     // The program has it from the kernel; it says nothing about a later one for the wrapper.
     signals.receive(SIGINT)
     answer()
@@ -120,12 +117,12 @@ import Testing
 
   @Test("A program that sleeps in the background is woken when its group gets the terminal")
   func background() {
-    terminal.foregroundGroup = 999
+    program.foregroundGroup = 999
     signals.programFallsAsleep()
     program.isAsleep = true
     timers.advance(by: .seconds(3))
     #expect(program.take().isEmpty)
-    terminal.foregroundGroup = 100
+    program.foregroundGroup = 100
     timers.advance(by: TerminalSignals.foregroundPace)
     #expect(program.take().count == 1)
     signals.programRuns()
@@ -189,13 +186,13 @@ import Testing
   func suspend() {
     program.sharesGroup = false
     program.groups = [200]
-    terminal.foregroundGroup = 200
+    program.foregroundGroup = 200
     program.stopSignal = SIGSTOP
     signals.receive(SIGCHLD)
-    terminal.foregroundGroup = 100
+    program.foregroundGroup = 100
     program.isStoppingWrapper = false
     signals.receive(SIGCONT)
-    #expect(terminal.given == [200])
+    #expect(program.given == [200])
     answer(having: [SIGCONT])
     #expect(program.take() == ["stop wrapper \(SIGTSTP)", "use", "signal \(SIGCONT)"])
   }
@@ -205,7 +202,7 @@ import Testing
     program.isAsleep = true
     program.losesStops = true
     program.groups = [200]
-    terminal.foregroundGroup = 200
+    program.foregroundGroup = 200
     signals.programFallsAsleep()
     signals.receive(.signal(SIGTSTP))
     program.isAsleep = false

@@ -7,25 +7,7 @@ import Testing
 
 @testable import Wrap
 
-private final class Host: WrappedProgramHost {
-  var isRunning = false
-  private(set) var done: [String] = []
-
-  func sampleNow() { done.append("sample") }
-  func programRuns() { done.append("signals") }
-  func programFallsAsleep() { done.append("asleep") }
-  func programSleeps() {}
-  func reportState() { done.append("report") }
-  func programHasEnded() { done.append("end") }
-
-  func take() -> [String] {
-    defer { done = [] }
-    return done
-  }
-}
-
 @Suite("The program that a wrapper stands for") struct WrappedProgramTests {
-  private let host = Host()
   private let program: WrappedProgram
   private let closed = Closed()
 
@@ -35,15 +17,16 @@ private final class Host: WrappedProgramHost {
     program = WrappedProgram(
       WorkerID("clangd-7"), Inheritance(firstArgument: 3, descriptors: [5, 9]), logPath: nil,
       closeInherited: { [closed] in closed.descriptors.append($0) })
-    program.connect(host)
   }
 
+  @discardableResult
   private func change(
     _ from: WorkerState, _ to: WorkerState, _ cause: Cause = .requested(.start),
-    _ worker: String = "clangd-7"
-  ) {
-    program.hasChanged(
-      Transition(worker: WorkerID(worker), from: from, to: to, cause: cause, at: .zero))
+    _ worker: String = "clangd-7", isRunning: Bool = false
+  ) -> [WrappedProgram.Step] {
+    program.steps(
+      after: Transition(worker: WorkerID(worker), from: from, to: to, cause: cause, at: .zero),
+      isRunning: isRunning)
   }
 
   @Test("The wrapper closes the inherited descriptors when the program has them, and not before")
@@ -56,28 +39,26 @@ private final class Host: WrappedProgramHost {
 
   @Test("A wrapper reports each lasting state, and no transitional one")
   func reports() {
-    change(.foreground, .background)
-    #expect(host.take() == ["report"])
-    for state in [WorkerState.suspending, .hibernating, .resuming] {
-      change(.background, state)
-      #expect(host.take() == (state == .suspending ? ["asleep"] : []))
+    #expect(change(.foreground, .background) == [.report])
+    #expect(change(.background, .suspending) == [.fallsAsleep])
+    #expect(change(.suspending, .suspended) == [.sleeps, .report])
+    for state in [WorkerState.hibernating, .resuming] {
+      #expect(change(.suspended, state) == [])
     }
   }
 
   @Test("A wake is counted, activity is measured from then on, and waiting signals are delivered")
   func wakes() {
-    host.isRunning = true
     for count in 1...2 {
-      change(.resuming, .foreground)
-      #expect(host.take() == ["sample", "signals", "report"])
+      #expect(change(.resuming, .foreground, isRunning: true) == [.sampleNow, .runs, .report])
       #expect(program.wakes == count)
     }
   }
 
   @Test("A failed resume doesn't count as a wake")
   func failedResume() {
-    change(.resuming, .hibernated)
-    #expect(program.wakes == 0 && host.take() == ["report"])
+    #expect(change(.resuming, .hibernated) == [.sleeps, .report])
+    #expect(program.wakes == 0)
   }
 
   @Test(
@@ -88,17 +69,15 @@ private final class Host: WrappedProgramHost {
     ])
   func ends(status: Lifecycle.ExitStatus, end: WrapEnd) {
     program.hasEnded(status)
-    #expect(host.take().isEmpty && program.end == end)
-    change(.foreground, .terminated, .exited(status))
-    #expect(host.take() == ["report", "end"])
+    #expect(program.end == end)
+    #expect(change(.foreground, .terminated, .exited(status)) == [.report, .end])
     #expect(program.end == end)
   }
 
   @Test("A program that didn't start ends the wrapper with the reason")
   func notStarted() {
-    change(.launching, .terminated, .failed("no such file"))
+    #expect(change(.launching, .terminated, .failed("no such file")).last == .end)
     #expect(program.end == .notStarted("no such file"))
-    #expect(host.take().last == "end")
   }
 
   @Test("A program whose end wasn't seen has an unknown exit status")
@@ -109,8 +88,8 @@ private final class Host: WrappedProgramHost {
 
   @Test("A wrapper ignores the states of other workers")
   func anotherWorker() {
-    change(.launching, .terminated, .failed("no such file"), "web")
-    #expect(program.end == nil && host.take().isEmpty)
+    #expect(change(.launching, .terminated, .failed("no such file"), "web") == [])
+    #expect(program.end == nil)
   }
 }
 

@@ -1,53 +1,88 @@
 import Control
-import Daemon
 import DaemonFakes
 import Glibc
 import JSONLines
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import TestSupport
 import Testing
 
+@testable import Daemon
 @testable import Wrap
 
-/// A wrapper, and the daemon's end of its connections: real sockets, no process.
-private final class World: RegistrationHost {
+/// A wrapper whose program doesn't run, and is in a state and has a footprint as a test says; and the daemon's end of its
+/// connections, which are real sockets.
+private final class World {
   let timers = FakeTimers()
   let watches = FakeWatches()
   private let scratch: Scratch
+  private let wrapper: Daemon
+  private let id = WorkerID("clangd-7")
   private var listener: Descriptor?
   private(set) var accepted: Descriptor?
   private var framer = LineFramer()
-  private(set) var tries = 0
-  /// A way to the socket that doesn't answer: the test does.
-  var isSlow = false
-  private(set) var waiting: [(Descriptor?) -> Void] = []
+  let registration: WrapperRegistration
 
-  var isRunning = true
-  var footprint = ByteCount.megabytes(90)
-  var state = "foreground"
+  private var path: String { scratch.path + "/control.sock" }
 
-  private(set) lazy var registration = WrapperRegistration(
-    of: WrapperRegistration.Wrapper(
-      worker: WorkerID("clangd-7"), socket: "/run/clangd-7.sock", mayBeTerminated: true,
-      canShed: true),
-    to: path, timers: timers, watches: watches, host: self)
-
-  var path: String { scratch.path + "/control.sock" }
-
-  init() throws { scratch = try Scratch() }
-
-  func withReport(then: @escaping (WorkerReport) -> Void) {
-    var report = WorkerReport(name: "clangd-7", state: state)
-    report.footprint = footprint.bytes
-    then(report)
+  init(_ state: WorkerState = .background) throws {
+    scratch = try Scratch()
+    let configuration = DaemonConfiguration(
+      workers: [
+        WorkerConfiguration(
+          name: id.name, command: ["/nonexistent/clangd"], directory: "/",
+          policy: LifecyclePolicy(name: "test"))
+      ])
+    let program = WrappedProgram(
+      id, Inheritance(firstArgument: 0), logPath: nil, closeInherited: { _ in })
+    wrapper = try Daemon(
+      DaemonSettings(
+        configuration: configuration, stateDirectory: scratch.path + "/state",
+        socket: scratch.path + "/wrapper.sock", environment: [:], version: "1",
+        reload: { ParseResult(value: nil, diagnostics: []) }),
+      .standingFor(
+        program, log: scratch.path + "/log", pace: SamplingPace(), sharedImages: { 0 }))
+    registration = WrapperRegistration(
+      of: WrapperRegistration.Wrapper(
+        worker: id, socket: "/run/clangd-7.sock", mayBeTerminated: true, canShed: true),
+      to: scratch.path + "/control.sock", timers: timers, watches: watches,
+      run: wrapper.programRun(of: id))
+    wrapper.components.declared.introduceWorkers(configuration.workers)
+    guard let unit = wrapper.shared.workers[id] else { throw TestFailure("there is no worker") }
+    wrapper.shared.driver.send(.adopted(id, unit.profile, state))
+    set(footprint: .megabytes(90))
   }
 
-  func connect(to path: String, then: @escaping (Descriptor?) -> Void) {
-    tries += 1
-    if isSlow { return waiting.append(then) }
-    then(try? UnixSocket.connected(to: path, .stream))
+  func set(footprint: ByteCount) { wrapper.shared.driver.send(.footprint(id, footprint)) }
+
+  func bringToForeground() { wrapper.shared.driver.request(.foreground, id) { _ in } }
+
+  /// The wrapper looks for a daemon, and finds one.
+  func begin() throws {
+    try startDaemon()
+    registration.begin()
+    try connect()
+  }
+
+  /// It is found on another thread whether a daemon listens.
+  func isConnected() throws -> Bool {
+    try wrapper.shared.services.loop.turn(until: EventLoop.now + .milliseconds(5))
+    return watches.active == 1
+  }
+
+  func connect() throws {
+    if try !eventually({ try isConnected() }) { throw TestFailure("it doesn't connect") }
+  }
+
+  /// Until it connects: a look is given up while one before is still under way.
+  func lookAgain() throws {
+    let isConnected = try eventually {
+      timers.advance(by: WrapperRegistration.interval)
+      return try self.isConnected()
+    }
+    if !isConnected { throw TestFailure("it doesn't connect") }
   }
 
   func startDaemon() throws {
@@ -90,8 +125,7 @@ private final class World: RegistrationHost {
 
   @Test("A wrapper registers its worker, its socket and whether the worker may be terminated")
   func registers() throws {
-    try world.startDaemon()
-    registration.begin()
+    try world.begin()
     let request = try #require(try world.heard().first)
     #expect(request.verb == .register && request.worker == "clangd-7")
     let wrapper = try #require(request.wrapper)
@@ -103,24 +137,26 @@ private final class World: RegistrationHost {
   @Test("A wrapper without a daemon looks for one each second at first, and then every 5 s")
   func looksForDaemon() throws {
     registration.begin()
-    world.timers.advance(by: .seconds(WrapperRegistration.firstLooks - 1))
-    #expect(world.tries == WrapperRegistration.firstLooks)
-    world.timers.advance(by: .seconds(50))
-    #expect(world.tries == WrapperRegistration.firstLooks + 10)
+    for _ in 1..<WrapperRegistration.firstLooks {
+      #expect(world.timers.pending == [.seconds(1)])
+      world.timers.advance(by: .seconds(1))
+    }
+    #expect(world.timers.pending == [WrapperRegistration.interval])
+    #expect(world.watches.active == 0)
     try world.startDaemon()
-    world.timers.advance(by: WrapperRegistration.interval)
+    try world.lookAgain()
     #expect(try world.heard().count == 1)
   }
 
   @Test("A worker whose footprint stays is reported every sixth look, and not while it sleeps")
   func regularReports() throws {
-    try world.startDaemon()
-    registration.begin()
+    try world.begin()
     world.timers.advance(by: .seconds(11))
     #expect(try world.heard().count == 3)
-    world.isRunning = false
-    world.timers.advance(by: .seconds(600))
-    #expect(try world.heard().isEmpty)
+    let sleeper = try World(.suspended)
+    try sleeper.begin()
+    sleeper.timers.advance(by: .seconds(600))
+    #expect(try sleeper.heard().count == 1)
   }
 
   @Test(
@@ -131,11 +167,10 @@ private final class World: RegistrationHost {
       (.kilobytes(100), .kilobytes(300), false),
     ])
   func moved(before: ByteCount, after: ByteCount, isReported: Bool) throws {
-    world.footprint = before
-    try world.startDaemon()
-    registration.begin()
+    world.set(footprint: before)
+    try world.begin()
     #expect(try world.heard().count == 1)
-    world.footprint = after
+    world.set(footprint: after)
     world.timers.advance(by: .seconds(1))
     #expect(
       try world.heard().map { $0.wrapper?.worker.footprint } == (isReported ? [after.bytes] : []))
@@ -143,32 +178,29 @@ private final class World: RegistrationHost {
 
   @Test("A change of state is reported at once, over the same connection and with the next number")
   func changes() throws {
-    try world.startDaemon()
-    registration.begin()
-    world.state = "suspended"
+    try world.begin()
+    world.bringToForeground()
     registration.report()
     let requests = try world.heard()
-    #expect(requests.map(\.wrapper?.worker.state) == ["foreground", "suspended"])
-    #expect(requests.map(\.id) == [1, 2] && world.tries == 1)
+    #expect(requests.map(\.wrapper?.worker.state) == ["background", "foreground"])
+    #expect(requests.map(\.id) == [1, 2])
   }
 
   @Test("A wrapper notices the daemon's end, and registers with the next daemon")
   func daemonEnds() throws {
-    try world.startDaemon()
-    registration.begin()
+    try world.begin()
     #expect(try world.heard().count == 1)
     world.stopDaemon()
     try world.watches.serve()
     #expect(world.watches.active == 0)
     try world.startDaemon()
-    world.timers.advance(by: .seconds(1))
+    try world.lookAgain()
     #expect(try world.heard().count == 1)
   }
 
   @Test("A wrapper reads the daemon's answers and drops them")
   func answers() throws {
-    try world.startDaemon()
-    registration.begin()
+    try world.begin()
     _ = try world.heard()
     try world.accepted?.writeAll("{\"id\":1,\"result\":\"done\",\"text\":\"known\"}\n")
     try world.watches.serve()
@@ -177,8 +209,7 @@ private final class World: RegistrationHost {
 
   @Test("A wrapper closes its connection to a daemon that doesn't read, also within a line")
   func deafDaemon() throws {
-    try world.startDaemon()
-    registration.begin()
+    try world.begin()
     for _ in 0..<20_000 where world.watches.active == 1 { registration.report() }
     #expect(world.watches.active == 0)
   }
@@ -186,14 +217,10 @@ private final class World: RegistrationHost {
   @Test("If a wrapper connects to the daemon twice at the same time, it uses one connection")
   func twoWays() throws {
     try world.startDaemon()
-    world.isSlow = true
     registration.begin()
     registration.report()
-    #expect(world.waiting.count == 2)
-    world.isSlow = false
-    for then in world.waiting {
-      world.connect(to: world.path, then: then)
-    }
+    try world.connect()
+    for _ in 0..<5 { _ = try world.isConnected() }
     #expect(world.watches.active == 1)
     #expect(try world.heard().count == 1)
   }

@@ -1,14 +1,6 @@
 import Lifecycle
 import Policy
 
-/// Carries out what the engine decides. It makes no decisions: each failure comes back as an event.
-protocol DirectiveExecutor: AnyObject {
-  func execute(_ directive: Directive)
-
-  /// Every event so far has been handled. Events that are sent now are handled, and then this is called again.
-  func engineIsQuiet()
-}
-
 /// Gets every event that the engine has handled, before its directives are executed; resumes are executed before it.
 protocol EngineObserver: AnyObject {
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant)
@@ -22,7 +14,8 @@ final class EngineDriver {
   private let clock: any Timers
   private let pump = EventPump<Event>()
   private let replies: RequestReplies
-  private weak var executor: (any DirectiveExecutor)?
+  private var carryOut: (Directive) -> Void = { _ in }
+  private var engineIsQuiet: () -> Void = {}
   private var observers: [any EngineObserver] = []
   /// How long the machine had slept in all at the last event.
   private var slept: Duration
@@ -37,16 +30,25 @@ final class EngineDriver {
     slept = clock.slept
   }
 
-  /// Before the first event. The executor isn't kept alive.
-  func connect(_ executor: any DirectiveExecutor, _ observers: [any EngineObserver]) {
-    self.executor = executor
+  /// Before the first event.
+  ///
+  /// - Parameters:
+  ///   - carryOut: what the engine decides; each failure comes back as an event.
+  ///   - whenQuiet: every event so far has been handled. Events that are sent then are handled, and then it is called
+  ///     again.
+  func connect(
+    _ observers: [any EngineObserver], carryOut: @escaping (Directive) -> Void = { _ in },
+    whenQuiet: @escaping () -> Void = {}
+  ) {
     self.observers = observers
+    self.carryOut = carryOut
+    engineIsQuiet = whenQuiet
   }
 
   /// What the engine knows now. It changes with every event.
   var state: Engine { _read { yield engine } }
 
-  /// No event waits. If false, `engineIsQuiet` will be called.
+  /// No event waits. If false, `whenQuiet` will be called.
   var isQuiet: Bool { pump.isQuiet }
 
   /// When `send(.deadline)` is due; nil: nothing has a deadline.
@@ -69,7 +71,7 @@ final class EngineDriver {
       }
       handle(next)
     } whenQuiet: { [self] in
-      executor?.engineIsQuiet()
+      engineIsQuiet()
     }
   }
 
@@ -99,7 +101,7 @@ final class EngineDriver {
     if case .answer(let request, let answer) = directive {
       replies.deliver(answer, to: request)
     } else {
-      executor?.execute(directive)
+      carryOut(directive)
     }
   }
 

@@ -6,7 +6,7 @@ import Policy
 /// A client that has its answer can rely on a later daemon to know what has happened: an answer waits until the
 /// workers' records are on disk, for at most a second if the disk doesn't answer. Belongs to the loop's thread.
 final class RequestReplies {
-  private let saved: any SavedState
+  private let records: any WorkerRecords
   private let timers: any Timers
   private var waiting: [Request.ID: (Answer) -> Void] = [:]
   private var lastRequest: Request.ID = 0
@@ -16,8 +16,8 @@ final class RequestReplies {
 
   static let maxWait = Duration.seconds(1)
 
-  init(_ saved: any SavedState, timers: any Timers) {
-    self.saved = saved
+  init(_ records: any WorkerRecords, timers: any Timers) {
+    self.records = records
     self.timers = timers
   }
 
@@ -31,11 +31,11 @@ final class RequestReplies {
   /// An answer to a request that has had one is dropped.
   func deliver(_ answer: Answer, to request: Request.ID) {
     guard let hear = waiting.removeValue(forKey: request) else { return }
-    if saved.isSaved, undelivered.isEmpty { return hear(answer) }
+    if records.isSaved, undelivered.isEmpty { return hear(answer) }
     lastDelivery += 1
     let number = lastDelivery
     undelivered.append((number, { hear(answer) }))
-    saved.whenSaved { [weak self] in self?.deliver(upTo: number) }
+    records.whenSaved { [weak self] in self?.deliver(upTo: number) }
     timers.after(Self.maxWait) { [weak self] in self?.deliver(upTo: number) }
   }
 

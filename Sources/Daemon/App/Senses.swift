@@ -13,7 +13,6 @@ final class Senses {
   let liveness: LivenessSupervisor
   let watchdogs: WatchdogReporter
   let imageDisk: ImageDiskMonitor
-  let imageRemover: ImageRemover
   let hibernationCosts: HibernationCosts
   let sampling: RegularSampling
   let logs: LogKeeper
@@ -71,9 +70,6 @@ final class Senses {
       services.jobs, directory: state.images, workers, sharedImages: role.sharedImages,
       image: state.image(of:))
     imageDisk = ImageDiskMonitor(services: services, driver: driver, state: state, look: look)
-    imageRemover = ImageRemover(
-      disk: services.disk, loop: services.loopReturn, imageDisk: imageDisk, log: services.log,
-      image: state.image(of:))
     hibernationCosts = HibernationCosts(imageDisk, log: log)
 
     logs = parts.logs

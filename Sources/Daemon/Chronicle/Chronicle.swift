@@ -91,7 +91,8 @@ final class Chronicle: EngineObserver {
     }
   }
 
-  private var isFollowed: Bool { !followers.isEmpty || observer != nil }
+  /// A client, or a part of the daemon, gets events.
+  var isFollowed: Bool { !followers.isEmpty || observer != nil }
 
   /// From now on a part of the daemon gets all events, or none any more.
   func observe(_ observer: ((Notice, EventRecord) -> Void)?) {

@@ -12,6 +12,12 @@ struct ControlCall {
     respond(ControlResponse(id: request.id, result: result, text: text))
   }
 
+  func answerUnknown(_ name: String) {
+    answer(.unknownWorker, "there is no worker named \(name)")
+  }
+
+  func answerEnding() { answer(.refused, "the daemon is ending") }
+
   func answer(_ answer: Answer) { self.answer(.init(answer.code), answer.text) }
 }
 

@@ -3,15 +3,18 @@ import Glibc
 import JSONLines
 import Linux
 
+/// One connection to the control socket. Each connection in a daemon's life has its own number.
+struct ClientID: Hashable, Sendable { let number: UInt64 }
+
 /// The control socket's clients: one JSON object a line, each request answered once, when the thing has
-/// happened. It knows requests and answers as messages only; what they mean is its handler's. Belongs to the
+/// happened. It knows requests and answers as messages only; what they mean knows `ControlService`. Belongs to the
 /// loop's thread; no other client waits for a slow or hostile one. What it may cost is limited: see `maxUnread`
 /// for when its requests are no longer read, and `maxPending` for the answers after which it is dropped.
 final class ControlServer {
   private let loop: EventLoop
   private let log: DaemonLog
   private let listener: ControlListener
-  private weak var handler: (any ControlRequestHandler)?
+  private weak var service: ControlService?
   private var clients: [ClientID: Client] = [:]
   private var clientCount: UInt64 = 0
   /// Clients that requested the daemon's end, with their requests.
@@ -64,9 +67,9 @@ final class ControlServer {
     listener = try ControlListener(path: path, loop, log)
   }
 
-  /// Once. The handler isn't kept alive.
-  func connect(_ handler: any ControlRequestHandler) throws(StartError) {
-    self.handler = handler
+  /// Once. The service isn't kept alive.
+  func connect(_ service: ControlService) throws(StartError) {
+    self.service = service
     do throws(SystemCallError) {
       try listener.begin(
         isFull: { [unowned self] in quota.isFull },
@@ -177,11 +180,11 @@ final class ControlServer {
     }
     if request.verb == .shutdown || request.verb == .leave {
       waitingForEnd.append((client, request.id))
-      handler?.end(by: request.verb)
+      service?.end(by: request.verb)
       return
     }
     client.unanswered.append(request.id)
-    handler?.handle(request, from: client.id) { [weak self, weak client] response in
+    service?.handle(request, from: client.id) { [weak self, weak client] response in
       // Where it isn't among them any more, the daemon's end has answered it.
       guard let self, let client, let place = client.unanswered.firstIndex(of: request.id)
       else { return }
@@ -236,8 +239,8 @@ final class ControlServer {
       }
       client.pending.removeFirst(count)
     }
-    // The handler may send more.
-    if client.pending.isEmpty, !client.isClosed { handler?.hasReadEverything(client.id) }
+    // The service may send more.
+    if client.pending.isEmpty, !client.isClosed { service?.hasReadEverything(client.id) }
     updateInterest(in: client)
   }
 
@@ -252,15 +255,14 @@ final class ControlServer {
   private func drop(_ client: Client) {
     guard !client.isClosed else { return }
     client.isClosed = true
-    handler?.hasLeft(client.id)
+    service?.hasLeft(client.id)
     if let token = client.token { loop.unwatch(client.descriptor, token) }
     clients[client.id] = nil
     quota.remove(client.descriptor.raw)
     listener.resume()
   }
-}
 
-extension ControlServer: EventRecipients {
+  /// Of answers; nil: the client has disconnected.
   func unreadBytes(of client: ClientID) -> Int? { clients[client]?.pending.count }
 
   func send(_ response: ControlResponse, to client: ClientID) {

@@ -27,5 +27,9 @@ final class ControlSocket {
   /// To all clients.
   func announceEnd(_ text: String) { opened?.server.announceEnd(text) }
 
-  func close() { opened?.server.close() }
+  func close() {
+    opened?.server.close()
+    // The service holds components that hold this socket.
+    opened = nil
+  }
 }

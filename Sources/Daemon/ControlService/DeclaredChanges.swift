@@ -2,30 +2,17 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// Removes and changes the workers that the daemon has, as a configuration that was read again wants it. Belongs to
-/// the loop's thread.
-final class DeclaredChanges {
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let declared: DeclaredWorkers
-  private let requests: WorkerRequests
-  private let starter: DependencyStarter
-  private let supervision: WorkerSupervision
-  private let listening: ListeningSockets
-
-  init(
-    driver: EngineDriver, workers: WorkerRegistry, declared: DeclaredWorkers,
-    requests: WorkerRequests, starter: DependencyStarter, supervision: WorkerSupervision,
-    listening: ListeningSockets
-  ) {
-    self.driver = driver
-    self.workers = workers
-    self.declared = declared
-    self.requests = requests
-    self.starter = starter
-    self.supervision = supervision
-    self.listening = listening
-  }
+/// Adds, removes and changes the daemon's workers, as a configuration that was read again wants it. Belongs to the
+/// loop's thread.
+struct DeclaredChanges {
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  let declared: DeclaredWorkers
+  let requests: WorkerRequests
+  let restarts: RestartSupervisor
+  let starter: DependencyStarter
+  let supervision: WorkerSupervision
+  let listening: ListeningSockets
 
   /// nil: there is no such worker.
   func known(_ id: WorkerID) -> KnownWorker? {
@@ -34,6 +21,25 @@ final class DeclaredChanges {
         configuration: $0.configuration, isDeclared: $0.isDeclared,
         isRuled: $0.external?.rule != nil)
     }
+  }
+
+  /// It has ended in a failure, or wasn't started because another one has, and isn't waited for.
+  func hasFailed(_ id: WorkerID) -> Bool {
+    if case .pressure = driver.state.snapshot(of: id)?.cause { return false }
+    return restarts.hasFailed(id)
+  }
+
+  /// Adds it, and opens its sockets.
+  func introduce(_ configuration: WorkerConfiguration) {
+    declared.addDeclared(configuration)
+    if let runtime = workers[WorkerID(configuration.name)] { listening.relisten(runtime) }
+  }
+
+  /// Those of them that start by themselves, after those that they need. Earlier failures of corrected ones don't count.
+  func startAutomatically(added: [WorkerConfiguration], corrected: [WorkerConfiguration]) {
+    for worker in corrected { supervision.personAsks(.start, WorkerID(worker.name)) }
+    declared.startAutomatically(added + corrected)
+    starter.advance()
   }
 
   /// Stops it, where it runs, and forgets it when it has ended. Until then the registry has it, undeclared.

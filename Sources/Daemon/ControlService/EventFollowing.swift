@@ -1,22 +1,6 @@
 import Control
 import Journal
 
-/// The source of events. In the daemon it is `Chronicle`.
-protocol EventSource: AnyObject {
-  /// `receive` is called for each event, of all workers or of one, until it returns false, or until the returned
-  /// closure is called.
-  func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) -> () -> Void
-}
-
-extension Chronicle: EventSource {}
-
-/// The clients of the control socket.
-protocol EventRecipients: AnyObject {
-  /// Bytes that the client hasn't read; nil: it has disconnected.
-  func unreadBytes(of client: ClientID) -> Int?
-  func send(_ response: ControlResponse, to client: ClientID)
-}
-
 /// `dormouse events -f`: clients that are sent every event. A client that doesn't read them in time misses some,
 /// and is sent their number before the next one. Belongs to the loop's thread.
 final class EventFollowing {
@@ -32,14 +16,21 @@ final class EventFollowing {
     var ends: [() -> Void] = []
   }
 
-  private let source: any EventSource
-  private unowned let recipients: any EventRecipients
+  private let chronicle: Chronicle
+  private let unreadBytes: (ClientID) -> Int?
+  private let deliver: (ControlResponse, ClientID) -> Void
   private var followers: [ClientID: Follower] = [:]
 
-  /// The recipients aren't kept alive.
-  init(_ source: any EventSource, _ recipients: any EventRecipients) {
-    self.source = source
-    self.recipients = recipients
+  /// - Parameters:
+  ///   - unreadBytes: those that the client hasn't read; nil: it has disconnected.
+  ///   - send: to a client.
+  init(
+    _ chronicle: Chronicle, unreadBytes: @escaping (ClientID) -> Int?,
+    send: @escaping (ControlResponse, ClientID) -> Void
+  ) {
+    self.chronicle = chronicle
+    self.unreadBytes = unreadBytes
+    deliver = send
   }
 
   /// - Parameters:
@@ -47,7 +38,7 @@ final class EventFollowing {
   ///   - worker: nil: all workers.
   func follow(_ client: ClientID, _ request: UInt64, worker: String?) {
     followers[client, default: Follower()].request = request
-    let end = source.follow(worker: worker) { [weak self] event in
+    let end = chronicle.follow(worker: worker) { [weak self] event in
       self?.pass(event, to: client, request) ?? false
     }
     followers[client]?.ends.append(end)
@@ -55,7 +46,7 @@ final class EventFollowing {
 
   /// False: it has left.
   private func pass(_ event: EventRecord, to client: ClientID, _ request: UInt64) -> Bool {
-    guard followers[client] != nil, let unread = recipients.unreadBytes(of: client) else {
+    guard followers[client] != nil, let unread = unreadBytes(client) else {
       return false
     }
     if unread > Self.maxUnread {
@@ -69,7 +60,7 @@ final class EventFollowing {
   private func send(_ event: EventRecord, to client: ClientID, _ request: UInt64) {
     var response = ControlResponse(id: request, result: .event, text: event.text)
     response.event = event
-    recipients.send(response, to: client)
+    deliver(response, client)
   }
 
   /// The client gets the number of the missing events, if any are.

@@ -4,37 +4,28 @@ import Policy
 
 /// `explain --savings`: all workers that keep memory, and why each isn't asleep, in one answer.
 struct KeptMemoryReporter {
-  let driver: EngineDriver
-  let host: any ControlHost
-  let status: StatusReporter
+  let reporter: ExplanationReporter
+  let remedies: RemedyReporter
+  let facts: WorkerFactsReader
+  let wrappers: RegisteredWrappers
 
   /// A wrapper that doesn't answer by then leaves its worker without reasons.
   private static let patience = Duration.seconds(2)
 
-  func answer(_ call: ControlCall) {
-    status.report(ControlRequest(id: call.request.id, verb: .ps)) { response in
-      explain(response.workers ?? [], call)
-    }
-  }
-
-  private func explain(_ workers: [WorkerReport], _ call: ControlCall) {
-    let reporter = ExplanationReporter(engine: driver.state, now: host.now)
-    let policy = host.policyFacts()
-    let remedies = RemedyReporter(
-      engine: driver.state, origins: policy.origins, isWrapper: policy.isWrapper, now: host.now)
+  func answer(_ call: ControlCall, about workers: [WorkerReport]) {
     let gathered = Gathered(call)
     for worker in workers where KeptMemoryReport.keepsMemory(worker) {
-      guard host.isWrapped(worker.name) else {
+      guard wrappers.isWrapped(worker.name) else {
         let id = WorkerID(worker.name)
         var found = reporter.explanation(of: id)
-        let facts = host.facts(of: id)
-        found?.report.remedy = remedies.remedy(of: id, facts, activity: facts?.activity?())
+        found?.report.remedy = remedies.remedy(
+          of: id, facts.read(id), activity: facts.activity(of: id))
         gathered.add(worker, found?.report)
         continue
       }
       gathered.missing += 1
       let request = ControlRequest(id: call.request.id, verb: .explain, worker: worker.name)
-      host.relay(request, patience: Self.patience) { answer in
+      wrappers.relay(request, patience: Self.patience) { answer in
         gathered.missing -= 1
         gathered.add(worker, answer.explanation)
         gathered.answerIfComplete()

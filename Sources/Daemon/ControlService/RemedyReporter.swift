@@ -18,10 +18,10 @@ struct RemedyReporter {
     if facts?.signOfUse == .writes, engine.state(of: id)?.runs == true { return nil }
     let quiet = activity?.medianQuietSeconds.map { Duration.seconds($0) }
     guard let remedy = engine.remedy(of: id, quiet: quiet, at: now) else { return nil }
-    if activity?.advice?.code == Self.regularUse, facts?.isDeclared == true,
-      engine.state(of: id)?.runs == true
+    if activity?.advice?.code == Self.regularUse, let facts, facts.isDeclared,
+      engine.state(of: id)?.runs == true, let report = healthChecks(id, facts)
     {
-      return healthChecks(id, port: facts?.source?.port ?? facts?.onlyPort)
+      return report
     }
     var report = RemedyReport(
       text: remedy.sentence,
@@ -90,13 +90,20 @@ struct RemedyReporter {
     "background.wake_for_timers": "--wake-for-timers",
   ]
 
-  private func healthChecks(_ id: WorkerID, port: UInt16?) -> RemedyReport {
-    // A port that isn't known is for the reader to fill in.
-    let value = port.map { "\($0)" } ?? "PORT"
+  /// nil: those at its port are answered, and it is used otherwise.
+  private func healthChecks(_ id: WorkerID, _ facts: WorkerFacts) -> RemedyReport? {
+    let known = facts.healthChecks.first { $0.port == facts.usedPort }
+    if known?.path != nil { return nil }
+    // A port that isn't known, and the path without which a connection counts as a use, are for the reader to fill in.
+    let new = (facts.usedPort.map { "\($0)" } ?? "PORT") + (known == nil ? "" : "/PATH")
+    let others = facts.healthChecks.filter { $0 != known }.map(\.text)
+    let value = others.isEmpty ? new : "[\((others + [new]).joined(separator: ", "))]"
     var report = RemedyReport(
       text: "if its regular uses are health checks, they are answered for it while it sleeps",
       settings: [.init(key: "health_checks_while_asleep", value: value)])
-    report.line = "health_checks_while_asleep: \(value)"
+    report.line =
+      "health_checks_while_asleep: \(value)"
+      + (facts.healthChecks.isEmpty ? "" : "  # instead of the one that is there")
     place(&report, id, rule: nil)
     return report
   }
@@ -118,6 +125,6 @@ struct RemedyReporter {
 }
 
 extension WorkerFacts {
-  /// nil: it listens at none, or at several.
-  fileprivate var onlyPort: UInt16? { ports.count == 1 ? ports.first : nil }
+  /// nil: not known which, of none or of several.
+  fileprivate var usedPort: UInt16? { source?.port ?? (ports.count == 1 ? ports.first : nil) }
 }

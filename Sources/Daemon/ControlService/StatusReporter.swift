@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import JSONLines
 import Lifecycle
 import Linux
@@ -7,28 +6,27 @@ import Policy
 
 /// `ps` and `status`: one answer of the reports of workers, the daemon's own, and, of one worker, of what it wants
 /// to be shown of it. Belongs to the loop's thread.
-final class StatusReporter {
-  private let driver: EngineDriver
-  private unowned let source: any ReportSource
-  private let clock: any Timers
-
-  /// The source isn't kept alive.
-  init(_ driver: EngineDriver, _ source: any ReportSource, clock: any Timers) {
-    self.driver = driver
-    self.source = source
-    self.clock = clock
-  }
+struct StatusReporter {
+  let clock: any Timers
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  let facts: WorkerFactsReader
+  let daemon: DaemonReporter
+  let wrappers: RegisteredWrappers
+  let chronicle: Chronicle
+  let scanner: ProcessScanner
+  let snapshots: SnapshotKeeper
 
   /// Includes the worker's own snapshot, which is on disk, if the request is about one worker.
   func report(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     guard request.verb == .status, let name = request.worker else {
-      return source.withRecentScan { [unowned self] in respond(report(request, $0)) }
+      return scanner.withRecentScan(of: workers.values) { respond(report(request, $0)) }
     }
     // Of one worker, what is true now.
-    guard let process = source.facts(of: WorkerID(name))?.process, process.cgroup == nil else {
+    guard let process = workers[WorkerID(name)]?.process, process.cgroup == nil else {
       return addSnapshot(to: report(request, nil), request, then: respond)
     }
-    source.scanProcesses { [unowned self] scan in
+    scanner.scanProcesses { scan in
       addSnapshot(to: report(request, scan), request, then: respond)
     }
   }
@@ -39,37 +37,36 @@ final class StatusReporter {
       return one(name, request: request.id, scan: scan)
     }
     let now = clock.now
-    let own = driver.state.snapshots(at: now).filter { !source.leads($0.worker) }.map {
+    let own = driver.state.snapshots(at: now).filter { !wrappers.leads($0.worker) }.map {
       report($0, scan, at: now, withGroup: request.verb == .status)
     }
-    let reports = own + source.wrappedReports(at: now)
-    var daemon = daemonReport(at: now)
-    if request.verb == .status { daemon.measurements = source.measurements(at: now) }
+    let reports = own + wrappers.reports()
+    var daemonReport = daemon.report(at: now)
+    if request.verb == .status { daemonReport.measurements = daemon.measurements(at: now) }
     return ControlResponse(
       id: request.id, result: .done,
       text: reports.count == 1 ? "1 worker" : "\(reports.count) workers", workers: reports,
-      daemon: daemon)
+      daemon: daemonReport)
   }
 
   private func one(_ name: String, request: UInt64, scan: ProcessScan?) -> ControlResponse {
     let now = clock.now
-    if source.isWrapped(name), var report = source.wrappedReport(of: name, at: now) {
-      report.savings = source.savings(of: WorkerID(name))
+    if wrappers.isWrapped(name), var report = wrappers.report(of: name) {
+      report.savings = chronicle.savings(of: WorkerID(name), at: now)
       return ControlResponse(
         id: request, result: .done, text: "\(name) is managed by `dormouse wrap`",
-        workers: [report],
-        daemon: daemonReport(at: now))
+        workers: [report], daemon: daemon.report(at: now))
     }
     guard let snapshot = driver.state.snapshot(of: WorkerID(name), at: now) else {
       return ControlResponse(
         id: request, result: .unknownWorker, text: "there is no worker named \(name)")
     }
     var report = report(snapshot, scan, at: now, withGroup: true)
-    report.savings = source.savings(of: snapshot.worker)
-    report.activity = source.facts(of: snapshot.worker)?.activity?()
+    report.savings = chronicle.savings(of: snapshot.worker, at: now)
+    report.activity = facts.activity(of: snapshot.worker)
     return ControlResponse(
       id: request, result: .done, text: "\(name) is \(snapshot.state.spoken)",
-      workers: [report], daemon: daemonReport(at: now))
+      workers: [report], daemon: daemon.report(at: now))
   }
 
   /// - Parameter withGroup: with what only `status` reports.
@@ -77,23 +74,23 @@ final class StatusReporter {
     _ snapshot: WorkerSnapshot, _ scan: ProcessScan?, at now: Instant, withGroup: Bool
   ) -> WorkerReport {
     var report = WorkerReporter(
-      snapshot: snapshot, facts: source.facts(of: snapshot.worker), scan: scan, now: now
+      snapshot: snapshot, facts: facts.read(snapshot.worker), scan: scan, now: now
     ).report(withGroup: withGroup)
-    if withGroup { report.counters = source.counters(of: snapshot.worker, at: now) }
+    if withGroup {
+      report.counters = WorkerCounters(
+        chronicle.tally(of: snapshot.worker, at: now),
+        written: workers[snapshot.worker]?.imageBytesWritten ?? 0)
+    }
     return report
-  }
-
-  private func daemonReport(at now: Instant) -> DaemonReport {
-    DaemonReport(driver.state, source.daemonFacts(), at: now)
   }
 
   private func addSnapshot(
     to response: ControlResponse, _ request: ControlRequest,
     then respond: @escaping (ControlResponse) -> Void
   ) {
-    guard let report = response.workers?.first, source.facts(of: WorkerID(report.name)) != nil
+    guard let report = response.workers?.first, workers[WorkerID(report.name)] != nil
     else { return respond(response) }
-    source.loadSnapshot(of: report.name) { snapshot in
+    snapshots.load(report.name) { snapshot in
       var response = response
       response.workers = [
         Self.add(snapshot, to: report, content: request.withSnapshot == true)
@@ -112,28 +109,5 @@ final class StatusReporter {
       mime: snapshot.mime, size: Int64(snapshot.content.count), text: text,
       data: isWanted && !snapshot.isText ? Base64.encode(snapshot.content) : nil)
     return report
-  }
-}
-
-extension DaemonReport {
-  init(_ engine: Engine, _ facts: DaemonFacts, at now: Instant) {
-    self.init(
-      pid: getpid(), version: facts.version, policy: engine.policy.name,
-      mode: engine.policy.mode.rawValue, pressure: engine.pressure.name,
-      budget: engine.budget.bytes, available: engine.available.bytes,
-      budgetIsHost: engine.policy.memory == .host, freezer: facts.freezer,
-      stateDirectory: facts.stateDirectory)
-    configuration = facts.configuration
-    if budgetIsHost { limitedBy = facts.limitedBy }
-    if let set = engine.setPressure, now < set.until {
-      pressureSet = set.level.name
-      pressureSetSeconds = (set.until - now) / .seconds(1)
-    }
-    writtenInDay = facts.imageCosts.bytes
-    hibernatingSecondsInDay = Double(facts.imageCosts.milliseconds) / 1000
-    imagesInDay = facts.imageCosts.images
-    dailyWrites = engine.policy.hibernate.disk.dailyWrites.bytes
-    shadow = ShadowReport(engine.shadowSummary)
-    savings = facts.savings
   }
 }

@@ -1,15 +1,26 @@
 import Control
 import Lifecycle
+import Linux
 import Policy
 import PolicyFile
 
-/// `run` and `rm`: workers that no configuration declares.
+/// `run` and `rm`: workers that no configuration declares. Belongs to the loop's thread.
 struct UndeclaredWorkers {
-  /// The machine's.
-  let policy: LifecyclePolicy
-  let host: any ControlHost
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  let ending: DaemonEnd
+  let requests: WorkerRequests
+  let restarts: RestartSupervisor
+  let firstMoments: FirstMoments
+  let supervision: WorkerSupervision
+  let wrappers: RegisteredWrappers
+  let learnedMemory: LearnedMemoryKeeper
+  let jobs: LoopJobs
+  /// The directory of workers' logs.
+  let logs: String
 
   func run(_ call: ControlCall) {
+    if ending.phase.isClosing { return call.answerEnding() }
     guard let name = call.request.worker, let launch = call.request.launch, !launch.command.isEmpty
     else { return call.answer(.badRequest, "`run` needs a name and a command") }
     if let problem = WorkerName.problem(with: name) {
@@ -22,61 +33,87 @@ struct UndeclaredWorkers {
     if let refusal = refusal(ofRunning: name) { return call.answer(.refused, refusal) }
     var configuration = WorkerConfiguration(
       name: name, command: launch.command, directory: launch.directory, importance: importance,
-      policy: policy)
+      policy: driver.state.policy)
     configuration.notify = launch.notify ?? false
     do throws(SettingError) {
       let environment = launch.environment
       configuration = try WorkerSettings(launch.settings ?? [], environment: environment)
         .applied(to: configuration, environment: environment)
     } catch { return call.answer(.badRequest, "\(name) can't be started: \(error)") }
-    host.launch(configuration, environment: launch.environment) { call.answer($0) }
+    begin(configuration, environment: launch.environment, call)
+  }
+
+  private func begin(
+    _ configuration: WorkerConfiguration, environment: [String: String], _ call: ControlCall
+  ) {
+    let runtime = WorkerUnit(
+      configuration: configuration, environment: environment, isDeclared: false)
+    let id = runtime.id
+    restarts.add(id, exits: learnedMemory.rememberedExits(of: id))
+    workers[id] = runtime
+    driver.send(.added(id, runtime.profile))
+    requests.request(.start, id) { [firstMoments] in
+      firstMoments.watch(id, $0) { call.answer($0) }
+    }
   }
 
   /// The name is in use.
   private func refusal(ofRunning name: String) -> String? {
     let id = WorkerID(name)
-    if host.leads(id) { return "\(name) is the name of a wrapped worker" }
-    guard let known = host.facts(of: id) else { return nil }
-    if host.isAlive(id) { return "\(name) is already running" }
+    if wrappers.leads(id) { return "\(name) is the name of a wrapped worker" }
+    guard let known = workers[id] else { return nil }
+    if requests.isAlive(id) { return "\(name) is already running" }
     guard known.isDeclared else { return nil }
     return "\(name) is in the configuration; start it with `dormouse start \(name)`"
   }
 
   func remove(_ call: ControlCall) {
+    if ending.phase.isClosing { return call.answerEnding() }
     guard let name = call.request.worker else {
       return call.answer(.badRequest, "`remove` needs a worker")
     }
     let id = WorkerID(name)
-    if host.leads(id) {
+    if wrappers.leads(id) {
       return call.answer(.refused, "\(name) is a wrapped program: it is removed when it ends")
     }
-    guard let known = host.facts(of: id) else {
-      return call.answer(.unknownWorker, "there is no worker named \(name)")
+    guard let known = workers[id] else {
+      return call.answerUnknown(name)
     }
     if let refusal = refusal(ofRemoving: id, known) { return call.answer(.refused, refusal) }
-    guard host.isAlive(id) else { return finishRemoval(id, call) }
+    guard requests.isAlive(id) else { return finishRemoval(id, call) }
     guard call.request.verb == .removeRunning else {
       return call.answer(
         .refused, "\(name) is running: stop it first, or use `dormouse rm -f \(name)`")
     }
-    host.personAsks(.stop, id)
-    host.request(.stop, id, asked: nil, lasting: nil) { answer in
+    supervision.personAsks(.stop, id)
+    requests.request(.stop, id) { answer in
       if answer.code == .done { finishRemoval(id, call) } else { call.answer(answer) }
     }
   }
 
+  /// With the log that the daemon keeps of it.
   private func finishRemoval(_ id: WorkerID, _ call: ControlCall) {
-    host.remove(id) { failure in
+    supervision.removeWorker(id)
+    driver.send(.removed(id))
+    jobs.run(about: "log of \(id)", within: .seconds(20)) { [logs] in
+      WorkerLogs.remove(of: id.name, from: logs)
+    } then: { outcome in
+      let failure: String? =
+        switch outcome {
+        case .done(let failure): failure?.description
+        case .overdue: "the disk doesn't answer"
+        case .busy: "its removal is under way"
+        }
       let text = failure.map { "\(id) is removed, but its log stays: \($0)" }
       call.answer(.done, text ?? "\(id) and its log are removed")
     }
   }
 
-  private func refusal(ofRemoving id: WorkerID, _ known: WorkerFacts) -> String? {
+  private func refusal(ofRemoving id: WorkerID, _ known: WorkerUnit) -> String? {
     if known.isDeclared {
       return "\(id) is in the configuration: remove it there, then use `dormouse reload`"
     }
-    if known.isAdopted {
+    if known.external != nil {
       return "\(id) is adopted: `dormouse release \(id)` ends its management"
     }
     return nil

@@ -21,6 +21,7 @@ struct WorkerFacts {
   /// Keys of its configuration that apply at its next launch.
   var changedSinceLaunch: [String] = []
   var reloadSignal: Int32?
+  var healthChecks: [AsleepAnswer] = []
   var log: String?
   var logUser: String?
   var logTimes: String?
@@ -42,8 +43,6 @@ struct WorkerFacts {
   /// While it sleeps: its own work that nothing wakes it for.
   var stoppedWork: StoppedWork?
   var plans = WorkerPlans()
-  /// Counted only where a report shows it; nil: the daemon hasn't seen the worker yet.
-  var activity: (() -> ActivityReport?)?
 
   /// What showed last that it is used.
   var signOfUse: SignOfUse?
@@ -94,21 +93,6 @@ struct WorkerPlans {
   var nextWake: Int64?
   /// Health checks since it fell asleep.
   var answeredAsleep: Int?
-}
-
-/// What reports show of the daemon itself.
-struct DaemonFacts {
-  var version: String
-  var freezer: CodedText
-  var stateDirectory: String
-  /// See `DaemonConfiguration`.
-  var configuration: String?
-  /// See `PressureMonitor`.
-  var limitedBy: String?
-  /// Of the last 24 hours.
-  var imageCosts: WriteLedger.Costs
-  /// Of all workers.
-  var savings: RecentSavingsReport?
 }
 
 /// What decides a policy in force, beside the policies.

@@ -37,6 +37,6 @@ extension ExternalAdoption {
 
   private func wakeWithChanged(_ peer: WorkerUnit) {
     driver.send(.profileChanged(peer.id, peer.profile))
-    if let state = driver.state.state(of: peer.id) { host.save(peer, state) }
+    save(peer)
   }
 }

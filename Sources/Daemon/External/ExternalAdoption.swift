@@ -29,19 +29,37 @@ struct RuledProcess {
 /// hibernates, wakes and reports them. It doesn't start them, stop them, kill what they leave behind, or remove
 /// their cgroup. Belongs to the loop's thread.
 final class ExternalAdoption {
-  let driver: EngineDriver
-  let workers: WorkerRegistry
-  let host: any ExternalHost
+  let ends: WorkerEnds
+  /// Of processes that have been adopted.
+  let holder: ProcessHolder
+  let phase: DaemonPhase
+  let wrappers: RegisteredWrappers
+  let declared: DeclaredWorkers
+  let configuration: ConfigurationInForce
+  let recordWriter: WorkerRecordWriter
+  /// They adopt workers, too.
+  weak var rules: RuleAdoption?
   /// Those that are woken because they are being given back.
-  private var releasing: Set<WorkerID> = []
+  var releasing: Set<WorkerID> = []
 
   static let patience = Duration.seconds(5)
 
-  init(_ driver: EngineDriver, _ workers: WorkerRegistry, host: any ExternalHost) {
-    self.driver = driver
-    self.workers = workers
-    self.host = host
+  init(
+    ends: WorkerEnds, holder: ProcessHolder, phase: DaemonPhase, wrappers: RegisteredWrappers,
+    declared: DeclaredWorkers, configuration: ConfigurationInForce,
+    recordWriter: WorkerRecordWriter
+  ) {
+    self.ends = ends
+    self.holder = holder
+    self.phase = phase
+    self.wrappers = wrappers
+    self.declared = declared
+    self.configuration = configuration
+    self.recordWriter = recordWriter
   }
+
+  var driver: EngineDriver { ends.driver }
+  var workers: WorkerRegistry { ends.workers }
 
   // MARK: adopt
 
@@ -56,7 +74,7 @@ final class ExternalAdoption {
         throw .malformed("`adopt` needs a name and a pid or a cgroup")
       }
       try checkName(name)
-      host.examine(specification, as: name, within: Self.patience) { [unowned self] outcome in
+      examine(specification, as: name) { [unowned self] outcome in
         do throws(AdoptionRefusal) {
           let found = try Self.found(outcome, name)
           // The worker may have changed meanwhile.
@@ -79,7 +97,7 @@ final class ExternalAdoption {
     do throws(AdoptionRefusal) {
       try checkName(ruled.name)
     } catch { return done(error) }
-    host.examine(specification, as: ruled.name, within: Self.patience) { [unowned self] outcome in
+    examine(specification, as: ruled.name) { [unowned self] outcome in
       do throws(AdoptionRefusal) {
         let found = try Self.found(outcome, ruled.name)
         try checkName(ruled.name)
@@ -91,6 +109,14 @@ final class ExternalAdoption {
         done(nil)
       } catch { done(error) }
     }
+  }
+
+  private func examine(
+    _ wanted: AdoptionSpecification, as name: String,
+    then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
+  ) {
+    ends.processes.examine(
+      wanted, as: name, in: configuration.current.library, within: Self.patience, then: then)
   }
 
   private static func found(
@@ -105,19 +131,19 @@ final class ExternalAdoption {
   }
 
   private func checkName(_ name: String) throws(AdoptionRefusal) {
-    if host.isClosing { throw .refused("the daemon is ending") }
+    if phase.isClosing { throw .refused("the daemon is ending") }
     if let problem = WorkerName.problem(with: name) {
       throw .malformed("`\(name)` is not a valid worker name: \(problem)")
     }
     let id = WorkerID(name)
-    if host.isAlive(id) { throw .refused("\(name) is already running") }
-    if host.isWrapped(id) { throw .refused("\(name) is the name of a wrapped worker") }
+    if isAlive(id) { throw .refused("\(name) is already running") }
+    if wrappers.leads(id) { throw .refused("\(name) is the name of a wrapped worker") }
     if workers[id]?.isDeclared == true { throw .refused("\(name) is in the configuration") }
   }
 
   private func checkOwners(_ found: ExternalProcess) throws(AdoptionRefusal) {
     for process in found.tree.processes {
-      guard let owner = host.owner(of: process.pid) else { continue }
+      guard let owner = workers.owner(of: process.pid) else { continue }
       throw .refused("process \(process.pid) (\(process.name)) belongs to the worker \(owner)")
     }
   }
@@ -160,121 +186,44 @@ final class ExternalAdoption {
       jobs: found.jobs, rule: rule?.name,
       chosen: chosen == .machines ? nil : chosen)
     do {
-      try host.attach(found, to: runtime)
+      try attach(found, to: runtime)
     } catch { throw .refused("\(name) can't be adopted: \(error)") }
     workers[runtime.id] = runtime
     runtime.configuration.wakeWith = peers.map(\.id.name)
     runtime.configuration.healthChecksWhileAsleep = answers
-    host.wasAdded(runtime.id)
-    host.log(
+    ends.restarts.add(runtime.id, exits: [])
+    ends.log(
       .notice,
       "\(runtime.id): adopted pid \(found.root.pid), started by another program"
         + (rule.map { " (rule \($0.name), mode \($0.mode.rawValue))" } ?? chosen.note))
     driver.send(.adopted(runtime.id, runtime.profile, .background))
-    host.save(runtime, .background)
+    recordWriter.save(runtime, state: .background)
     for peer in peers { join(peer, with: runtime.id) }
     return runtime
   }
 
+  /// Holds its process, and listens for its end.
+  private func attach(_ found: ExternalProcess, to runtime: WorkerUnit) throws {
+    let configuration = runtime.configuration
+    let plan = LaunchPlan(
+      name: configuration.name, command: configuration.command,
+      directory: configuration.directory, environment: [:], cgroup: found.cgroup,
+      logPath: ends.launchPlanner.logPath(of: runtime))
+    let process = try ends.memory.hold(found.root.identity, plan)
+    if let memories = found.memories { process.adopt(memories) }
+    try holder.adopt(process, as: runtime)
+  }
+
+  func isAlive(_ id: WorkerID) -> Bool { ends.requests.isAlive(id) }
+
   /// Another program starts and ends it: returns why a verb isn't carried out; nil: it is.
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
-    guard workers[id]?.external != nil, host.isAlive(id) else { return nil }
+    guard workers[id]?.external != nil, isAlive(id) else { return nil }
     switch verb {
     case .start, .restart, .stop, .terminate:
       return "\(id) was adopted: start and stop it with its own supervisor, or run "
         + "`dormouse release \(id)` first"
     default: return nil
     }
-  }
-
-  // MARK: release
-
-  /// Returns it as it was: running, with all its memory, and unknown to the daemon.
-  func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
-    func answer(_ result: ControlResponse.Result, _ text: String) {
-      respond(ControlResponse(id: request.id, result: result, text: text))
-    }
-    guard let name = request.worker else {
-      return answer(.badRequest, "`release` needs a worker")
-    }
-    let id = WorkerID(name)
-    guard let runtime = workers[id] else {
-      return answer(.unknownWorker, "there is no worker named \(name)")
-    }
-    guard runtime.external != nil else {
-      return answer(
-        .refused, "\(name) was started by Dormouse, not adopted; `dormouse stop \(name)` ends it")
-    }
-    let (rule, process) = (runtime.external?.rule, runtime.process?.identity)
-    release(id) { [unowned self] failure in
-      if let failure { return answer(.failed, failure) }
-      guard let rule, let process else { return answer(.done, "\(name) is no longer managed") }
-      host.wasReleased(process, from: rule)
-      answer(
-        .done,
-        "\(name) is no longer managed; the rule \(rule) doesn't adopt it again until the rule is "
-          + "changed")
-    }
-  }
-
-  /// - Parameter done: with a sentence if it couldn't be woken; then it stays a worker of this daemon.
-  func release(_ id: WorkerID, then done: @escaping (String?) -> Void) {
-    guard let runtime = workers[id], host.isAlive(id) else { return done(nil) }
-    if !runtime.isBusy, driver.state.state(of: id)?.runs == true {
-      letGo(runtime)
-      return done(nil)
-    }
-    releasing.insert(id)
-    host.wake(id) { [unowned self] answer in
-      guard answer.code == .done else {
-        releasing.remove(id)
-        return done(answer.text)
-      }
-      // It was released twice, or has ended since it was woken; another may have its name by now.
-      guard workers[id] === runtime else { return done(nil) }
-      // The answer may have waited for the disk, and a suspension may have been under way.
-      release(id, then: done)
-    }
-  }
-
-  /// Why it isn't suspended any more; nil: it may be.
-  func refusalToSuspend(_ id: WorkerID) -> String? {
-    releasing.contains(id) ? "it is being released" : nil
-  }
-
-  private func letGo(_ runtime: WorkerUnit) {
-    releasing.remove(runtime.id)
-    host.log(.notice, "\(runtime.id): released")
-    host.letGo(of: runtime)
-    driver.send(.released(runtime.id))
-    remove(runtime)
-  }
-
-  private func remove(_ runtime: WorkerUnit) {
-    part(runtime.id)
-    host.remove(runtime.id)
-    // A reload has declared its name meanwhile: from now on that is the configuration's worker.
-    if runtime.isDeclared { host.introduce(runtime.configuration) }
-  }
-
-  // MARK: its end
-
-  /// The processes that it leaves behind belong to its manager.
-  func externalRootHasEnded(_ runtime: WorkerUnit) {
-    releasing.remove(runtime.id)
-    if !runtime.isKilled, followSuccessor(runtime) { return }
-    let id = runtime.id
-    host.letGo(of: runtime)
-    driver.send(.exited(id, .unknown))
-    driver.send(.removed(id))
-    remove(runtime)
-  }
-
-  private func followSuccessor(_ runtime: WorkerUnit) -> Bool {
-    guard let successor = host.attachSuccessor(to: runtime) else { return false }
-    if let state = driver.state.state(of: runtime.id) { host.save(runtime, state) }
-    host.log(
-      .info, "\(runtime.id): pid \(successor.pid) is now the first process of \(successor.cgroup)")
-    return true
   }
 }

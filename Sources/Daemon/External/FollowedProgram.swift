@@ -1,27 +1,16 @@
 import Linux
 import Supervision
 
-/// A program that takes its steps when its descriptor is readable. Tests provide their own.
-protocol SteppingProgram: AnyObject {
-  /// What to watch; nil when it is over. Another one after some steps.
-  var descriptor: Descriptor? { get }
-  var isOver: Bool { get }
-  func proceed()
-  func cancel()
-}
-
-extension SideProgram: SteppingProgram {}
-
 /// A `SideProgram` on the event loop, which is called back when it is over. Belongs to the loop's thread.
-final class FollowedProgram<Program: SteppingProgram> {
-  let program: Program
+final class FollowedProgram {
+  let program: SideProgram
   private let loop: any Timers & DescriptorWatches
   private var watch: (descriptor: Descriptor, token: LoopToken)?
   private var ended: (() -> Void)?
 
   /// `ended` is called once, and never before this returns or after `cancel`.
   init(
-    _ program: Program, _ loop: any Timers & DescriptorWatches, ended: @escaping () -> Void
+    _ program: SideProgram, _ loop: any Timers & DescriptorWatches, ended: @escaping () -> Void
   ) {
     self.program = program
     self.loop = loop

@@ -15,7 +15,7 @@ final class HookRun {
   private let loop: any Timers & DescriptorWatches
   private let timeout: Duration
   private let ended: (Outcome, String) -> Void
-  private var program: FollowedProgram<SideProgram>?
+  private var program: FollowedProgram?
   private var output: (descriptor: Descriptor, watch: EventLoop.Token)?
   private var timer: EventLoop.Token?
   private var text: [UInt8] = []

@@ -111,8 +111,9 @@ final class EventLoop {
   func step<Value>(_ what: @autoclosure () -> String, _ body: () -> Value) -> Value {
     guard check != nil else { return body() }
     let start = Clocks.monotonic
+    check?.beginStep()
     let value = body()
-    check?.step(from: start, what)
+    check?.endStep(from: start, what)
     return value
   }
 

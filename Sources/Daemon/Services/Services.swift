@@ -37,6 +37,7 @@ struct Services {
     self.hibernation = hibernation
     loop = try EventLoop()
     loopReturn = try LoopReturn(loop)
+    records.loop = loopReturn
     jobs = try LoopJobs(loop, files)
     stateFiles = StateFiles(loopReturn, disk)
     socketFiles = SocketFiles(jobs, files)

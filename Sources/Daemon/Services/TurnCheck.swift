@@ -45,6 +45,10 @@ struct TurnCheck {
   private var began: Moment?
   /// Steps of this turn that took at least a tenth of the limit, in the order in which they ended.
   private var steps: [(what: String, nanoseconds: Int64)] = []
+  /// How many steps have begun and not ended: one may end turns within itself.
+  private var depth = 0
+  /// What `end` has found within steps, until the outermost of them can be named.
+  private var found: (text: String, isDefect: Bool)?
 
   private struct Moment {
     var at: Int64
@@ -72,7 +76,7 @@ struct TurnCheck {
     began = now()
   }
 
-  /// Before the next one. Returns the message that was written, for tests.
+  /// Before the next one. Returns the message, for tests.
   @discardableResult
   mutating func end() -> String? {
     guard let start = began else { return nil }
@@ -93,15 +97,33 @@ struct TurnCheck {
       (isDefect ? Self.defect : "dormouse: a turn of the event loop was slow, blocked for ")
       + Self.details(
         blocked: blocked, computed: computed, faults: faults, limit: settings.limit, steps)
-    Self.write(text)
-    if settings.aborts, isDefect { abort() }
+    if depth > 0 {
+      if found?.isDefect != true { found = (text, isDefect) }
+    } else {
+      report(text, isDefect)
+    }
     return text
   }
 
-  /// A part of the turn that is named in the message.
-  mutating func step(from start: Int64, _ what: () -> String) {
+  private func report(_ text: String, _ isDefect: Bool) {
+    Self.write(text)
+    if settings.aborts, isDefect { abort() }
+  }
+
+  /// Before a part of the turn that is named in the message.
+  mutating func beginStep() { depth += 1 }
+
+  /// After that part. Returns the message that was written, for tests.
+  @discardableResult
+  mutating func endStep(from start: Int64, _ what: () -> String) -> String? {
+    depth -= 1
     let nanoseconds = clinux_monotonic() - start
     if nanoseconds >= settings.limit / 10 { steps.append((what(), nanoseconds)) }
+    guard depth == 0, let (text, isDefect) = found else { return nil }
+    found = nil
+    let message = "\(text); in \(what())"
+    report(message, isDefect)
+    return message
   }
 
   /// How the message begins where a call on the loop's thread can be delayed; tests look for it.

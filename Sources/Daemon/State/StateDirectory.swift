@@ -40,6 +40,8 @@ package struct StateDirectory {
   private var calls: String { path + "/calls" }
   /// See `SnapshotStore`.
   var snapshots: String { path + "/snapshots" }
+  /// The socket of `DescriptorKeeper`.
+  var keeper: String { path + "/keeper.sock" }
   /// See `WriteLedger`.
   var writes: String { path + "/writes" }
 

@@ -5,12 +5,24 @@ import Synchronization
 
 /// The disk with the workers' records. Tests have one that is slow, or loses power.
 protocol WorkerRecords: AnyObject {
+  /// At the daemon's start.
+  func loadAll() throws(WorkerRecordError) -> (
+    records: [WorkerRecord], failures: [WorkerRecordError]
+  )
   /// All that were saved or found, and not removed.
   var all: [WorkerRecord] { get }
+  /// Whether there is a file, be it damaged. At the daemon's start.
+  func contains(_ name: String) -> Bool
+  func remove(_ name: String)
   /// - Parameter onFailure: called on another thread.
   func save(_ record: WorkerRecord, onFailure: @escaping @Sendable (WorkerRecordError) -> Void)
   /// Calls `body`, on another thread, when the disk has what was saved before this call.
   func afterSaves(_ body: @escaping @Sendable () -> Void)
+  /// All that was saved is on disk.
+  var isSaved: Bool { get }
+  /// Calls `body` on the loop, later, when the disk has what was saved before this call. On a disk that doesn't
+  /// answer it isn't called.
+  func whenSaved(_ body: @escaping () -> Void)
 }
 
 /// The records of running workers, for the next daemon. What was saved last is known at once; the disk has
@@ -23,6 +35,8 @@ protocol WorkerRecords: AnyObject {
 /// image without a record is removed, so it gets its name when there is a record (`RecordWait`).
 final class WorkerRecordKeeper: WorkerRecords {
   let store: WorkerRecordStore
+  /// Of the daemon that waits for the disk; `Services` sets it.
+  var loop: LoopReturn?
   private let queue = WorkQueue(name: "dormouse-recs")
   private var known: [String: Known] = [:]
   /// Saves that aren't done yet.
@@ -52,10 +66,8 @@ final class WorkerRecordKeeper: WorkerRecords {
   /// The last one that was saved or found.
   func record(of name: String) -> WorkerRecord? { known[name]?.record }
 
-  /// All that were saved or found, and not removed.
   var all: [WorkerRecord] { known.values.map(\.record) }
 
-  /// Whether there is a file, be it damaged. At the daemon's start.
   func contains(_ name: String) -> Bool { store.contains(name) }
 
   func save(
@@ -74,13 +86,17 @@ final class WorkerRecordKeeper: WorkerRecords {
     queue.submit { [store] in store.remove(name) }
   }
 
-  /// All that was saved is on disk.
   var isSaved: Bool { pending.count.load(ordering: .acquiring) == 0 }
 
-  /// Calls `body`, on another thread, when the disk has what was saved before this call.
   func afterSaves(_ body: @escaping @Sendable () -> Void) { queue.submit(body) }
 
-  /// The same; `body` gets whether there is a record of that name.
+  func whenSaved(_ body: @escaping () -> Void) {
+    guard let loop else { return }
+    let done: @Sendable (Bool) -> Void = loop.callback { _ in body() }
+    queue.submit { done(true) }
+  }
+
+  /// As `afterSaves`; `body` gets whether there is a record of that name.
   func whenSaved(_ name: String, _ body: @escaping @Sendable (_ isThere: Bool) -> Void) {
     queue.submit { [store] in body(store.contains(name)) }
   }

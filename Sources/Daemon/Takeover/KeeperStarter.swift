@@ -1,65 +1,57 @@
 import Hibernation
 import Linux
 import Supervision
-
-/// The operations of `KeeperStarter` on processes and descriptors, on any thread. Tests provide their own.
-protocol KeeperMeans: Sendable {
-  /// The process that keeps descriptors for a later daemon.
-  associatedtype Keeper: Sendable
-  /// The descriptors that an earlier daemon's keeper passes on, until `areTaken`.
-  associatedtype Handover: Sendable
-
-  /// A later daemon may not open the memory of the workers.
-  var forbidsStrangers: Bool { get }
-  /// nil: there is no earlier keeper.
-  func collect() -> Handover?
-  func memories(in handover: Handover) -> [ProcessIdentity: Descriptor]
-  /// The earlier keeper ends.
-  func areTaken(_ handover: Handover)
-  /// From now on no worker is hibernated whose memory no keeper can pass on.
-  func requireKeeper()
-  /// Waits until its program runs.
-  func start() throws -> Keeper
-  func hasEnded(_ keeper: Keeper) -> Bool
-  /// Gives it all descriptors that a later daemon needs; then the earlier keeper ends.
-  ///
-  /// - Parameter taking: what the earlier one has, by worker.
-  func use(
-    _ keeper: Keeper, taking: [String: [ProcessIdentity: Descriptor]], from handover: Handover?)
-  func log(_ priority: DaemonLog.Priority, _ text: String)
-}
+import Synchronization
 
 /// If Yama lets a daemon open the memory of its own children only, a keeper holds the descriptors of sleeping
 /// workers' memory, and passes them to the next daemon. Belongs to the loop's thread.
-final class KeeperStarter<Means: KeeperMeans> {
+final class KeeperStarter {
   /// Descriptors of their memory, by worker and process.
   typealias Sleepers = [String: [ProcessIdentity: Descriptor]]
 
-  private let means: Means
+  /// An earlier keeper that doesn't answer is waited for this long.
+  static let patience = Duration.seconds(2)
+
+  private let path: String
+  private let patience: Duration
+  private let process: KeeperProcess
+  private let processes: any Processes
+  private let hibernation: HibernationService
   /// False in `dormouse wrap`, whose program doesn't outlive it.
   private let hasSuccessors: Bool
-  private let process: HelperProcess<Means.Keeper>
-  private var handover: Means.Handover?
+  /// What an earlier daemon's keeper passes on, until it is taken.
+  private var handover: HandedOver?
 
-  init(_ means: Means, hasSuccessors: Bool) {
-    self.means = means
+  /// - Parameters:
+  ///   - path: the keeper's socket, in the state directory.
+  ///   - command: the keeper's program, which gets the path: this program again.
+  init(
+    path: String, command: [String] = [ownExecutable, "keeper"], processes: any Processes,
+    hibernation: HibernationService, log: DaemonLog, hasSuccessors: Bool,
+    patience: Duration = patience
+  ) {
+    self.path = path
+    self.patience = patience
+    self.processes = processes
+    self.hibernation = hibernation
     self.hasSuccessors = hasSuccessors
-    process = HelperProcess(start: { try means.start() }, hasEnded: { means.hasEnded($0) })
+    process = KeeperProcess(command: command + [path], hibernation: hibernation, log: log)
   }
 
-  private var isNeeded: Bool { means.forbidsStrangers && hasSuccessors }
+  private var isNeeded: Bool { hasSuccessors && processes.forbidsStrangers }
 
   /// Called before workers of an earlier daemon are adopted.
   func collectKeptMemories() {
-    handover = means.collect()
-    if isNeeded { means.requireKeeper() }
+    handover = HandedOver.collect(from: path, within: patience)
+    // From now on no worker is hibernated whose memory no keeper can pass on.
+    if isNeeded { hibernation.requireKeeper() }
   }
 
   /// The descriptors that an earlier daemon had opened of the processes of a worker that is being adopted.
   func keptMemories(of processes: [ProcessIdentity]) -> [ProcessIdentity: Descriptor] {
     guard let handover else { return [:] }
     let wanted = Set(processes)
-    return means.memories(in: handover).filter { wanted.contains($0.key) }
+    return handover.memories.filter { wanted.contains($0.key) }
   }
 
   var hasKeptMemories: Bool { handover != nil }
@@ -69,73 +61,59 @@ final class KeeperStarter<Means: KeeperMeans> {
   func takeOverKeeping(of workers: WorkerRegistry) {
     guard let handover else { return }
     self.handover = nil
-    guard isNeeded else { return means.areTaken(handover) }
+    guard isNeeded else { return handover.areTaken() }
     var sleepers: Sleepers = [:]
-    for process in means.memories(in: handover).keys {
+    for process in handover.memories.keys {
       for (id, runtime) in workers {
         guard let memory = runtime.process?.memory(of: process) else { continue }
         sleepers[id.name, default: [:]][process] = memory
       }
     }
-    Self.startWhereMissing(process, means: means, sleepers: sleepers, handover: handover)
+    process.startWhereMissing(taking: sleepers, from: handover)
   }
 
   /// Must be done before a hibernation, on its thread: starting the keeper waits until its program runs.
   func startKeeperWhereMissing() -> @Sendable () -> Void {
     guard isNeeded else { return {} }
-    return { [process, means] in
-      Self.startWhereMissing(process, means: means, sleepers: [:], handover: nil)
-    }
+    return { [process] in process.startWhereMissing(taking: [:], from: nil) }
+  }
+}
+
+/// The keeper's process: it is started when it is first needed, and again when it has been killed. From any thread that
+/// may wait.
+private final class KeeperProcess: Sendable {
+  private let current = Mutex<DescriptorKeeper?>(nil)
+  private let command: [String]
+  private let hibernation: HibernationService
+  private let log: DaemonLog
+
+  init(command: [String], hibernation: HibernationService, log: DaemonLog) {
+    self.command = command
+    self.hibernation = hibernation
+    self.log = log
   }
 
-  private static func startWhereMissing(
-    _ process: HelperProcess<Means.Keeper>, means: Means, sleepers: Sleepers,
-    handover: Means.Handover?
-  ) {
-    process.startWhereMissing {
-      means.use($0, taking: sleepers, from: handover)
-    } refusal: { error in
-      means.log(
-        .error,
-        "no worker is hibernated: can't start the keeper that hands memory to the next daemon: \(error)"
-      )
+  /// It gets all descriptors that a later daemon needs; then the earlier keeper ends.
+  ///
+  /// - Parameter sleepers: what the earlier one has.
+  func startWhereMissing(taking sleepers: KeeperStarter.Sleepers, from handover: HandedOver?) {
+    current.withLock { current in
+      if let current, !current.hasEnded() { return }
+      do {
+        let new = try DescriptorKeeper(command: command)
+        current = new
+        hibernation.set(new, taking: sleepers, from: handover) { [log] error in
+          log(.error, "a later daemon can't restore sleeping workers: \(error)")
+        }
+      } catch {
+        log(
+          .error,
+          "no worker is hibernated: can't start the keeper that hands memory to the next daemon: \(error)"
+        )
+      }
     }
   }
 }
 
-/// A `DescriptorKeeper`, which is this program again.
-struct DescriptorKeeperMeans: KeeperMeans {
-  /// The keeper's socket, in the state directory.
-  let path: String
-  let hibernation: HibernationService
-  let daemonLog: DaemonLog
-
-  private static let patience = Duration.seconds(2)
-
-  var forbidsStrangers: Bool { Yama.current.forbidsStrangers }
-
-  func collect() -> HandedOver? { HandedOver.collect(from: path, within: Self.patience) }
-
-  func memories(in handover: HandedOver) -> [ProcessIdentity: Descriptor] { handover.memories }
-
-  func areTaken(_ handover: HandedOver) { handover.areTaken() }
-
-  func requireKeeper() { hibernation.requireKeeper() }
-
-  func start() throws -> DescriptorKeeper {
-    try DescriptorKeeper(command: [ownExecutable, "keeper", path])
-  }
-
-  func hasEnded(_ keeper: DescriptorKeeper) -> Bool { keeper.hasEnded() }
-
-  func use(
-    _ keeper: DescriptorKeeper, taking: [String: [ProcessIdentity: Descriptor]],
-    from handover: HandedOver?
-  ) {
-    hibernation.set(keeper, taking: taking, from: handover) { [daemonLog] error in
-      daemonLog(.error, "a later daemon can't restore sleeping workers: \(error)")
-    }
-  }
-
-  func log(_ priority: DaemonLog.Priority, _ text: String) { daemonLog(priority, text) }
-}
+/// The program of which this is a process, also when its file has been replaced or removed since.
+let ownExecutable = "/proc/self/exe"

@@ -10,7 +10,10 @@ import Supervision
 public struct Rescue {
   private let state: StateDirectory
   private let records: WorkerRecordStore
-  private var means: any RescueMeans
+  private let processes: any Processes
+  private let bootID: String
+  private let patience: Duration
+  private let hibernator = Hibernator()
   private var memories: [ProcessIdentity: Descriptor] = [:]
 
   /// The outcome for one worker.
@@ -28,16 +31,19 @@ public struct Rescue {
   public init(stateDirectory: String) throws(StartError) {
     clinux_stay_out_of_core_files()
     let state = try StateDirectory(path: stateDirectory)
-    let means: RescueOfMachine
-    do throws(SystemCallError) {
-      means = try RescueOfMachine(keeper: state.path + "/keeper.sock")
-    } catch { throw .system(error) }
-    try self.init(state, means)
+    let bootID: String
+    do throws(SystemCallError) { bootID = try BootMark.current() } catch { throw .system(error) }
+    try self.init(state, KernelProcesses(), bootID: bootID)
   }
 
-  init(_ state: StateDirectory, _ means: any RescueMeans) throws(StartError) {
+  init(
+    _ state: StateDirectory, _ processes: any Processes, bootID: String,
+    patience: Duration = KeeperStarter.patience
+  ) throws(StartError) {
     self.state = state
-    self.means = means
+    self.processes = processes
+    self.bootID = bootID
+    self.patience = patience
     do throws(WorkerRecordError) {
       records = try WorkerRecordStore(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
@@ -47,21 +53,25 @@ public struct Rescue {
   public var left: [String] {
     do throws(WorkerRecordError) {
       let found = try records.loadAll()
-      return found.records.filter { $0.external == nil && means.life(of: $0) != .hasEnded }
+      return found.records.filter { $0.external == nil && lives($0) }
         .map { "\($0.name) (pid \($0.process.pid))" } + found.failures.map { "\($0)" }
     } catch { return ["\(error)"] }
   }
 
+  private func lives(_ record: WorkerRecord) -> Bool {
+    processes.life(of: record, bootID: bootID) != .hasEnded
+  }
+
   /// One after the other, in the order of their names.
   public mutating func run(_ report: (Outcome) -> Void) {
-    let handedOver = means.collect()
-    memories = handedOver ?? [:]
+    let handedOver = HandedOver.collect(from: state.keeper, within: patience)
+    memories = handedOver?.memories ?? [:]
     var allAreAwake = true
     // Otherwise a later daemon needs it.
-    defer { if allAreAwake, handedOver != nil { means.areTaken() } }
+    defer { if allAreAwake { handedOver?.areTaken() } }
     do throws(WorkerRecordError) {
       let found = try records.loadAll()
-      for record in found.records where means.life(of: record) != .hasEnded {
+      for record in found.records where lives(record) {
         var outcome = recover(record.correctedByNote())
         outcome.worker = record.name
         if outcome.isFailure { allAreAwake = false }
@@ -83,12 +93,12 @@ public struct Rescue {
       self.memories.filter { !$0.key.hasEnded }.map { ($0.key.pid, $0.value) },
       uniquingKeysWith: { first, _ in first })
     do {
-      let target = try means.target(of: record, memories: memories)
+      let target = try target(of: record, memories)
       do throws(HibernationError) {
         if let absence = ImageExpectation.of(record).absence(of: path) { throw absence }
-        let restored = try means.recover(target, from: path, expecting: .of(record)) {
-          saveAwake(record)
-        }
+        let restored = try processes.recover(
+          target, by: hibernator, from: path, expecting: .of(record)
+        ) { saveAwake(record) }
         return ran(record, restored: restored)
       } catch {
         switch error.aftermath {
@@ -100,6 +110,17 @@ public struct Rescue {
         }
       }
     } catch { return Outcome(text: "\(name): can't be woken: \(error)", isFailure: true) }
+  }
+
+  /// - Parameter memories: by pid.
+  private func target(
+    of record: WorkerRecord, _ memories: [Int32: Descriptor]
+  ) throws -> HibernationTarget {
+    HibernationTarget(
+      name: record.name, root: record.process, session: record.session,
+      cgroup: try record.cgroupPath.map {
+        try WorkerCgroup(path: $0, isExternal: record.external != nil)
+      }, memories: memories, waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
   }
 
   /// As the engine calls this state in a record.
@@ -131,7 +152,7 @@ public struct Rescue {
     _ record: WorkerRecord, target: HibernationTarget, why: String
   ) -> Outcome {
     let text = "\(record.name): terminated: its memory can't be restored: \(why)"
-    do { try means.end(record, target) } catch {
+    do { try processes.end(record, target) } catch {
       return Outcome(text: "\(text); ending it failed: \(error)", isFailure: true)
     }
     discardFile(state.image(of: record.name))

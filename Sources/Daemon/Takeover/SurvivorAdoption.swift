@@ -1,3 +1,4 @@
+import Glibc
 import Hibernation
 import Lifecycle
 import Linux
@@ -7,26 +8,25 @@ import Supervision
 /// Adopts the workers that an earlier daemon has left. Those that rest frozen sleep on: waking a hundred of
 /// them at once, when a daemon is replaced, would need the memory that they were put to sleep to free. All
 /// others are brought into the background, whatever state they were left in. Belongs to the loop's thread.
-final class SurvivorAdoption {
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let timers: any Timers
-  private let returning: ReturningWorkers
-  private let host: any SurvivorHost
+struct SurvivorAdoption {
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  let returning: ReturningWorkers
+  let timers: any Timers
+  let records: any WorkerRecords
+  let recordWriter: WorkerRecordWriter
+  let bootID: String
+  let processes: any Processes
+  let memory: any WorkerMemory
+  let takeover: SurvivorTakeover
+  let restarts: RestartSupervisor
+  let snapshots: SnapshotKeeper
+  let conversations: WorkerConversations
+  let watchdogs: WatchdogReporter
+  let log: DaemonLog
 
   /// A longer adoption is logged, and continues.
   static let patience = Duration.seconds(60)
-
-  init(
-    driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
-    timers: any Timers, host: any SurvivorHost
-  ) {
-    self.driver = driver
-    self.workers = workers
-    self.returning = returning
-    self.timers = timers
-    self.host = host
-  }
 
   // MARK: adoption
 
@@ -34,65 +34,84 @@ final class SurvivorAdoption {
   func adoptSurvivors() {
     let found: (records: [WorkerRecord], failures: [WorkerRecordError])
     do throws(WorkerRecordError) {
-      found = try host.loadRecords()
-    } catch { return host.log(.error, "can't look for workers of an earlier daemon: \(error)") }
-    for error in found.failures { host.log(.error, "\(error)") }
-    for record in found.records {
-      if host.life(of: record) == .hasEnded { forget(record) } else { adopt(record) }
+      found = try records.loadAll()
+    } catch { return log(.error, "can't look for workers of an earlier daemon: \(error)") }
+    for error in found.failures { log(.error, "\(error)") }
+    for record in found.records.map({ $0.correctedByNote() }) {
+      if hasEnded(record) { forget(record) } else { adopt(record) }
     }
-    host.removeOrphans()
+    // The images of workers that couldn't be adopted, or whose record is damaged, stay: while these may live, the
+    // image is the only copy of their memory.
+    memory.removeOrphanedImages(except: records.contains)
+    snapshots.removeAll { !records.contains($0) }
   }
 
+  private func hasEnded(_ record: WorkerRecord) -> Bool {
+    processes.life(of: record, bootID: bootID) == .hasEnded
+  }
+
+  /// Only the note of its end stays.
   private func forget(_ record: WorkerRecord) {
-    host.log(.notice, "\(record.name): ended while no daemon was running")
-    host.forget(record)
+    let why = "ended while no daemon was running"
+    log(.notice, "\(record.name): \(why)")
+    restarts.record(
+      ExitRecord(at: Int64(time(nil)), why: why, status: .unknown, footprint: .zero),
+      of: WorkerID(record.name))
+    memory.removeRemains(of: record)
+    snapshots.remove(record.name)
+    records.remove(record.name)
   }
 
   private func adopt(_ record: WorkerRecord) {
-    let id = WorkerID(record.name)
+    let runtime: WorkerUnit
     do {
-      try host.takeOver(record)
+      runtime = try takeover.takeOver(record)
     } catch {
       // Its record and its image stay, for a later daemon; while they exist, it isn't started a second time.
-      if host.life(of: record) != .hasEnded {
-        return host.log(
+      if !hasEnded(record) {
+        return log(
           .error,
-          "\(id): can't be adopted: \(error); restart the daemon to try again, or end it with "
+          "\(record.name): can't be adopted: \(error); restart the daemon to try again, or end it with "
             + "`kill -9 \(record.process.pid)`")
       }
       return forget(record)
     }
-    guard let runtime = workers[id] else { return }
+    guard let sleep = runtime.sleep, let target = runtime.target() else { return }
     runtime.returnsToFront = record.wasInFront || record.state == WorkerState.foreground.rawValue
-    switch host.rest(of: record) {
+    switch memory.rest(of: target, by: record) {
     case .asleep(let state, let image):
-      host.leaveAsleep(record, with: image)
-      begin(id)
-      host.watchInputs(of: record) { [unowned self] in
-        if let watch = $0 { sleepsOn(record, state: state, watch: watch) }
-        isOver(id)
+      sleep.adopt(asleepWith: image)
+      conversations.findOffersAgain(record, runtime)
+      begin(runtime.id)
+      sleep.perform {
+        $0.findInputs(then: $1)
+      } then: { [weak runtime] in
+        if let runtime, let inputs = $0 { sleepsOn(runtime, record, state, inputs) }
+        isOver(WorkerID(record.name))
       }
     case .withoutImage(let path):
       // A resume is recorded before it begins, so its memory is still in the image.
       let why = "its image \(path) does not exist any more"
       let error = HibernationError(.reading, why, aftermath: .unverifiable)
-      recovered(record, SurvivorRecovery(result: .failure(error)))
+      recovered(runtime, record, Recovered(result: .failure(error)))
     case .inDoubt:
       // From here on a missing image means that the memory is back.
-      host.save(id, .resuming)
-      begin(id)
-      host.recover(record) { [unowned self] in
-        if let recovery = $0 { recovered(record, recovery) }
-        isOver(id)
+      recordWriter.save(runtime, state: .resuming)
+      begin(runtime.id)
+      sleep.perform {
+        $0.recover(expecting: .of(record), then: $1)
+      } then: { [weak runtime] in
+        if let runtime, let recovery = $0 { recovered(runtime, record, recovery) }
+        isOver(WorkerID(record.name))
       }
     }
   }
 
   private func begin(_ id: WorkerID) {
     returning.begin(id)
-    timers.after(Self.patience) { [weak self] in
-      guard let self, let requests = returning.requestCount(id) else { return }
-      host.log(
+    timers.after(Self.patience) {
+      guard let requests = returning.requestCount(id) else { return }
+      log(
         .warning,
         "\(id): adopting it takes longer than \(Self.patience.spoken); "
           + "requests that wait for it: \(requests)")
@@ -101,59 +120,77 @@ final class SurvivorAdoption {
 
   private func isOver(_ id: WorkerID) {
     // The worker's own messages from meanwhile are received first.
-    host.isBack(id)
+    if let runtime = workers[id] { hearAgain(runtime) }
     returning.isOver(id)
+  }
+
+  /// Its messages are received from now on, as those of any other worker.
+  private func hearAgain(_ runtime: WorkerUnit) {
+    watchdogs.startWatchdog(of: runtime)
+    do throws(SystemCallError) { try runtime.conversation?.listenToConnections() } catch {
+      log(.warning, "\(runtime.id): adopted without its channels to the daemon: \(error)")
+    }
   }
 
   // MARK: outcomes
 
-  private func sleepsOn(_ record: WorkerRecord, state: WorkerState, watch: SurvivorWatch) {
-    let id = WorkerID(record.name)
-    guard let runtime = workers[id] else { return }
-    host.log(
-      .notice, "\(id): adopted, still \(state.rawValue), pid \(record.process.pid)")
+  private func sleepsOn(
+    _ runtime: WorkerUnit, _ record: WorkerRecord, _ state: WorkerState,
+    _ inputs: Result<any WakeInputs, SystemCallError>
+  ) {
+    let id = runtime.id
+    guard workers[id] === runtime, runtime.process != nil, let watch = runtime.wakeWatch else {
+      return
+    }
+    watch.listen(at: inputs)
+    if let alarm = record.alarm {
+      watch.timer.set(at: Instant(nanoseconds: alarm), "its own timer")
+    }
+    log(.notice, "\(id): adopted, still \(state.rawValue), pid \(record.process.pid)")
     driver.send(.adopted(id, runtime.profile, state))
     runtime.conversation?.offers.recount()
-    host.save(id, state)
-    if let why = unheard(runtime, watch) { driver.send(.wakeNeeded(id, why)) }
-    host.wakeForWhatWaits(id)
+    recordWriter.save(runtime, state: state)
+    if let why = unheard(runtime, inputs.refusal) { driver.send(.wakeNeeded(id, why)) }
+    // For input that had come before it was watched.
+    watch.wakeForWhatWaits()
   }
 
   /// Why it can't sleep on: only its inputs would wake it, and they can't be watched.
-  private func unheard(_ runtime: WorkerUnit, _ watch: SurvivorWatch) -> String? {
+  private func unheard(_ runtime: WorkerUnit, _ refusal: SystemCallError?) -> String? {
     let dependsOnInputs =
-      runtime.configuration.policy.foreground.mode == .activity || host.forbidsStrangers
-    guard dependsOnInputs, let refusal = watch.refusal else { return nil }
+      runtime.configuration.policy.foreground.mode == .activity || processes.forbidsStrangers
+    guard dependsOnInputs, let refusal else { return nil }
     return "can't watch its sockets while it sleeps (\(refusal))"
   }
 
-  private func recovered(_ record: WorkerRecord, _ recovery: SurvivorRecovery) {
-    let id = WorkerID(record.name)
-    guard let runtime = workers[id] else { return }
+  private func recovered(_ runtime: WorkerUnit, _ record: WorkerRecord, _ recovery: Recovered) {
+    let id = runtime.id
+    guard workers[id] === runtime else { return }
     switch recovery.result {
-    case .success(let memory):
-      host.log(
+    case .success(let done):
+      let restored = ByteCount(Int64(done.restored))
+      log(
         .notice,
         "\(id): adopted and woken, pid \(record.process.pid)"
-          + (memory > .zero ? ", \(memory) of memory restored" : ""))
+          + (restored > .zero ? ", \(restored) of memory restored" : ""))
       let place: WorkerState = runtime.returnsToFront ? .foreground : .background
       runtime.returnsToFront = false
       driver.send(.adopted(id, runtime.profile, place))
-      host.save(id, driver.state.state(of: id) ?? place)
+      recordWriter.save(runtime, state: driver.state.state(of: id) ?? place)
     case .failure(let error) where error.aftermath == .intact:
       // It sleeps on, and a later try with more rights may succeed.
-      host.log(.error, "\(id): adopted; it can't be woken yet: \(error)")
-      host.staysAsleep(id, with: recovery.image)
+      log(.error, "\(id): adopted; it can't be woken yet: \(error)")
+      runtime.sleep?.adopt(asleepWith: recovery.image)
       driver.send(
         .adopted(id, runtime.profile, recovery.image == nil ? .suspended : .hibernated))
       // Nothing watches its inputs: no input would wake it.
       driver.send(.wakeNeeded(id, "it couldn't be woken when it was adopted"))
     case .failure(let error):
-      host.log(.error, "\(id): terminated: its memory can't be restored: \(error)")
+      log(.error, "\(id): terminated: its memory can't be restored: \(error)")
       // Called before the engine can wake it, because the engine takes it for suspended.
-      host.killUnverified(id)
+      runtime.sleep?.killUnverified()
       driver.send(.adopted(id, runtime.profile, .suspended))
-      host.save(id, .background)
+      recordWriter.save(runtime, state: .background)
     }
   }
 }

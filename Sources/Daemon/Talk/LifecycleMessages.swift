@@ -5,7 +5,7 @@ import WorkerProtocol
 /// The messages about a worker's own life cycle over `DORMOUSE_WORKER_SOCKET`: before it is suspended or ended,
 /// when its task's time is over, and when it runs again. Belongs to the loop's thread, and to a
 /// `WorkerConversation`.
-final class LifecycleMessages {
+struct LifecycleMessages {
   /// `willSuspend` waits this long for an answer.
   static let patienceBeforeSleep = Duration.milliseconds(250)
   /// From an answer to a thread that waits again: a worker that is found at work isn't put to sleep.
@@ -13,14 +13,16 @@ final class LifecycleMessages {
 
   private unowned let conversation: WorkerConversation
   private let timers: any Timers
-  private let host: any ConversationHost
+  private let worker: WorkerHandle
 
-  init(
-    _ conversation: WorkerConversation, timers: any Timers, host: any ConversationHost
-  ) {
+  init(_ conversation: WorkerConversation, to worker: WorkerHandle, timers: any Timers) {
     self.conversation = conversation
+    self.worker = worker
     self.timers = timers
-    self.host = host
+  }
+
+  private var engineCause: String {
+    worker.driver.state.snapshot(of: worker.id)?.cause.sentence ?? ""
   }
 
   // MARK: sleep
@@ -28,8 +30,12 @@ final class LifecycleMessages {
   /// It will be suspended. `action` is called when it has had its moment; at once if it isn't connected, and
   /// not at all if it has ended meanwhile.
   func willSuspend(then action: @escaping () -> Void) {
-    let goOn = { [host, weak conversation] in
-      if conversation?.isOver == false, !host.hasExited, host.state == .suspending { action() }
+    let goOn = { [worker, weak conversation] in
+      if conversation?.isOver == false, worker.runtime?.hasExited == false,
+        worker.state == .suspending
+      {
+        action()
+      }
     }
     let number = conversation.ask(
       .willSuspend, within: Self.patienceBeforeSleep, patience: Self.patienceBeforeSleep
@@ -47,7 +53,7 @@ final class LifecycleMessages {
   ///
   /// - Parameter why: a clause, if it isn't the engine's cause.
   func didResume(after asleep: Duration, why: String?) {
-    let cause = why ?? host.cause
+    let cause = why ?? engineCause
     conversation.say {
       .didResume(id: $0, asleepSeconds: asleep.milliseconds, cause: cause)
     }
@@ -64,11 +70,11 @@ final class LifecycleMessages {
   // MARK: ends
 
   /// Its task's time is over; the engine waits for the task a moment longer.
-  func taskExpired(_ task: String, of id: WorkerID) {
+  func taskExpired(_ task: String) {
     let moment = Engine.lastWordsOfTask
     _ = conversation.ask(.taskExpired(task: task), within: moment, patience: moment) {
-      [host] reply in
-      if reply == .answered { host.send(.taskEnded(id, task: task)) }
+      [worker] reply in
+      if reply == .answered { worker.send(.taskEnded(worker.id, task: task)) }
     }
   }
 
@@ -77,9 +83,10 @@ final class LifecycleMessages {
   /// - Returns: whether there was a connection; else `action` isn't called.
   func willTerminate(within grace: Duration, then action: @escaping () -> Void) -> Bool {
     let number = conversation.ask(
-      .willTerminate(reason: host.cause), within: grace, patience: grace / 2
-    ) { [host] reply in
-      if reply != .runEnded, !host.hasExited, !host.isKilled { action() }
+      .willTerminate(reason: engineCause), within: grace, patience: grace / 2
+    ) { [worker] reply in
+      guard reply != .runEnded, let runtime = worker.runtime else { return }
+      if !runtime.hasExited, !runtime.isKilled { action() }
     }
     return number != nil
   }

@@ -75,3 +75,11 @@ final class NotificationChannel {
     return watchdog.sign(at: now)
   }
 }
+
+extension WorkerProcess {
+  /// Also true of its first process when that has ended, and isn't waited for yet: what it has sent last counts. A
+  /// process that can't be read has been waited for, and isn't the worker's.
+  func ownsSender(_ pid: Int32) -> Bool {
+    (try? ProcessStat.read(pid))?.identity == identity || owns(pid)
+  }
+}

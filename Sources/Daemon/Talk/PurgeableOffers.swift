@@ -3,16 +3,6 @@ import Linux
 import Policy
 import Supervision
 
-/// The functions of the daemon that `PurgeableOffers` uses. Tests provide their own.
-protocol PurgeableOffersHost: AnyObject {
-  var pressure: PressureLevel { get }
-  /// The offer that the engine knows; nil: it doesn't know the worker.
-  var purgeable: ByteCount? { get }
-  func send(_ event: Event)
-  /// There is a new offer: its identity must be saved for a later daemon.
-  func saveOffers()
-}
-
 /// A worker's memfd, and its origin.
 private struct PurgeableOffer: Sendable {
   let region: PurgeableRegion
@@ -25,9 +15,9 @@ private struct PurgeableOffer: Sendable {
 /// The memory that may be taken from one run of a worker without asking, asleep or awake. Belongs to the
 /// loop's thread.
 final class PurgeableOffers {
-  private let id: WorkerID
+  private let worker: WorkerHandle
   private let timers: any Timers
-  private let host: any PurgeableOffersHost
+  private let recordWriter: WorkerRecordWriter
   private var offers: [PurgeableOffer] = []
   /// Bytes that the files took when they were last counted, and when the footprint was last measured.
   private var allocatedAtRecount: Int64 = 0
@@ -36,10 +26,10 @@ final class PurgeableOffers {
   private var recountIsDue = false
   private var isOver = false
 
-  init(_ id: WorkerID, timers: any Timers, host: any PurgeableOffersHost) {
-    self.id = id
+  init(of worker: WorkerHandle, timers: any Timers, recordWriter: WorkerRecordWriter) {
+    self.worker = worker
     self.timers = timers
-    self.host = host
+    self.recordWriter = recordWriter
   }
 
   /// The run is over. Memory that is being purged is held until that has ended.
@@ -79,7 +69,10 @@ final class PurgeableOffers {
           region: try PurgeableRegion(passed), file: MemoryFile(passed),
           connection: (connection, own)))
     } catch { return "`purgeable`: \(error)" }
-    host.saveOffers()
+    // A later daemon finds it by its identity.
+    if let runtime = worker.runtime, let state = worker.state {
+      recordWriter.save(runtime, state: state)
+    }
     recount()
     return nil
   }
@@ -110,7 +103,9 @@ final class PurgeableOffers {
   func recount() {
     guard !isOver else { return }
     let bytes = ByteCount(offers.reduce(0) { $0 + $1.region.volatileBytes() })
-    if host.purgeable != bytes { host.send(.purgeableOffered(id, bytes)) }
+    if worker.driver.state.snapshot(of: worker.id)?.purgeable != bytes {
+      worker.send(.purgeableOffered(worker.id, bytes))
+    }
   }
 
   /// Of a worker that runs, once a second: its table is read again where its file has grown or shrunk,
@@ -120,7 +115,7 @@ final class PurgeableOffers {
   func look() -> Bool {
     guard !offers.isEmpty else { return false }
     let allocated = offers.reduce(Int64(0)) { $0 + $1.region.allocatedBytes }
-    if allocated != allocatedAtRecount || host.pressure != .normal {
+    if allocated != allocatedAtRecount || worker.driver.state.pressure != .normal {
       allocatedAtRecount = allocated
       recount()
     }

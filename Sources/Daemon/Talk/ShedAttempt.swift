@@ -5,52 +5,21 @@ import PolicyFile
 import Supervision
 import WorkerProtocol
 
-/// What a `ShedAttempt` needs of the daemon, about one run of one worker. Tests provide their own.
-protocol ShedHost: AnyObject {
-  /// The engine's.
-  var footprint: ByteCount { get }
-  var pressure: PressureLevel { get }
-  var isInForeground: Bool { get }
-  /// Calls back unless the run is over by then; nil: it couldn't be measured.
-  func measure(then: @escaping (ByteCount?) -> Void)
-  /// The same for its processes.
-  func findTree(then: @escaping (ProcessTree?) -> Void)
-
-  /// Asks on a channel.
-  ///
-  /// - Parameter ended: called once when a command has ended, never before this returns.
-  /// - Returns: the command; nil: the channel has none.
-  func ask(
-    on channel: ShedChannel, _ tree: ProcessTree?, ended: @escaping (SideProgram.Phase) -> Void
-  ) throws(ShedRefusal) -> (any ShedCommand)?
-
-  func send(_ event: Event)
-  func log(_ priority: DaemonLog.Priority, _ text: String)
-}
-
-/// A command of `shed:` that was started.
-protocol ShedCommand: AnyObject {
-  var pid: Int32? { get }
-  /// Why it hangs before its start; nil: it doesn't.
-  var hang: String? { get }
-  func cancel()
-}
-
 /// One request to free memory: on every channel that the worker has, and over `DORMOUSE_WORKER_SOCKET` if it
 /// has connected. The footprint is measured before and after it. Belongs to the loop's thread.
 final class ShedAttempt {
-  private let id: WorkerID
   private let kind: Directive.ShedKind
   private let deadline: Instant
   private let channel: WorkerConfiguration.Shed?
   private let conversation: WorkerConversation?
   private let http: ShedOverHTTP
-  private let timers: any Timers
-  private let host: any ShedHost
+  private let worker: WorkerHandle
+  private let process: WorkerProcess
+  private let sheds: WorkerSheds
 
   private var before: ByteCount
   /// The command that still runs.
-  private var command: (any ShedCommand)?
+  private var command: FollowedProgram?
   /// The request over HTTP that is out, or whose connection the worker may still hold.
   private var request: ShedRequest?
   private var question = Question.notAsked
@@ -70,31 +39,34 @@ final class ShedAttempt {
     case answered
   }
 
+  /// - Parameter process: of the run that is asked.
   init(
-    _ id: WorkerID, kind: Directive.ShedKind, until deadline: Instant,
-    on channel: WorkerConfiguration.Shed?, conversation: WorkerConversation?,
-    http: ShedOverHTTP, timers: any Timers, host: any ShedHost
+    _ kind: Directive.ShedKind, until deadline: Instant, of runtime: WorkerUnit,
+    _ process: WorkerProcess, http: ShedOverHTTP, worker: WorkerHandle, sheds: WorkerSheds
   ) {
-    self.id = id
     self.kind = kind
     self.deadline = deadline
-    self.channel = channel
-    self.conversation = conversation
+    channel = runtime.configuration.shed
+    conversation = runtime.conversation
     self.http = http
-    self.timers = timers
-    self.host = host
-    before = host.footprint
+    self.worker = worker
+    self.process = process
+    self.sheds = sheds
+    before = worker.driver.state.footprint(of: worker.id)
     lastFootprint = before
   }
 
+  private var id: WorkerID { worker.id }
+  private var timers: any Timers { sheds.loop }
+
   /// Of the command, which is a child of the daemon's that nothing else may reap.
-  var commandPid: Int32? { command?.pid }
+  var commandPid: Int32? { command?.program.pid }
 
   /// Asks when the footprint before the request is known. On a busy machine that may take longer than the
   /// worker has for its answer: after half of that time it is asked all the same.
   func begin() {
     measuring = timers.after((deadline - timers.now) / 2) { [weak self] in self?.findReceivers() }
-    host.measure { [weak self] footprint in
+    measure { [weak self] footprint in
       guard let self, !isOver, step == .measuring else { return }
       if let footprint {
         before = footprint
@@ -109,30 +81,52 @@ final class ShedAttempt {
     step = .findingReceivers
     stopTimer()
     guard case .signal = channel else { return ask(nil) }
-    host.findTree { [weak self] tree in
-      guard let self, !isOver else { return }
+    sheds.scanner.withTree(of: process) { [weak self] tree in
+      guard let self, !isOver, worker.runtime?.process === process else { return }
       ask(tree)
+    }
+  }
+
+  /// Calls back unless the run is over by then; nil: it couldn't be measured.
+  private func measure(then: @escaping (ByteCount?) -> Void) {
+    guard let runtime = worker.runtime else { return }
+    sheds.meter.measure(runtime) { [weak runtime, process] measurement in
+      // It may have ended and been started again meanwhile.
+      if runtime?.process === process { then(measurement?.footprint) }
     }
   }
 
   private func ask(_ tree: ProcessTree?) {
     step = .asked
     // It has returned while its footprint was measured, and has its message of that already.
-    if kind == .didEnterBackground, host.isInForeground { return host.send(.shedAnswered(id)) }
+    if kind == .didEnterBackground, worker.state == .foreground {
+      return worker.send(.shedAnswered(id))
+    }
     var isAsked = false
     for channel in channels {
       do throws(ShedRefusal) {
-        let command = try host.ask(on: channel, tree) { [weak self] in self?.commandHasEnded($0) }
-        if let command { self.command = command }
+        try ask(on: channel, tree)
         isAsked = true
-      } catch { host.log(.notice, "\(error)") }
+      } catch { worker.log(.notice, "\(error)") }
     }
     if case .http(let request) = channel {
       self.request = http.ask(request, until: deadline) { [weak self] in self?.responded($0) }
     }
     if askOverSocket() || request != nil { isAsked = true }
-    if !isAsked { return host.send(.shedAnswered(id)) }
+    if !isAsked { return worker.send(.shedAnswered(id)) }
     if command == nil, request == nil { lookWhetherItRests() }
+  }
+
+  private func ask(on channel: ShedChannel, _ tree: ProcessTree?) throws(ShedRefusal) {
+    if case .signal(let signal) = channel {
+      return try sheds.processes.signal(process, signal, ifHandledIn: tree)
+    }
+    let run = try ShedRequestRun.start(
+      channel, worker: process, watch: conversation?.pressureListeners)
+    guard let program = run.command else { return }
+    command = FollowedProgram(program, sheds.loop) { [weak self] in
+      self?.commandHasEnded(program.phase)
+    }
   }
 
   private var channels: [ShedChannel] {
@@ -154,13 +148,13 @@ final class ShedAttempt {
       case .memoryWarning:
         // The operator may warn at any time (`dormouse warn`), and that counts as a warning too.
         .memoryWarning(
-          level: max(host.pressure, .warning).name, footprintBytes: before.bytes)
+          level: max(worker.driver.state.pressure, .warning).name, footprintBytes: before.bytes)
       }
     let number = conversation?.askForMemory(request, within: deadline - timers.now) {
       [weak self] reply in
       guard let self, reply == .answered, !isOver else { return }
       question = .answered
-      if command == nil { host.send(.shedAnswered(id)) }
+      if command == nil { worker.send(.shedAnswered(id)) }
     }
     guard let number else { return false }
     question = .awaited(number)
@@ -173,12 +167,12 @@ final class ShedAttempt {
     guard !isOver else { return }
     switch phase {
     case .ended(.exited(0)): break
-    case .ended(let exit): host.log(.warning, "its shed command failed: \(exit)")
-    case .failed(let error): host.log(.warning, "its shed command did not start: \(error)")
+    case .ended(let exit): worker.log(.warning, "its shed command failed: \(exit)")
+    case .failed(let error): worker.log(.warning, "its shed command did not start: \(error)")
     default: break
     }
     command = nil
-    if question == .answered { return host.send(.shedAnswered(id)) }
+    if question == .answered { return worker.send(.shedAnswered(id)) }
     lookWhetherItRests()
   }
 
@@ -188,10 +182,10 @@ final class ShedAttempt {
     case .success:
       // It is asked over its socket as well, and answers itself.
       if case .awaited = question { return }
-      host.send(.shedAnswered(id))
+      worker.send(.shedAnswered(id))
     case .failure(let why):
-      host.log(.warning, "its shed request failed: \(why)")
-      if question == .answered { return host.send(.shedAnswered(id)) }
+      worker.log(.warning, "its shed request failed: \(why)")
+      if question == .answered { return worker.send(.shedAnswered(id)) }
       lookWhetherItRests()
     }
   }
@@ -204,7 +198,7 @@ final class ShedAttempt {
     guard !isOver, conversation?.answersItself != true, question == .notAsked else { return }
     timers.after(.milliseconds(100)) { [weak self] in
       guard let self, !isOver else { return }
-      host.measure { [weak self] footprint in
+      measure { [weak self] footprint in
         guard let self, !isOver else { return }
         look(at: footprint ?? lastFootprint)
       }
@@ -217,7 +211,7 @@ final class ShedAttempt {
     lastFootprint = now
     // Nothing so far: it may not have begun.
     let wanted = now < before - .kilobytes(64) ? 3 : 10
-    if quietLooks >= wanted { host.send(.shedAnswered(id)) } else { lookWhetherItRests() }
+    if quietLooks >= wanted { worker.send(.shedAnswered(id)) } else { lookWhetherItRests() }
   }
 
   // MARK: the end
@@ -226,15 +220,15 @@ final class ShedAttempt {
   func finish() {
     // Too late for the request, but the watchdog isn't to wait for a worker that has hung up, or that wasn't asked.
     if case .awaited(let number) = question, conversation?.isAbandoned(number) == true {
-      host.send(.shedAnswered(id))
+      worker.send(.shedAnswered(id))
     } else if step != .asked {
-      host.send(.shedAnswered(id))
+      worker.send(.shedAnswered(id))
     }
     end()
-    host.measure { [id, before, host] footprint in
+    measure { [worker, before] footprint in
       let after = footprint ?? before
-      host.log(.info, "memory request: \(before) → \(after)")
-      host.send(.shedFinished(id, before: before, after: after))
+      worker.log(.info, "memory request: \(before) → \(after)")
+      worker.send(.shedFinished(worker.id, before: before, after: after))
     }
   }
 
@@ -243,11 +237,13 @@ final class ShedAttempt {
     guard !isOver else { return }
     isOver = true
     stopTimer()
-    if let hang = command?.hang { host.log(.warning, "its shed command did not start: \(hang)") }
+    if let hang = command?.program.hang {
+      worker.log(.warning, "its shed command did not start: \(hang)")
+    }
     command?.cancel()
     command = nil
     if let request, http.drop(request) {
-      host.log(.warning, "its shed request failed: no answer in time")
+      worker.log(.warning, "its shed request failed: no answer in time")
     }
     request = nil
     if case .awaited(let number) = question { conversation?.withdraw(number) }

@@ -87,6 +87,7 @@ struct SnapshotStore: Sendable {
 final class SnapshotKeeper {
   private let store: SnapshotStore
   private let disk: DiskQueue
+  private let loop: LoopReturn
   private let log: DaemonLog
   /// What the disk has, or will have.
   private var latest: [String: SnapshotStore.Snapshot] = [:]
@@ -97,9 +98,10 @@ final class SnapshotKeeper {
   /// Writes that may come at once.
   static let burst = 4
 
-  init(directory: String, disk: DiskQueue, log: DaemonLog) {
+  init(directory: String, disk: DiskQueue, loop: LoopReturn, log: DaemonLog) {
     store = SnapshotStore(directory: directory)
     self.disk = disk
+    self.loop = loop
     self.log = log
   }
 
@@ -125,10 +127,11 @@ final class SnapshotKeeper {
     }
   }
 
-  /// Calls back on another thread, in the order of what was kept.
-  func load(_ name: String, then: @escaping @Sendable (SnapshotStore.Snapshot?) -> Void) {
+  /// Calls back on the loop, later, in the order of what was kept.
+  func load(_ name: String, then: @escaping (SnapshotStore.Snapshot?) -> Void) {
     let waiting = latest[name]
-    disk.submit { [store] in then(waiting ?? store.load(name)) }
+    let found: @Sendable (SnapshotStore.Snapshot?) -> Void = loop.callback(then)
+    disk.submit { [store] in found(waiting ?? store.load(name)) }
   }
 
   func remove(_ name: String) {

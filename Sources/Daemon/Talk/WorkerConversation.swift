@@ -11,11 +11,8 @@ import WorkerProtocol
 ///
 /// One for one run of a worker: `end()` closes all of it. Belongs to the loop's thread.
 final class WorkerConversation {
-  private let id: WorkerID
-  private let timers: any Timers
-  private let watches: any DescriptorWatches
-  private let numbers: MessageNumbers
-  private let host: any ConversationHost
+  private let worker: WorkerHandle
+  private let conversations: WorkerConversations
 
   private var notifications: NotificationChannel?
   private var pressure: PressureChannel?
@@ -33,27 +30,27 @@ final class WorkerConversation {
 
   private let reports: SelfReports
   let offers: PurgeableOffers
-  private(set) lazy var lifecycle = LifecycleMessages(self, timers: timers, host: host)
+  var lifecycle: LifecycleMessages {
+    LifecycleMessages(self, to: worker, timers: conversations.timers)
+  }
 
   init(
-    _ id: WorkerID, channels: WorkerChannels, timers: any Timers,
-    watches: any DescriptorWatches, numbers: MessageNumbers, host: any ConversationHost
+    _ worker: WorkerHandle, over channels: WorkerChannels, _ conversations: WorkerConversations
   ) {
-    self.id = id
-    self.timers = timers
-    self.watches = watches
-    self.numbers = numbers
-    self.host = host
+    self.worker = worker
+    self.conversations = conversations
+    let (timers, watches) = (conversations.timers, conversations.watches)
     notifications = channels.notify.map {
       NotificationChannel(
-        $0, timers: timers, watches: watches, isSender: { host.ownsSender($0) },
-        log: { host.log($0, $1) })
+        $0, timers: timers, watches: watches,
+        isSender: { worker.runtime?.process?.ownsSender($0) == true },
+        log: { worker.log($0, $1) })
     }
     pressure = channels.pressure.map { PressureChannel($0, watches) }
     talk = channels.talk.map(WorkerTalk.init)
     questions = OpenQuestions(timers)
-    reports = SelfReports(id, host)
-    offers = PurgeableOffers(id, timers: timers, host: host)
+    reports = SelfReports(of: worker, conversations)
+    offers = PurgeableOffers(of: worker, timers: timers, recordWriter: conversations.recordWriter)
   }
 
   deinit { unwatch() }
@@ -73,15 +70,15 @@ final class WorkerConversation {
   func listen() throws(SystemCallError) {
     try notifications?.listen { [weak self] in self?.receiveNotifications() }
     try pressure?.listen { [weak self] in
-      self?.host.channelsChanged()
+      self?.worker.sendChannels()
     } failed: { [weak self] in
-      self?.host.log(.warning, "MEMORY_PRESSURE_WATCH: \($0)")
+      self?.worker.log(.warning, "MEMORY_PRESSURE_WATCH: \($0)")
     }
   }
 
   func listenToConnections() throws(SystemCallError) {
     guard let talk, talkWatch == nil else { return }
-    talkWatch = try watches.whenReadable(talk.socket.descriptor) { [weak self] in
+    talkWatch = try conversations.watches.whenReadable(talk.socket.descriptor) { [weak self] in
       self?.serveConnections()
     }
   }
@@ -91,7 +88,7 @@ final class WorkerConversation {
     guard !isOver else { return }
     isOver = true
     unwatch()
-    for path in paths.sorted() { host.removeSocketFile(path) }
+    for path in paths.sorted() { conversations.services.socketFiles.remove(path) }
     notifications = nil
     pressure = nil
     talk = nil
@@ -102,12 +99,14 @@ final class WorkerConversation {
   private func unwatch() {
     notifications?.end()
     pressure?.end()
-    if let talk, let talkWatch { watches.unwatch(talk.socket.descriptor, talkWatch) }
+    if let talk, let talkWatch { conversations.watches.unwatch(talk.socket.descriptor, talkWatch) }
     talkWatch = nil
   }
 
   // MARK: what is known of it
 
+  /// The engine's, now.
+  private var level: PressureLevel { worker.driver.state.pressure }
   private var isConnected: Bool { talk?.socket.isConnected ?? false }
   /// It has a channel of its own making on which it can be asked for memory.
   var canShed: Bool { pressure?.hasListened == true || isConnected }
@@ -127,9 +126,9 @@ final class WorkerConversation {
   /// Hears what has come, a few at a time, so that a worker that never stops sending leaves time for the
   /// others.
   func receiveNotifications(limit: Int = 8) {
-    guard let notifications, host.hasProcess else { return }
+    guard let notifications, worker.runtime?.process != nil else { return }
     let (messages, requests) = notifications.receive(limit: limit)
-    for request in requests { host.store(request) }
+    for request in requests { reports.store(request) }
     for message in messages where !isOver { didReceive(message) }
   }
 
@@ -151,11 +150,11 @@ final class WorkerConversation {
   // MARK: DORMOUSE_WORKER_SOCKET, from the worker
 
   private func serveConnections() {
-    guard let talk, host.hasProcess else { return }
+    guard let talk, let process = worker.runtime?.process else { return }
     let news: [WorkerSocket.News]
     do throws(SystemCallError) {
-      news = try talk.socket.service(isMember: host.owns)
-    } catch { return host.log(.warning, "\(WorkerProtocol.socketVariable): \(error)") }
+      news = try talk.socket.service(isMember: process.owns)
+    } catch { return worker.log(.warning, "\(WorkerProtocol.socketVariable): \(error)") }
     for item in news {
       // What was said before may have been its last word.
       guard !isOver else { return }
@@ -178,17 +177,17 @@ final class WorkerConversation {
   }
 
   private func logRefusal(_ text: String, _ talk: WorkerTalk) {
-    if talk.countRefusal() { host.log(.notice, "\(WorkerProtocol.socketVariable): \(text)") }
+    if talk.countRefusal() { worker.log(.notice, "\(WorkerProtocol.socketVariable): \(text)") }
   }
 
   private func greet(_ connection: WorkerTalk.ConnectionID, _ talk: WorkerTalk) {
     _ = talk.socket.send(
       .hello(
-        version: WorkerProtocol.version, worker: id.name,
-        state: (host.state ?? .launching).rawValue, pressure: host.pressure.name),
+        version: WorkerProtocol.version, worker: worker.id.name,
+        state: (worker.state ?? .launching).rawValue, pressure: level.name),
       to: connection)
     // The others may not have heard of it yet, when they have only just been woken.
-    if talk.socket.connectionIDs.count == 1 { toldLevel = host.pressure }
+    if talk.socket.connectionIDs.count == 1 { toldLevel = level }
   }
 
   private func didReceive(
@@ -199,7 +198,7 @@ final class WorkerConversation {
     case .hello: break
     case .done(let number): didAnswer(number, from: connection, over: talk)
     case .snapshot(let snapshot):
-      if let problem = host.keep(snapshot) { _ = talk.socket.refuse(problem, to: connection) }
+      if let problem = reports.keep(snapshot) { _ = talk.socket.refuse(problem, to: connection) }
     case .purgeable:
       // Without one it has just ended.
       guard let own = talk.socket.descriptor(of: connection) else { return }
@@ -216,10 +215,12 @@ final class WorkerConversation {
     _ number: UInt64, from connection: WorkerTalk.ConnectionID, over talk: WorkerTalk
   ) {
     guard let stray = talk.answered(number, by: connection) else { return }
-    if talk.count(stray) { host.log(.notice, stray.sentence(number)) }
+    if talk.count(stray) { worker.log(.notice, stray.sentence(number)) }
     // Too late to be an answer, and yet a sign of life, which `watchdog.answer` waits for. Never
     // while the next request is under way: it would be taken for the answer to that.
-    if stray == .late, number == lastShed, !host.isShedding { host.send(.shedAnswered(id)) }
+    if stray == .late, number == lastShed, worker.runtime?.shed == nil {
+      worker.send(.shedAnswered(worker.id))
+    }
   }
 
   /// Whether it can be asked, and is expected to answer, follows its connections.
@@ -229,35 +230,35 @@ final class WorkerConversation {
     }
     guard !isOver, isKnownConnected != talk.socket.isConnected else { return }
     isKnownConnected = talk.socket.isConnected
-    host.channelsChanged()
+    worker.sendChannels()
   }
 
   // MARK: DORMOUSE_WORKER_SOCKET, to the worker
 
   /// Where it can hear us. What is said to a sleeper only waits.
   private var listeningTalk: WorkerTalk? {
-    guard let talk, talk.socket.isConnected, !host.hasExited else { return nil }
+    guard let talk, talk.socket.isConnected, worker.runtime?.hasExited == false else { return nil }
     return talk
   }
 
   /// Sends a message that wants no answer.
   func say(_ message: (_ number: UInt64) -> DaemonMessage) {
     guard let talk = listeningTalk else { return }
-    let number = numbers.next()
+    let number = conversations.nextNumber()
     talk.post(number, message(number))
     checkConnections(talk)
   }
 
   func sayPressure() {
     guard let talk = listeningTalk else { return }
-    talk.post(.pressure(level: host.pressure.name))
-    toldLevel = host.pressure
+    talk.post(.pressure(level: level.name))
+    toldLevel = level
     checkConnections(talk)
   }
 
   /// After a sleep.
   func sayPressureIfChanged() {
-    if let toldLevel, toldLevel != host.pressure { sayPressure() }
+    if let toldLevel, toldLevel != level { sayPressure() }
   }
 
   /// Asks every connection, and calls `then` exactly once, with what became of it.
@@ -271,7 +272,7 @@ final class WorkerConversation {
     then: @escaping (ConversationReply) -> Void
   ) -> UInt64? {
     guard let talk = listeningTalk else { return nil }
-    let number = numbers.next()
+    let number = conversations.nextNumber()
     let isAsked = questions.ask(
       request, over: talk, number: number, within: limit, patience: patience, then: then)
     checkConnections(talk)

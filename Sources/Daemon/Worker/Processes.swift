@@ -1,4 +1,5 @@
 import Glibc
+import Hibernation
 import Linux
 import Policy
 import Supervision
@@ -24,6 +25,13 @@ protocol Processes: Sendable {
   /// With all of its tree.
   func kill(_ stat: ProcessStat, until deadline: Deadline) throws(SystemCallError)
 
+  /// Asks a worker's processes for memory: those that handle the signal, as it would end the others.
+  ///
+  /// - Parameter tree: its processes, where they are known.
+  func signal(
+    _ process: WorkerProcess, _ signal: Int32, ifHandledIn tree: ProcessTree?
+  ) throws(ShedRefusal)
+
   /// The program that has held the port since before this process began, and isn't of its worker: not this process,
   /// which has the sockets of `listen`. nil: there is none, or it can't be found out.
   func holder(
@@ -36,6 +44,22 @@ protocol Processes: Sendable {
   func group(of name: String, in roots: [CgroupRoot]) throws -> (path: String, pids: [Int32])?
   /// Processes that have this file as standard output or error.
   func writers(of log: String) throws -> [Int32]
+
+  // MARK: workers that another daemon or supervisor has started
+
+  /// Only the memory and the descriptors of this process's own children may be opened (Yama).
+  var forbidsStrangers: Bool { get }
+  /// Of the process that it describes.
+  func life(of record: WorkerRecord, bootID: String) -> ProcessLife
+  /// Lets it run with all of its memory, and returns how many bytes were restored. Waits.
+  ///
+  /// - Parameter recorded: as for `Hibernator.resume`.
+  func recover(
+    _ target: HibernationTarget, by hibernator: Hibernator, from image: String,
+    expecting: ImageExpectation, recorded: () -> String?
+  ) throws(HibernationError) -> UInt64
+  /// SIGKILL to all of it. Waits.
+  func end(_ record: WorkerRecord, _ target: HibernationTarget) throws
 }
 
 struct KernelProcesses: Processes {
@@ -74,6 +98,12 @@ struct KernelProcesses: Processes {
     try ProcessTree.killAll(root: stat.identity, session: session, until: deadline)
   }
 
+  func signal(
+    _ process: WorkerProcess, _ signal: Int32, ifHandledIn tree: ProcessTree?
+  ) throws(ShedRefusal) {
+    _ = try ShedRequestRun.start(.signal(signal), worker: process, tree: tree)
+  }
+
   func holder(
     of port: UInt16, earlierThan root: ProcessIdentity, session: Int32, cgroup: WorkerCgroup?
   ) -> PortHolder? {
@@ -110,5 +140,25 @@ struct KernelProcesses: Processes {
           return target == log || target.hasPrefix("\(log).") || target == "\(log) (deleted)"
         }
     }
+  }
+
+  var forbidsStrangers: Bool { Yama.current.forbidsStrangers }
+
+  func life(of record: WorkerRecord, bootID: String) -> ProcessLife { record.life(bootID: bootID) }
+
+  func recover(
+    _ target: HibernationTarget, by hibernator: Hibernator, from image: String,
+    expecting: ImageExpectation, recorded: () -> String?
+  ) throws(HibernationError) -> UInt64 {
+    try hibernator.recover(target, from: image, expecting: expecting, recorded: recorded).restored
+  }
+
+  func end(_ record: WorkerRecord, _ target: HibernationTarget) throws {
+    guard let cgroup = target.cgroup else {
+      return try ProcessTree.killAll(root: record.process, session: record.session)
+    }
+    try cgroup.kill()
+    // A group that isn't empty stays for the next daemon.
+    if record.external == nil { try? cgroup.remove(until: Deadline(in: .seconds(2))) }
   }
 }

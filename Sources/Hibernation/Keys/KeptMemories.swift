@@ -19,6 +19,9 @@ final class KeptMemories: Sendable {
 
   var isNeeded: Bool { state.withLock { $0.isRequired } }
 
+  /// Of which it has descriptors.
+  var workers: Set<String> { Set(state.withLock { $0.workers.keys }) }
+
   /// From now on workers can be hibernated. The new keeper gets all descriptors that an earlier one had, and
   /// those that an earlier daemon's keeper has handed over: see `giveAll`.
   func set(

@@ -17,9 +17,9 @@ public final class HibernationService: Sendable {
   private let threads: QueueThreads
   /// For work that isn't about a single worker's memory: dropping images from the page cache, the keeper.
   let aside = WorkQueue(name: "dormouse-aside")
-  private let crew = Mutex(Crew())
+  let crew = Mutex(Crew())
 
-  private struct Crew {
+  struct Crew {
     /// By worker; under the empty name if workers aren't separated.
     var benches: [String: HibernationBench] = [:]
     var standby: Standby?

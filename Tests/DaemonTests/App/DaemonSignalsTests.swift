@@ -3,34 +3,23 @@ import Lifecycle
 import Linux
 import Policy
 import PolicyFile
-import Synchronization
 import Testing
 
 @testable import Daemon
 
 @Suite("Signals to the daemon") struct DaemonSignalsTests {
-  /// What a reload reads; nil: it has errors.
-  private final class File: Sendable {
-    let content = Mutex<DaemonConfiguration?>(
-      DaemonConfiguration(policy: LifecyclePolicy(name: "test")))
-  }
-
   private let world: AdapterWorld
   /// It has ended.
   private let orphan = FakeProcesses { $0.children = [10] }
-  private let file = File()
-  private let reload: ReloadOfDaemon
+  private let file = ConfigurationOnDisk()
   private let signals: DaemonSignals
 
   init() throws {
     world = try AdapterWorld()
-    reload = try world.makeReload { [file] in
-      ParseResult(value: file.content.withLock { $0 }, diagnostics: [])
-    }
     signals = DaemonSignals(
       world.services,
       orphans: OrphanReaper(timers: world.timers, processes: orphan) { [] },
-      reloader: reload.makeReloader(), ending: world.ending)
+      reloader: world.makeReloader(file.look(world.services.jobs)), ending: world.ending)
   }
 
   @Test(

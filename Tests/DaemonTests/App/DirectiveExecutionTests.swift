@@ -32,13 +32,12 @@ import Testing
     world = try AdapterWorld()
     launcher = LaunchWorld()
     execution = DirectiveExecution(
-      .init(
-        services: world.services, driver: world.driver, workers: world.workers,
-        wrappers: world.wrappers, launcher: launcher.launcher, sheds: world.sheds,
-        conversations: world.conversations, senses: world.senses, sleeps: world.sleeps,
-        ends: world.ends, restarts: world.restarts, supervision: world.supervision,
-        recordWriter: world.recordWriter, jetsam: world.jetsam, pressure: world.pressure,
-        ending: world.ending, externals: world.externals, program: program))
+      services: world.services, driver: world.driver, workers: world.workers,
+      wrappers: world.wrappers, launcher: launcher.launcher, sheds: world.sheds,
+      conversations: world.conversations, senses: world.senses, sleeps: world.sleeps,
+      ends: world.ends, restarts: world.restarts, supervision: world.supervision,
+      recordWriter: world.recordWriter, jetsam: world.jetsam, pressure: world.pressure,
+      ending: world.ending, externals: world.externals, program: program)
   }
 
   private func transition(
@@ -102,12 +101,10 @@ import Testing
   @Test("A request to end a worker, to abort it and to kill it are three")
   func ends() throws {
     let runtime = try world.add()
-    let end = EndWorld(world.timers)
-    runtime.ending = end.ending
     execution.execute(.abort(runtime.id))
-    #expect(end.begun.contains { $0.hasPrefix("ask \(SIGABRT)") })
+    #expect(world.workerProcesses.begun == ["ask \(SIGABRT) and wake"])
     execution.execute(.kill(runtime.id))
-    #expect(end.begun.last == "kill")
+    #expect(world.workerProcesses.begun.last == "kill")
     execution.execute(.terminate(WorkerID("unknown")))
   }
 
@@ -219,15 +216,5 @@ import Testing
   func launch() {
     execution.execute(.launch(launcher.id))
     #expect(launcher.launches.count == 1)
-  }
-
-  @Test("When the engine is quiet, the daemon's end may continue")
-  func quiet() throws {
-    let runtime = try world.add("web")
-    world.ending.end()
-    world.driver.send(.exited(runtime.id, .exited(0)))
-    #expect(!world.ending.hasEnded)
-    execution.engineIsQuiet()
-    #expect(world.ending.hasEnded)
   }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import Daemon
 
 /// Notes what it is to do, and says how it went when a test wants that.
-private final class Executor: DirectiveExecutor {
+private final class Executor {
   var executed: [Directive] = []
   var quietCount = 0
   var react: (Directive) -> Void = { _ in }
@@ -14,8 +14,6 @@ private final class Executor: DirectiveExecutor {
     executed.append(directive)
     react(directive)
   }
-
-  func engineIsQuiet() { quietCount += 1 }
 }
 
 private final class Observer: EngineObserver {
@@ -26,24 +24,9 @@ private final class Observer: EngineObserver {
   }
 }
 
-/// Records that are on disk when a test says so.
-final class FakeSavedState: SavedState {
-  var isSaved = true
-  private var waiting: [() -> Void] = []
-
-  func whenSaved(_ body: @escaping () -> Void) { waiting.append(body) }
-
-  func save() {
-    isSaved = true
-    let bodies = waiting
-    waiting = []
-    for body in bodies { body() }
-  }
-}
-
 @Suite("The engine's driver") struct EngineDriverTests {
   private let timers = FakeTimers()
-  private let saved = FakeSavedState()
+  private let saved = FakeRecords()
   private let executor = Executor()
   private let observer = Observer()
   private let driver: EngineDriver
@@ -53,7 +36,11 @@ final class FakeSavedState: SavedState {
     driver = EngineDriver(
       Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
       replies: RequestReplies(saved, timers: timers))
-    driver.connect(executor, [observer])
+    driver.connect([observer]) { [executor] in
+      executor.execute($0)
+    } whenQuiet: { [executor] in
+      executor.quietCount += 1
+    }
     driver.send(.added(id, WorkerProfile(policy: LifecyclePolicy(name: "test"))))
   }
 
@@ -160,7 +147,7 @@ final class FakeSavedState: SavedState {
 
 @Suite("Replies to requests") struct RequestRepliesTests {
   private let timers = FakeTimers()
-  private let saved = FakeSavedState()
+  private let saved = FakeRecords()
   private let replies: RequestReplies
 
   init() { replies = RequestReplies(saved, timers: timers) }

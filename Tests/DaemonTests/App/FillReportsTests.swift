@@ -1,4 +1,3 @@
-import Hibernation
 import Lifecycle
 import Linux
 import Policy
@@ -6,22 +5,14 @@ import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Hibernation
 
 @Suite("Pages that are still missing after a wake") struct FillReportsTests {
-  private final class Source: FillSource {
-    private(set) var failed: (@Sendable (String, HibernationError) -> Void)?
-    private(set) var ended: (@Sendable (String) -> Void)?
-    func onFillFailure(_ report: @escaping @Sendable (String, HibernationError) -> Void) {
-      failed = report
-    }
-    func onFillEnd(_ report: @escaping @Sendable (String) -> Void) { ended = report }
-  }
-
   private final class Measured { var names: [String] = [] }
 
   private let loop: EventLoop
   private let loopReturn: LoopReturn
-  private let source = Source()
+  private let hibernation = HibernationService(lanes: 1, separatesWorkers: true)
   private let scratch: Scratch
   private let log: DaemonLog
   private let measured = Measured()
@@ -31,7 +22,7 @@ import Testing
     log = DaemonLog(ofWrapper: scratch.path + "/log")
     loop = try EventLoop()
     loopReturn = try LoopReturn(loop)
-    FillReports.follow(source, loopReturn: loopReturn, log: log) { [measured] in
+    FillReports.follow(hibernation, loopReturn: loopReturn, log: log) { [measured] in
       measured.names.append($0.name)
     }
   }
@@ -43,7 +34,7 @@ import Testing
 
   @Test("A worker is measured again when its last page has come, on the loop, each time")
   func filled() throws {
-    let ended = try #require(source.ended)
+    let ended = try #require(hibernation.crew.withLock { $0.fillEnded })
     try TestThread {
       ended("web")
       ended("api")
@@ -58,7 +49,7 @@ import Testing
 
   @Test("The end of a worker whose pages can't be restored is logged at once, with the reason")
   func failed() throws {
-    let failed = try #require(source.failed)
+    let failed = try #require(hibernation.crew.withLock { $0.fillFailed })
     try TestThread {
       failed(
         "web", HibernationError(.filling, "the image is damaged", aftermath: .unverifiable))

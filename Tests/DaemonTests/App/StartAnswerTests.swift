@@ -11,7 +11,7 @@ import Testing
   private final class World {
     let restarts: RestartWorld
     let id = WorkerID("web")
-    let end = EndWorld()
+    let end: EndWorld
     /// What a look finds: processor time, and whether it rests; nil: it can't look.
     var found: (ticks: UInt64, rests: Bool)?
     /// Looks wait for `answerLook`.
@@ -30,6 +30,7 @@ import Testing
       })
 
     init() throws {
+      end = try EndWorld()
       restarts = try RestartWorld()
       restarts.add()
       own = try ProcessStat.read(getpid())

@@ -2,34 +2,32 @@ import Control
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import TestSupport
 import Testing
+import WorkerProtocol
 
 @testable import Daemon
 
 @Suite("Reports over the control socket") struct ControlReportTests {
   private typealias Verb = ControlRequest.Verb
 
-  private let world = ControlWorld()
-  private var host: FakeControlHost { world.host }
+  private let control: ControlWorld
+  private var world: AdapterWorld { control.world }
 
-  private func ask(_ request: ControlRequest) -> ControlWorld.Heard { world.ask(request) }
+  init() throws { control = try ControlWorld() }
 
-  private func ask(_ verb: Verb, _ worker: String? = nil) -> ControlWorld.Heard {
-    world.ask(verb, worker)
-  }
-
-  private func only(_ heard: ControlWorld.Heard) throws -> ControlResponse {
-    try world.only(heard)
+  private func ask(_ verb: Verb, _ worker: String? = nil) throws -> ControlResponse {
+    try control.only(control.ask(verb, worker))
   }
 
   @Test(
     "An unknown worker has its own result, to which the client adds a suggestion"
   )
   func unknown() throws {
-    host.add("web")
+    try world.add("web")
     for verb in [Verb.status, .explain, .policy] {
-      let response = try only(ask(verb, "wbe"))
+      let response = try ask(verb, "wbe")
       #expect(response.result == .unknownWorker, "\(verb)")
       #expect(response.text == "there is no worker named wbe", "\(verb)")
     }
@@ -37,24 +35,28 @@ import Testing
 
   @Test("`ps` reports all workers, wrapped ones among them, and the daemon")
   func ps() throws {
-    host.add("web")
-    host.wrapped = ["clangd-4"]
-    let response = try only(ask(.ps))
+    try world.add("web")
+    control.wrap("clangd-4")
+    let response = try ask(.ps)
     #expect(response.result == .done && response.text == "2 workers")
     #expect(response.workers?.map(\.name) == ["web", "clangd-4"])
     #expect(response.workers?.map(\.state) == ["background", "background"])
     #expect(response.daemon?.version == "1.2.3" && response.daemon?.policy == "test")
+    #expect(response.daemon?.measurements == nil)
+    #expect(try ask(.status).daemon?.measurements != nil)
   }
 
   @Test("`status` of a worker has its snapshot")
   func status() throws {
-    host.add("web")
+    try world.add("web")
+    #expect(try ask(.status, "web").workers?.first?.snapshot == nil)
+    let image = WorkerMessage.Snapshot.image(mime: "image/png", base64: "AQID")
+    _ = try world.snapshots.keep(image, of: "web", at: world.timers.now)
     var request = ControlRequest(id: 7, verb: .status, worker: "web")
     request.withSnapshot = true
-    let heard = ask(request)
-    #expect(heard.responses.isEmpty && host.calls == ["snapshot web"])
-    host.load(SnapshotStore.Snapshot(mime: "image/png", content: [1, 2, 3]))
-    let response = try only(heard)
+    let heard = control.ask(request)
+    #expect(heard.responses.isEmpty, "it is on the disk")
+    let response = try control.only(heard)
     #expect(response.text == "web is in the background")
     #expect(response.workers?.first?.snapshot?.size == 3)
     #expect(response.workers?.first?.snapshot?.data == "AQID")
@@ -62,80 +64,100 @@ import Testing
 
   @Test("`status` of a wrapped worker has its wrapper's report, or the last one")
   func statusOfWrapped() throws {
-    host.wrapped = ["web"]
-    let first = ask(.status, "web")
-    host.respond(
-      .done, "web is in the foreground", [WorkerReport(name: "web", state: "foreground")])
-    #expect(try only(first).workers?.map(\.state) == ["foreground"])
-    let second = ask(.status, "web")
-    host.respond(.failed, "its wrapper didn't answer")
-    let response = try only(second)
+    control.wrap("web")
+    let first = control.ask(.status, "web")
+    #expect(world.wrapped.asks.first?.patience == .seconds(2))
+    world.wrapped.answer(.done, "", WorkerReport(name: "web", state: "foreground"))
+    #expect(try control.only(first).workers?.map(\.state) == ["foreground"])
+    let second = control.ask(.status, "web")
+    world.wrapped.answer(.failed, "its wrapper didn't answer")
+    let response = try control.only(second)
     #expect(response.result == .done && response.text == "web is managed by `dormouse wrap`")
     #expect(response.workers?.map(\.state) == ["background"])
   }
 
   @Test("`explain` explains a worker, or the order of all")
   func explain() throws {
-    host.add("web")
-    host.known[WorkerID("web")]?.unwatched = ["a file lock"]
-    let one = try only(ask(.explain, "web"))
+    try world.add("web")
+    let one = try ask(.explain, "web")
     #expect(one.result == .done && one.explanation?.state == "background")
-    #expect(one.explanation?.unwatched == ["a file lock"])
-    let all = try only(ask(.explain))
+    let all = try ask(.explain)
     #expect(all.ranking?.termination.map(\.worker) == ["web"])
+    var facts = try #require(world.makeFacts().read(WorkerID("web")))
+    facts.unwatched = ["a file lock"]
+    let found = ExplanationReporter(engine: world.driver.state, now: world.timers.now)
+      .explanation(of: WorkerID("web"), facts)
+    #expect(found?.report.unwatched == ["a file lock"])
+  }
+
+  @Test("`explain --savings` has the workers that keep memory, also those of wrappers")
+  func savings() throws {
+    try world.add("web")
+    world.driver.send(.footprint(WorkerID("web"), .megabytes(20)))
+    control.wrap("clangd-4")
+    let heard = control.ask(.explainSavings)
+    try world.turn { !world.wrapped.asks.isEmpty }
+    #expect(world.wrapped.asked == ["explain clangd-4"] && heard.responses.isEmpty)
+    world.wrapped.answer(.failed, "its wrapper didn't answer")
+    #expect(try control.only(heard).kept?.workers.map(\.worker).sorted() == ["clangd-4", "web"])
   }
 
   @Test("`explain` gives the reason that `ps` gives for a worker that will be restarted")
   func plan() throws {
-    host.add("web", .terminated)
-    let plan = RestartPlan.waitingForMemory(why: "memory pressure was critical")
-    host.known[WorkerID("web")]?.plans.restart = plan
-    let explained = try only(ask(.explain, "web")).explanation
-    let text = "restarts when memory is available: memory pressure was critical"
-    #expect(explained?.because == CodedText("waits_for_memory", text))
+    let runtime = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
+    world.hasEnded(runtime, RestartWorld.failure)
+    let explained = try ask(.explain, "web").explanation
+    #expect(explained?.because.code == "backing_off")
+    #expect(try explained?.because == ask(.ps).workers?.first?.reason)
   }
 
   @Test("`policy` shows the policy in force of the machine, or of a worker")
   func policy() throws {
-    host.add("web")
-    let machine = try only(ask(.policy))
+    try world.add("web")
+    let machine = try ask(.policy)
     #expect(machine.text == "the policy in effect" && machine.policy?.isEmpty == false)
-    let worker = try only(ask(.policy, "web"))
+    let worker = try ask(.policy, "web")
     #expect(worker.text == "the policy in effect for web")
     #expect(worker.policy?.contains { $0.key == "mode" && $0.value == "enforce" } == true)
   }
 
   @Test("`jetsam` shows the newest jetsam report or the named one, and lists all")
   func jetsam() throws {
-    #expect(try only(ask(.jetsam)).text == "no worker has been terminated for lack of memory")
-    host.jetsamIDs = ["new", "old"]
-    let newest = ask(.jetsam)
-    host.load(nil as JetsamRecord?)
-    let missing = try only(newest)
-    #expect(missing.result == .failed && missing.text == "there is no jetsam report new")
-    #expect(missing.reports == ["new", "old"])
+    #expect(try ask(.jetsam).text == "no worker has been terminated for lack of memory")
+    for id in ["1", "2"] {
+      world.jetsam.saveWithProcesses(
+        JetsamRecord(
+          id: id, time: "", policy: "", level: "critical", why: CodedText("pressure", ""),
+          budget: 0, availableBefore: 0, availableAfter: 0, largest: nil, workers: []))
+    }
+    #expect(try ask(.jetsam).jetsam?.id == "2")
     var request = ControlRequest(id: 7, verb: .jetsam)
-    request.report = "old"
-    let old = ask(request)
-    #expect(host.calls.last == "jetsam old")
-    host.load(
-      JetsamRecord(
-        id: "old", time: "", policy: "", level: "critical", why: CodedText("pressure", ""),
-        budget: 0, availableBefore: 0, availableAfter: 0, largest: nil, workers: []))
-    #expect(try only(old).jetsam?.id == "old")
+    request.report = "1"
+    #expect(try control.only(control.ask(request)).jetsam?.id == "1")
+    request.report = "3"
+    let missing = try control.only(control.ask(request))
+    #expect(missing.result == .failed && missing.text == "there is no jetsam report 3")
+    #expect(missing.reports == ["2", "1"])
   }
 
   @Test("The verb events is answered when the journal is written, and followed from the request on")
   func journal() throws {
-    let heard = ask(.events, "web")
-    #expect(heard.responses.isEmpty && world.events.workers.isEmpty)
-    host.saveJournal(at: JournalPlace(directory: "/journal", reports: "/reports", run: nil, at: 1))
-    let response = try only(heard)
-    #expect(response.text == "the journal is in /journal")
-    #expect(response.journal?.directory == "/journal")
-    let following = ask(ControlRequest(id: 7, verb: .events, worker: "web", follow: true))
-    #expect(world.events.workers == ["web"])
-    host.saveJournal(at: JournalPlace(directory: nil, reports: "/reports", run: nil, at: 1))
-    #expect(try only(following).text == "there is no journal")
+    try world.add("web")
+    let heard = control.ask(.events, "web")
+    #expect(heard.responses.isEmpty)
+    let response = try control.only(heard)
+    #expect(response.text == "the journal is in \(world.state.journal)")
+    #expect(response.journal?.directory == world.state.journal)
+    #expect(response.journal?.reports == world.state.reports)
+    let following = control.ask(ControlRequest(id: 7, verb: .events, worker: "web", follow: true))
+    _ = control.ask(.foreground, "web")
+    #expect(control.sent.responses.map(\.event?.to) == ["foreground"])
+    #expect(try control.only(following).result == .done)
+  }
+
+  @Test("The verb events says where there is no journal")
+  func noJournal() throws {
+    let control = try ControlWorld(journal: JournalConfiguration(enabled: false))
+    #expect(try control.only(control.ask(.events)).text == "there is no journal")
   }
 }

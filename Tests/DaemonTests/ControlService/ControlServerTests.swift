@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import JSONLines
+import Lifecycle
 import Linux
 import Policy
 import TestSupport
@@ -12,12 +13,16 @@ import Testing
   private let scratch: Scratch
   private let path: String
   private let loop: EventLoop
-  private let handler = FakeControlHandler()
+  private let requests: RelayedRequests
+  private var world: AdapterWorld { requests.control.world }
+  /// The first connection to the server.
+  private let first = ClientID(number: 1)
 
   init() throws {
     scratch = try Scratch()
     path = scratch.path + "/control.sock"
-    loop = try EventLoop()
+    requests = try RelayedRequests()
+    loop = requests.control.world.services.loop
   }
 
   private func server(
@@ -25,7 +30,8 @@ import Testing
   ) throws -> ControlServer {
     let server = try ControlServer(
       path: path, loop, DaemonLog(), quota: quota, lookInterval: lookInterval)
-    try server.connect(handler)
+    try server.connect(requests.control.service)
+    requests.control.sent.server = server
     return server
   }
 
@@ -50,17 +56,16 @@ import Testing
     let server = try server()
     let client = try ControlTestClient(path)
     try client.ask(1...3)
-    try turn { handler.ids == [1, 2, 3] }
-    for id in [3, 1, 2] as [UInt64] { handler.answer(id, "number \(id)") }
+    try turn { requests.ids == [1, 2, 3] }
+    for id in [3, 1, 2] as [UInt64] { requests.answer(id, "number \(id)") }
     try turn(client) { client.answers.count == 3 }
     #expect(client.answers.map(\.id) == [3, 1, 2])
     #expect(client.answers.map(\.text) == ["number 3", "number 1", "number 2"])
     try client.ask(4)
-    try turn { handler.ids.last == 4 }
-    handler.answer(4)
+    try turn { requests.ids.last == 4 }
+    requests.answer(4)
     try turn(client) { client.answers.count == 4 }
-    #expect(Set(handler.requests.map(\.client)).count == 1, "one client")
-    #expect(server.process(of: handler.requests[0].client) == getpid())
+    #expect(server.process(of: first) == getpid())
   }
 
   @Test(
@@ -68,14 +73,14 @@ import Testing
   )
   func garbage() throws {
     let server = try server()
-    handler.answersAtOnce = true
+    requests.answersAtOnce = true
     let client = try ControlTestClient(path)
     try client.send("good morning\n\n{\"id\":9,\"verb\":\"fly\"}\n{\"id\":\"x\"}\n\u{0}\u{1}\n")
     try client.ask(10)
     try turn(client) { client.answers.last?.id == 10 }
     #expect(client.answers.map(\.id) == [0, 9, 0, 0, 10])
     #expect(client.answers.dropLast().allSatisfy { $0.result == .badRequest })
-    #expect(handler.ids == [10])
+    #expect(requests.ids == [10])
     withExtendedLifetime(server) {}
   }
 
@@ -91,8 +96,7 @@ import Testing
     }
     #expect(client.answers.map(\.result) == [.badRequest])
     #expect(client.answers.first?.id == 0)
-    #expect(handler.requests.isEmpty && handler.left.count == 1)
-    withExtendedLifetime(server) {}
+    #expect(requests.ids.isEmpty && server.process(of: first) == nil)
   }
 
   @Test("A client that never reads its answers is disconnected, and other clients are answered")
@@ -100,43 +104,45 @@ import Testing
     let server = try server()
     let (deaf, other) = (try ControlTestClient(path), try ControlTestClient(path))
     try deaf.ask(1...12)
-    try turn { handler.requests.count == 12 }
-    let client = handler.requests[0].client
+    try turn { requests.ids.count == 12 }
     // Twelve answers of almost 2 MiB: more than `maxPending` may wait.
     let text = String(repeating: "x", count: ControlServer.maxPending / 8 - 1024)
-    for id in 1...8 as ClosedRange<UInt64> { handler.answer(id, text) }
-    #expect(handler.left.isEmpty, "so much may wait")
-    #expect((server.unreadBytes(of: client) ?? 0) > ControlServer.maxUnread)
+    for id in 1...8 as ClosedRange<UInt64> { requests.answer(id, text) }
+    #expect(server.process(of: first) != nil, "so much may wait")
+    #expect((server.unreadBytes(of: first) ?? 0) > ControlServer.maxUnread)
     // No more of its requests are read by now.
     try deaf.ask(13)
     try other.ask(20)
-    try turn { handler.ids.contains(20) }
-    handler.answer(20)
+    try turn { requests.ids.contains(20) }
+    requests.answer(20)
     try turn(other) { other.answers.count == 1 }
-    #expect(!handler.ids.contains(13))
-    for id in 9...12 as ClosedRange<UInt64> { handler.answer(id, text) }
-    #expect(handler.left == [client])
-    #expect(server.unreadBytes(of: client) == nil)
+    #expect(!requests.ids.contains(13))
+    for id in 9...12 as ClosedRange<UInt64> { requests.answer(id, text) }
+    #expect(server.unreadBytes(of: first) == nil)
     try other.ask(21)
-    try turn { handler.ids.last == 21 }
-    handler.answer(21)
+    try turn { requests.ids.last == 21 }
+    requests.answer(21)
     try turn(other) { other.answers.map(\.id) == [20, 21] }
     try turn(deaf) { deaf.hasEnded }
   }
 
-  @Test("Requests are read again when a client has read its answers, and the handler is notified")
+  @Test("When a client has read its answers, it is read again, and is told of the events it missed")
   func readsOn() throws {
     let server = try server()
     let client = try ControlTestClient(path)
+    try world.add("db")
+    let follow = ControlRequest(id: 9, verb: .events, follow: true)
+    try client.send(String(decoding: try WireCodec.line(for: follow), as: UTF8.self))
+    try turn(client) { client.answers.map(\.id) == [9] }
     try client.ask(1)
-    try turn { handler.ids == [1] }
-    handler.answer(1, String(repeating: "x", count: LineFramer.defaultMaximumLength - 1024))
-    let id = handler.requests[0].client
-    #expect(handler.readCount[id, default: 0] == 0)
+    try turn { requests.ids == [1] }
+    requests.answer(1, String(repeating: "x", count: LineFramer.defaultMaximumLength - 1024))
+    world.driver.request(.foreground, WorkerID("db")) { _ in }
+    #expect((server.unreadBytes(of: first) ?? 0) > EventFollowing.maxUnread)
     try client.ask(2)
-    try turn(client) { handler.ids == [1, 2] }
-    #expect(client.answers.map(\.id) == [1])
-    #expect(handler.readCount[id, default: 0] > 0 && server.unreadBytes(of: id) == 0)
+    try turn(client) { requests.ids == [1, 2] }
+    try turn(client) { client.answers.last?.event?.lost != nil }
+    #expect(client.answers.map(\.id) == [9, 1, 9] && server.unreadBytes(of: first) == 0)
   }
 
   @Test("A connection without a request is closed when a new client needs its place")
@@ -144,7 +150,7 @@ import Testing
     var quota = ClientQuota()
     quota.maxClients = 2
     let server = try server(quota: quota)
-    handler.answersAtOnce = true
+    requests.answersAtOnce = true
     let silent = try ControlTestClient(path)
     let second = try ControlTestClient(path)
     try second.ask(1)
@@ -160,7 +166,7 @@ import Testing
     try turn(second) { second.answers.count == 2 }
     try third.ask(5)
     try turn(third) { third.answers.count == 2 }
-    #expect(!handler.ids.contains(3))
+    #expect(!requests.ids.contains(3))
     shutdown(third.socket.raw, Int32(SHUT_RDWR))
     try turn(fourth) { fourth.answers.map(\.id) == [3] }
     #expect(!second.hasEnded)
@@ -172,14 +178,14 @@ import Testing
     var quota = ClientQuota()
     quota.patience = .milliseconds(200)
     let server = try server(quota: quota, lookInterval: .milliseconds(10))
-    handler.answersAtOnce = true
+    requests.answersAtOnce = true
     let (slow, idle) = (try ControlTestClient(path), try ControlTestClient(path))
     try slow.send("{\"id\":")
     try idle.ask(1)
     try turn(slow) { slow.hasEnded }
     try idle.read()
     // It may wait between two requests for as long as it likes. On a slow machine its first came too late.
-    if handler.ids == [1] {
+    if requests.ids == [1] {
       #expect(!idle.hasEnded)
       try idle.ask(2)
       try turn(idle) { idle.answers.map(\.id) == [1, 2] }
@@ -195,31 +201,28 @@ import Testing
     let other = try ControlTestClient(path)
     try leaving?.ask(1...20)
     leaving = nil
-    try turn { handler.requests.count == 20 && handler.left.count == 1 }
-    #expect(handler.left == [handler.requests[0].client])
-    #expect(server.process(of: handler.left[0]) == nil)
-    for id in 1...20 as ClosedRange<UInt64> { handler.answer(id) }
+    try turn { requests.ids.count == 20 && server.process(of: first) == nil }
+    for id in 1...20 as ClosedRange<UInt64> { requests.answer(id) }
     try other.ask(30)
-    try turn { handler.ids.last == 30 }
-    handler.answer(30)
+    try turn { requests.ids.last == 30 }
+    requests.answer(30)
     try turn(other) { other.answers.map(\.id) == [30] }
-    #expect(handler.requests[20].client != handler.left[0])
   }
 
   @Test("Some requests of one client are handled and then those of others, and none is lost")
   func turns() throws {
     let server = try server()
-    handler.answersAtOnce = true
+    requests.answersAtOnce = true
     let (busy, other) = (try ControlTestClient(path), try ControlTestClient(path))
     try busy.ask(100)
     try other.ask(1)
-    try turn { handler.requests.count == 2 }
+    try turn { requests.ids.count == 2 }
     try busy.ask(101...200)
     try other.ask(2)
     try turn(busy) { busy.answers.count == 101 }
     try turn(other) { other.answers.count == 2 }
     #expect(busy.answers.map(\.id) == Array(100...200))
-    let place = handler.ids.firstIndex(of: 2) ?? .max
+    let place = requests.ids.firstIndex(of: 2) ?? .max
     #expect(place < 2 + ControlServer.maxAtOnce + 1, "at place \(place)")
     withExtendedLifetime(server) {}
   }
@@ -232,12 +235,12 @@ import Testing
     leaving = nil
     var most = 0
     try turn {
-      let before = handler.requests.count
+      let before = requests.ids.count
       try loop.turn(until: EventLoop.now + .milliseconds(2))
-      most = max(most, handler.requests.count - before)
-      return handler.left.count == 1
+      most = max(most, requests.ids.count - before)
+      return !requests.ids.isEmpty && server.process(of: first) == nil
     }
-    #expect(handler.ids == Array(1...200))
+    #expect(requests.ids == Array(1...200))
     #expect(most <= 2 * ControlServer.maxAtOnce, "\(most) in one turn of the loop")
     withExtendedLifetime(server) {}
   }
@@ -245,9 +248,9 @@ import Testing
   @Test("A client isn't read further while its earlier requests wait, so that they fill no memory")
   func unhandledRequests() throws {
     let server = try server()
-    handler.answersAtOnce = true
+    requests.answersAtOnce = true
     let client = try ControlTestClient(path)
-    let line = Array(try WireCodec.line(for: ControlRequest(id: 1, verb: .ps)))
+    let line = Array(try WireCodec.line(for: ControlRequest(id: 1, verb: .wake, worker: "web")))
     let lines = Array(repeatElement(line, count: 4096).joined())
     var (rest, sent) = (lines[...], 0)
     for _ in 0..<200 {
@@ -256,7 +259,7 @@ import Testing
       rest = left.isEmpty ? lines[...] : left
       try loop.turn(until: EventLoop.now + .milliseconds(2))
     }
-    let unhandled = sent - handler.requests.count * line.count
+    let unhandled = sent - requests.ids.count * line.count
     // What the sockets hold, and one piece.
     #expect(unhandled < 2 << 20, "\(unhandled) bytes")
     withExtendedLifetime(server) {}
@@ -270,16 +273,16 @@ import Testing
     let clients = [
       try ControlTestClient(path), try ControlTestClient(path), try ControlTestClient(path),
     ]
-    try clients[0].ask(1, .shutdown)
-    try turn { handler.ends == [.shutdown] }
-    try clients[1].ask(2, .leave)
-    try clients[2].ask(3, .ps)
-    try turn { handler.ends == [.shutdown, .leave] && handler.ids == [3] }
+    try clients[0].ask(1, .leave)
+    try turn { world.phase.isLeaving }
+    try clients[1].ask(2, .shutdown)
+    try clients[2].ask(3)
+    try turn { world.phase.isEnding && requests.ids == [3] }
     try clients[0].read()
     #expect(clients[0].answers.isEmpty)
     server.announceEnd("all workers have ended")
     server.announceEnd("a second time")
-    handler.answer(3)
+    requests.answer(3)
     server.close()
     for client in clients { try turn(client) { !client.answers.isEmpty } }
     #expect(clients.map { $0.answers.map(\.id) } == [[1], [2], [3]])

@@ -9,12 +9,13 @@ import Testing
   private let scratch: Scratch
   private let path: String
   private let loop: EventLoop
-  private let handler = FakeControlHandler()
+  private let control: ControlWorld
 
   init() throws {
     scratch = try Scratch()
     path = scratch.path + "/control.sock"
     loop = try EventLoop()
+    control = try ControlWorld()
   }
 
   @Test(
@@ -23,7 +24,7 @@ import Testing
   func inUse() throws {
     do {
       let first = try ControlServer(path: path, loop, DaemonLog())
-      try first.connect(handler)
+      try first.connect(control.service)
       #expect(throws: StartError.self) {
         _ = try ControlServer(path: path, loop, DaemonLog())
       }
@@ -34,7 +35,7 @@ import Testing
     old = nil
     #expect(access(path, F_OK) == 0)
     let second = try ControlServer(path: path, loop, DaemonLog())
-    try second.connect(handler)
+    try second.connect(control.service)
     var status = stat()
     #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
     withExtendedLifetime(second) {}

@@ -15,10 +15,7 @@ import Testing
 
   init() throws {
     world = try AdapterWorld()
-    changes = DeclaredChanges(
-      driver: world.driver, workers: world.workers, declared: world.declared,
-      requests: world.requests, starter: world.starter, supervision: world.supervision,
-      listening: world.listening)
+    changes = world.changes
     unit = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.hasEnded(unit, RestartWorld.failure)
   }

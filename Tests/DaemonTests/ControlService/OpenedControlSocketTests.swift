@@ -12,11 +12,12 @@ import Testing
   private let scratch: Scratch
   private let loop: EventLoop
   private let socket: ControlSocket
-  private let world = ControlWorld()
+  private let world: ControlWorld
 
   init() throws {
     scratch = try Scratch()
     loop = try EventLoop()
+    world = try ControlWorld()
     socket = ControlSocket(path: scratch.path + "/control.sock", loop, DaemonLog())
   }
 

@@ -138,6 +138,22 @@ import Testing
     #expect(known?.line == "health_checks_while_asleep: 8080")
     let several = try remedy(suspended: false, activity: activity) { $0.ports = [8080, 8081] }
     #expect(several?.line == "health_checks_while_asleep: PORT")
+    let second = try remedy(suspended: false, activity: activity) {
+      ($0.ports, $0.healthChecks) = ([8080], [AsleepAnswer(port: 9000, path: "/healthz")])
+    }
+    #expect(
+      second?.line
+        == "health_checks_while_asleep: [9000/healthz, 8080]  # instead of the one that is there")
+    let withoutPath = try remedy(suspended: false, activity: activity) {
+      ($0.ports, $0.healthChecks) = ([8080], [AsleepAnswer(port: 8080)])
+    }
+    #expect(
+      withoutPath?.line
+        == "health_checks_while_asleep: 8080/PATH  # instead of the one that is there")
+    let answered = try remedy(suspended: false, activity: activity) {
+      ($0.ports, $0.healthChecks) = ([8080], [AsleepAnswer(port: 8080, path: "/healthz")])
+    }
+    #expect(answered?.settings.map(\.key).first == "foreground.idle_after")
     activity.advice = nil
     let other = try remedy(suspended: false, activity: activity)
     #expect(other?.settings.map(\.key).first == "foreground.idle_after")

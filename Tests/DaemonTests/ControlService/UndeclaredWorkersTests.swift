@@ -10,8 +10,10 @@ import Testing
 @Suite("Settings and removal of workers of `run`") struct UndeclaredWorkersTests {
   private typealias Verb = ControlRequest.Verb
 
-  private let world = ControlWorld()
-  private var host: FakeControlHost { world.host }
+  private let control: ControlWorld
+  private var world: AdapterWorld { control.world }
+
+  init() throws { control = try ControlWorld() }
 
   @Test("The settings of `run` are the worker's, and a wrong one is refused")
   func runSettings() throws {
@@ -19,50 +21,58 @@ import Testing
     request.launch = LaunchSpecification(
       command: ["/bin/true"], directory: "/", environment: ["PORT": "8080"],
       settings: ["restart=always", "readiness.tcp=${PORT}", "hibernate.after=5m"])
-    _ = world.ask(request)
-    let launched = try #require(host.launched.first?.configuration)
+    _ = control.ask(request)
+    let launched = try #require(world.workers[WorkerID("job")]?.configuration)
     #expect(launched.restart.condition == .always && launched.readiness == .tcp(8080))
     #expect(launched.policy.hibernate.after == .seconds(300))
     #expect(launched.policy.name == "test", "over the machine's policy")
-    host.answer(.done, "job is running")
+    request.worker = "other"
     request.launch?.settings = ["restart=sometimes"]
-    let refused = try world.only(world.ask(request))
+    let refused = try control.only(control.ask(request))
     #expect(refused.result == .badRequest && refused.text.contains("restart=sometimes"))
-    #expect(host.launched.count == 1)
+    #expect(world.workers.count == 1)
   }
 
   @Test("A worker of `run` is removed when it has ended; declared, adopted and wrapped ones aren't")
   func removes() throws {
-    host.add("web")
-    for name in ["db", "job", "redis"] {
-      host.known[WorkerID(name)] = WorkerFacts(policy: LifecyclePolicy(name: "test"))
-      host.known[WorkerID(name)]?.isDeclared = name == "db"
-    }
-    host.known[WorkerID("web")]?.isDeclared = false
-    host.known[WorkerID("redis")]?.isAdopted = true
-    host.wrapped = ["clangd-4"]
+    try world.add("web", isDeclared: false)
+    try world.add("db", .terminated)
+    try world.add("job", .terminated, isDeclared: false)
+    try world.add("redis", isDeclared: false).external = ExternalWorker()
+    control.wrap("clangd-4")
     for verb in [Verb.remove, .removeRunning] {
-      for (heard, result, words) in [
-        (world.ask(verb), ControlResponse.Result.badRequest, "needs a worker"),
-        (world.ask(verb, "none"), .unknownWorker, "no worker named none"),
-        (world.ask(verb, "db"), .refused, "db is in the configuration"),
-        (world.ask(verb, "redis"), .refused, "`dormouse release redis`"),
-        (world.ask(verb, "clangd-4"), .refused, "wrapped"),
+      for (worker, result, words) in [
+        (nil, ControlResponse.Result.badRequest, "needs a worker"),
+        ("none", .unknownWorker, "no worker named none"),
+        ("db", .refused, "db is in the configuration"),
+        ("redis", .refused, "`dormouse release redis`"),
+        ("clangd-4", .refused, "wrapped"),
       ] {
-        let response = try world.only(heard)
+        let response = try control.only(control.ask(verb, worker))
         #expect(response.result == result && response.text.contains(words), "\(response)")
       }
     }
-    #expect(try world.only(world.ask(.remove, "web")).text.contains("`dormouse rm -f web`"))
-    #expect(host.calls.isEmpty)
-    #expect(try world.only(world.ask(.remove, "job")).text == "job and its log are removed")
-    host.whyLogStays = "the disk doesn't answer"
-    let forced = world.ask(.removeRunning, "web")
-    #expect(host.calls == ["remove job", "person: stop web", "stop web"])
-    host.answer(.done, "web is stopped")
-    #expect(
-      try world.only(forced).text
-        == "web is removed, but its log stays: the disk doesn't answer")
-    #expect(host.calls.last == "remove web")
+    let running = try control.only(control.ask(.remove, "web"))
+    #expect(running.text.contains("`dormouse rm -f web`"))
+    #expect(world.notes.events.isEmpty)
+    let log = try world.scratch.write("state/logs/job.log", "its last words")
+    let removed = try control.only(control.ask(.remove, "job"))
+    #expect(removed.text == "job and its log are removed")
+    #expect(isAbsent(log) && world.workers[WorkerID("job")] == nil)
+    #expect(world.driver.state.state(of: WorkerID("job")) == nil)
+  }
+
+  @Test("One that runs is stopped before its removal, and a log that can't be removed is named")
+  func removesRunning() throws {
+    let web = try world.add("web", isDeclared: false)
+    // A directory can't be removed as a file.
+    try world.scratch.write("state/logs/web.log/file", "")
+    let forced = control.ask(.removeRunning, "web")
+    #expect(world.asked == ["stop web"] && world.workers[web.id] === web)
+    world.driver.send(.exited(web.id, .exited(0)))
+    let response = try control.only(forced)
+    #expect(response.result == .done)
+    #expect(response.text.hasPrefix("web is removed, but its log stays: "), "\(response.text)")
+    #expect(world.workers[web.id] == nil)
   }
 }

@@ -6,19 +6,32 @@ import Testing
 @testable import Daemon
 
 @Suite("What `ps` and `status` report of one worker") struct WorkerReporterTests {
-  private let host = FakeControlHost()
+  private let timers = FakeTimers()
+  private let notes = EventNotes()
+  private let driver: EngineDriver
   private let id = WorkerID("web")
 
-  /// - Parameter state: as an earlier daemon has left it.
+  init() { driver = .forTest(timers, notes) }
+
+  /// - Parameter facts: nil: the daemon has removed it.
+  private func report(_ facts: WorkerFacts?) throws -> WorkerReport {
+    let snapshot = try #require(driver.state.snapshot(of: id, at: timers.now))
+    return WorkerReporter(snapshot: snapshot, facts: facts, scan: nil, now: timers.now)
+      .report(withGroup: true)
+  }
+
+  /// As an earlier daemon has left it.
+  private func adopt(_ state: WorkerState) {
+    driver.send(.adopted(id, WorkerProfile(policy: LifecyclePolicy(name: "test")), state))
+  }
+
   private func report(
     _ state: WorkerState = .background, _ change: (inout WorkerFacts) -> Void = { _ in }
   ) throws -> WorkerReport {
-    host.add("web", state)
-    var facts = try #require(host.facts(of: id))
+    adopt(state)
+    var facts = WorkerFacts(policy: LifecyclePolicy(name: "test"))
     change(&facts)
-    let snapshot = try #require(host.driver.state.snapshot(of: id, at: host.now))
-    return WorkerReporter(snapshot: snapshot, facts: facts, scan: nil, now: host.now)
-      .report(withGroup: true)
+    return try report(facts)
   }
 
   @Test(
@@ -59,40 +72,29 @@ import Testing
 
   @Test("The time asleep and the last wake are in a worker's report")
   func sleep() throws {
-    host.add("web", .background)
-    let host = host
-    func report() throws -> WorkerReport {
-      let snapshot = try #require(host.driver.state.snapshot(of: id, at: host.now))
-      return WorkerReporter(snapshot: snapshot, facts: nil, scan: nil, now: host.now)
-        .report(withGroup: false)
-    }
-    host.timers.advance(by: .seconds(1))
-    host.driver.send(.request(Request(id: 1, verb: .suspend, worker: id)))
-    host.driver.send(.fileLocks(id, held: 0))
-    host.driver.send(.suspended(id))
-    host.timers.advance(by: .seconds(9))
-    #expect(try report().secondsAsleep == 9 && report().lastWake == nil)
-    host.driver.send(.wakeNeeded(id, "data from a client"))
-    host.driver.send(.resumed(id, .milliseconds(5)))
-    host.timers.advance(by: .seconds(3))
-    #expect(try report().secondsAsleep == nil)
+    adopt(.background)
+    timers.advance(by: .seconds(1))
+    driver.send(.request(Request(id: 1, verb: .suspend, worker: id)))
+    driver.send(.fileLocks(id, held: 0))
+    driver.send(.suspended(id))
+    timers.advance(by: .seconds(9))
+    #expect(try report(nil).secondsAsleep == 9 && report(nil).lastWake == nil)
+    driver.send(.wakeNeeded(id, "data from a client"))
+    driver.send(.resumed(id, .milliseconds(5)))
+    timers.advance(by: .seconds(3))
+    #expect(try report(nil).secondsAsleep == nil)
     #expect(
-      try report().lastWake
+      try report(nil).lastWake
         == LastWakeReport(
           code: "wake_needed", text: "woken by data from a client", secondsAgo: 3))
   }
 
-  @Test("The size of an image that an earlier daemon wrote comes from the worker's record")
-  func imageOfEarlierDaemon() throws {
-    #expect(try report(.hibernated) { $0.imageLength = 4096 }.imageSize == 4096)
-    let awake = FakeControlHost()
-    awake.add("web")
-    let snapshot = try #require(awake.driver.state.snapshot(of: id))
-    var facts = try #require(awake.facts(of: id))
-    facts.imageLength = 4096
-    let report = WorkerReporter(snapshot: snapshot, facts: facts, scan: nil, now: awake.now)
-      .report(withGroup: false)
-    #expect(report.imageSize == nil, "it isn't hibernated")
+  @Test(
+    "The size of an image that an earlier daemon wrote comes from the worker's record",
+    arguments: [WorkerState.hibernated, .background])
+  func imageOfEarlierDaemon(state: WorkerState) throws {
+    let size = try report(state) { $0.imageLength = 4096 }.imageSize
+    #expect(size == (state == .hibernated ? 4096 : nil))
   }
 
   // MARK: plans

@@ -10,41 +10,22 @@ import Testing
 @testable import Daemon
 
 @Suite("Workers that another program supervises") struct ExternalAdoptionTests {
-  let world = FakeExternalHost()
+  let world: ExternalWorld
   let externals: ExternalAdoption
   let web = WorkerID("web")
 
-  init() { externals = ExternalAdoption(world.driver, world.workers, host: world) }
+  typealias Heard = ExternalWorld.Heard
 
-  final class Heard { var responses: [ControlResponse] = [] }
-
-  func ask(
-    _ name: String? = "web", _ wanted: AdoptionSpecification? = AdoptionSpecification(pid: 100)
-  ) -> Heard {
-    let heard = Heard()
-    let request = ControlRequest(id: 7, verb: .adopt, worker: name, adoption: wanted)
-    externals.adopt(request) { heard.responses.append($0) }
-    return heard
-  }
-
-  func askRelease(_ name: String? = "web") -> Heard {
-    let heard = Heard()
-    externals.release(ControlRequest(id: 8, verb: .release, worker: name)) {
-      heard.responses.append($0)
-    }
-    return heard
-  }
-
-  static func process() throws -> ExternalProcess {
-    let own = try ProcessStat.read(getpid())
-    return ExternalProcess(root: own, tree: ProcessTree(processes: [own]))
+  init() throws {
+    world = try ExternalWorld()
+    externals = world.externals
   }
 
   func adopt(_ state: WorkerState = .background) throws {
-    let heard = ask()
-    world.examined(.done(.success(try Self.process())))
+    let heard = world.ask()
+    try world.examined()
     #expect(heard.responses.map(\.result) == [.done])
-    if state != .background { move(to: state) }
+    if state != .background { world.move(to: state) }
   }
 
   func text(_ heard: Heard) -> String { heard.responses.map(\.text).joined() }
@@ -58,14 +39,16 @@ import Testing
     var wanted = AdoptionSpecification(pid: 100)
     wanted.importance = 30
     wanted.mayBeTerminated = true
-    let heard = ask("web", wanted)
-    #expect(heard.responses.isEmpty && world.calls == ["examine 100 as web"])
-    world.examined(.done(.success(try Self.process())))
+    let heard = world.ask("web", wanted)
+    #expect(heard.responses.isEmpty && world.looks.examined == ["100 as web"])
+    try world.examined()
     #expect(heard.responses.map(\.id) == [7])
-    #expect(text(heard).hasPrefix("web is managed (pid \(getpid()));"))
-    #expect(world.driver.state.state(of: web) == .background)
-    #expect(world.calls.suffix(3) == ["attach web", "added web", "save web background"])
+    #expect(text(heard).hasPrefix("web is managed (pid \(ExternalWorld.pid));"))
+    #expect(world.state() == .background && world.recorded()?.state == "background")
+    #expect(world.base.restarts.exits(of: web) != nil)
     let runtime = world.workers[web]
+    #expect(runtime?.exitWatch != nil)
+    #expect(runtime?.process?.plan.logPath == world.base.state.log(of: "web"))
     #expect(runtime?.external?.mayBeTerminated == true && runtime?.isDeclared == false)
     #expect(runtime?.configuration.importance == 30)
   }
@@ -74,24 +57,23 @@ import Testing
   func chosenPolicy() throws {
     let wanted = AdoptionSpecification(
       pid: 100, policy: "server", settings: ["hibernate.after=7s"], shadow: true)
-    let heard = ask("web", wanted)
-    var process = try Self.process()
+    let heard = world.ask("web", wanted)
+    var process = try ExternalWorld.process()
     process.policy = PolicyLibrary.builtIn.load("server").value
-    world.examined(.done(.success(process)))
+    try world.examined(process)
     #expect(heard.responses.map(\.result) == [.done])
     let runtime = try #require(world.workers[web])
     let policy = runtime.configuration.policy
     #expect(policy.name == "server" && policy.hibernate.after == .seconds(7))
     #expect(policy.mode == .shadow)
     #expect(runtime.external?.chosen == wanted.chosenPolicy)
-    #expect(
-      world.lines.last?.hasSuffix("(policy server, hibernate.after=7s, shadow mode)") == true)
+    #expect(world.isLogged("(policy server, hibernate.after=7s, shadow mode)\n"))
   }
 
   @Test("A request whose policy has a mistake adopts nothing, and says which value it is")
   func wrongSetting() throws {
-    let heard = ask("web", AdoptionSpecification(pid: 100, settings: ["hibernate.aftr=7s"]))
-    world.examined(.done(.success(try Self.process())))
+    let heard = world.ask("web", AdoptionSpecification(pid: 100, settings: ["hibernate.aftr=7s"]))
+    try world.examined()
     #expect(heard.responses.map(\.result) == [.badRequest])
     #expect(text(heard).contains("did you mean `hibernate.after`?"), "\(text(heard))")
     #expect(world.workers.count == 0)
@@ -99,14 +81,14 @@ import Testing
 
   @Test("Health checks of a request are the worker's, and a wrong one adopts nothing")
   func healthChecks() throws {
-    let wrong = ask("web", AdoptionSpecification(pid: 100, healthChecks: ["8081", "x"]))
-    world.examined(.done(.success(try Self.process())))
+    let wrong = world.ask("web", AdoptionSpecification(pid: 100, healthChecks: ["8081", "x"]))
+    try world.examined()
     #expect(wrong.responses.map(\.result) == [.badRequest])
     #expect(text(wrong).contains("`x` isn't a health check"), "\(text(wrong))")
     #expect(world.workers.count == 0)
     let checks = ["8081/healthz", "8080", "8080"]
-    let heard = ask("web", AdoptionSpecification(pid: 100, healthChecks: checks))
-    world.examined(.done(.success(try Self.process())))
+    let heard = world.ask("web", AdoptionSpecification(pid: 100, healthChecks: checks))
+    try world.examined()
     #expect(heard.responses.map(\.result) == [.done], "\(text(heard))")
     let configuration = try #require(world.workers[web]?.configuration)
     #expect(configuration.healthChecksWhileAsleep.map(\.text) == ["8081/healthz", "8080"])
@@ -119,92 +101,94 @@ import Testing
     try adopt()
     let wanted = AdoptionSpecification(pid: 101, wakeWith: ["web"])
     for _ in 0..<2 {
-      let heard = ask("db", wanted)
-      world.examined(.done(.success(try Self.process())))
+      let heard = world.ask("db", wanted)
+      try world.examined()
       #expect(heard.responses.map(\.result) == [.done], "\(text(heard))")
       #expect(world.driver.state.wakesWith(web) == [WorkerID("db")])
       #expect(world.driver.state.wakesWith(WorkerID("db")) == [web])
       #expect(world.workers[web]?.configuration.wakeWith == ["db"])
-      #expect(world.calls.contains("save web background"))
+      #expect(world.recorded()?.wakeWith == ["db"])
       // It is restarted. Another worker of its name doesn't wake with it until it is said again.
-      _ = askRelease("db")
+      _ = world.askRelease("db")
       #expect(world.workers[web]?.configuration.wakeWith == [])
       #expect(world.driver.state.wakesWith(web) == [])
     }
-    let alone = ask("x", AdoptionSpecification(pid: 102, wakeWith: ["nothing"]))
-    world.examined(.done(.success(try Self.process())))
+    let alone = world.ask("x", AdoptionSpecification(pid: 102, wakeWith: ["nothing"]))
+    try world.examined()
     #expect(text(alone).contains("can't wake with nothing, which isn't an adopted worker"))
     #expect(alone.responses.map(\.result) == [.refused])
   }
 
   @Test("A wrong request for adoption is refused before any process is examined")
   func malformed() {
-    #expect(ask(nil).responses.first?.result == .badRequest)
-    #expect(ask("web", nil).responses.first?.result == .badRequest)
-    #expect(ask("a/b").responses.first?.result == .badRequest)
-    #expect(world.calls.isEmpty)
+    #expect(world.ask(nil).responses.first?.result == .badRequest)
+    #expect(world.ask("web", nil).responses.first?.result == .badRequest)
+    #expect(world.ask("a/b").responses.first?.result == .badRequest)
+    #expect(world.looks.examined.isEmpty)
   }
 
   @Test("Adoption under the name of a running, a wrapped or a declared worker is refused")
   func taken() throws {
     try adopt()
-    #expect(text(ask()) == "web is already running")
-    world.wrapped = ["tool"]
-    #expect(text(ask("tool")) == "tool is the name of a wrapped worker")
+    #expect(text(world.ask()) == "web is already running")
+    world.base.wrapped.processes[ClientID(number: 1)] = 77
+    _ = world.base.wrappers.register(WrapperWorld.report("tool"), from: ClientID(number: 1))
+    #expect(text(world.ask("tool")) == "tool is the name of a wrapped worker")
     world.workers[WorkerID("db")] = .forTest("db")
-    #expect(text(ask("db")) == "db is in the configuration")
-    world.isClosing = true
-    #expect(text(ask("new")) == "the daemon is ending")
-    #expect(world.calls.count { $0.hasPrefix("examine") } == 1)
+    #expect(text(world.ask("db")) == "db is in the configuration")
+    world.base.phase.isEnding = true
+    #expect(text(world.ask("new")) == "the daemon is ending")
+    #expect(world.looks.examined.count == 1)
   }
 
   @Test("Changes while a process is examined for adoption are taken into account")
   func meanwhile() throws {
-    let (first, second, third) = (ask(), ask(), ask("other"))
-    let process = try Self.process()
-    world.examined(.done(.success(process)))
-    world.examined(.done(.success(process)))
+    let (first, second, third) = (world.ask(), world.ask(), world.ask("other"))
+    let process = try ExternalWorld.process()
+    try world.examined(process)
+    try world.examined(process)
     #expect(first.responses.map(\.result) == [.done])
     #expect(text(second) == "web is already running")
-    world.owners = [getpid(): "web"]
-    world.examined(.done(.success(process)))
+    var owned = process
+    owned.tree = ProcessTree(processes: [try ProcessStat.read(getpid())])
+    try world.examined(owned)
     #expect(text(third).hasSuffix("belongs to the worker web"))
-    let fourth = ask("late")
-    world.isClosing = true
-    world.examined(.done(.success(process)))
+    let fourth = world.ask("late")
+    world.base.phase.isLeaving = true
+    try world.examined(process)
     #expect(text(fourth) == "the daemon is ending")
     #expect(world.workers.count == 1)
   }
 
   @Test("A process that can't be examined in time, or must not sleep, isn't adopted")
   func failures() {
-    for outcome in [FakeExternalHost.Examination.overdue, .busy] {
-      let heard = ask()
-      world.examined(outcome)
+    for outcome in [FakeWorkerProcesses.Examination.overdue, .busy] {
+      let heard = world.ask()
+      world.looks.answer(examination: outcome)
       #expect(heard.responses.map(\.result) == [.refused])
       #expect(text(heard).hasPrefix("web can't be examined within 5 s"))
     }
-    let refused = ask()
-    world.examined(.done(.failure(.refused("process 100 is stopped"))))
+    let refused = world.ask()
+    world.looks.answer(examination: .done(.failure(.refused("process 100 is stopped"))))
     #expect(text(refused) == "process 100 is stopped")
-    let malformed = ask()
-    world.examined(.done(.failure(.malformed("either a pid or a cgroup"))))
+    let malformed = world.ask()
+    world.looks.answer(examination: .done(.failure(.malformed("either a pid or a cgroup"))))
     #expect(malformed.responses.map(\.result) == [.badRequest])
-    #expect(world.workers.count == 0 && world.notes.events.isEmpty)
+    #expect(world.workers.count == 0 && world.events.isEmpty)
   }
 
   @Test("A failed adoption leaves no worker behind")
   func notHeld() throws {
-    world.attachRefusal = "it has just ended"
-    let heard = ask()
-    world.examined(.done(.success(try Self.process())))
-    #expect(text(heard) == "web can't be adopted: it has just ended")
+    world.memory.endsWhenHeld = { _ in true }
+    let heard = world.ask()
+    try world.examined()
+    #expect(text(heard).hasPrefix("web can't be adopted: "))
     var wanted = AdoptionSpecification(pid: 100)
     wanted.importance = 101
-    let high = ask("web", wanted)
-    world.examined(.done(.success(try Self.process())))
+    let high = world.ask("web", wanted)
+    try world.examined()
     #expect(high.responses.map(\.result) == [.badRequest])
-    #expect(world.workers.count == 0 && world.notes.events.isEmpty)
+    #expect(world.workers.count == 0 && world.events.isEmpty)
   }
 
   @Test("An adopted worker that runs can't be started or ended, and every other verb works")
@@ -221,25 +205,20 @@ import Testing
 
   // MARK: release
 
-  /// The engine has it in this state.
-  func move(to state: WorkerState) {
-    let profile = WorkerProfile(policy: LifecyclePolicy(name: "test"))
-    world.driver.send(.exited(web, .unknown))
-    world.driver.send(.adopted(web, profile, state))
-  }
-
   @Test(
     "One that falls asleep again before its wake is answered isn't given back without its memory")
   func asleepAgain() throws {
     try adopt(.hibernated)
-    let heard = askRelease()
+    let heard = world.askRelease()
     #expect(externals.refusalToSuspend(web) == "it is being released")
     // The answer waits for the disk, and a suspension was under way.
-    world.woken()
+    world.base.saved.isSaved = false
+    world.driver.send(.resumed(web, .zero))
+    world.move(to: .suspended)
+    world.base.saved.save()
     #expect(heard.responses.isEmpty && world.workers.count == 1)
-    #expect(world.calls.suffix(2) == ["wake web", "wake web"])
-    move(to: .background)
-    world.woken()
+    #expect(world.state() == .resuming)
+    world.driver.send(.resumed(web, .zero))
     #expect(heard.responses.map(\.result) == [.done] && world.workers.count == 0)
     #expect(externals.refusalToSuspend(web) == nil)
   }
@@ -247,33 +226,52 @@ import Testing
   @Test("An adopted worker whose process ends is removed, and its other processes are left running")
   func ended() throws {
     try adopt()
-    let runtime = try #require(world.workers[web])
-    externals.externalRootHasEnded(runtime)
-    #expect(
-      world.calls.suffix(3) == ["look for a successor", "let go of web", "remove web"])
-    #expect(world.notes.events.suffix(2) == ["exited", "removed"])
-    #expect(world.driver.state.state(of: web) == nil)
+    externals.externalRootHasEnded(try #require(world.workers[web]))
+    #expect(world.looks.begun.isEmpty && world.looks.forgotten == ["web"])
+    #expect(world.events.suffix(2) == ["exited", "removed"])
+    #expect(world.state() == nil && world.workers.count == 0 && world.recorded() == nil)
+  }
+
+  /// In a cgroup in which this one runs, too, when the first one has ended.
+  private func adoptInGroup() throws -> WorkerUnit {
+    try world.base.scratch.write("group/cgroup.events", "")
+    let cgroup = try WorkerCgroup(path: world.base.scratch.path + "/group", isExternal: true)
+    _ = world.ask()
+    try world.examined(try ExternalWorld.process(in: cgroup))
+    world.memory.tree = ProcessTree(processes: [try ExternalWorld.stat(ExternalWorld.pid + 1)])
+    return try #require(world.workers[web])
   }
 
   @Test("If other processes of an adopted worker's cgroup live on, one of them takes its place")
   func successor() throws {
-    try adopt()
-    let runtime = try #require(world.workers[web])
-    world.successor = Successor(pid: 4712, cgroup: "/sys/fs/cgroup/web")
+    let runtime = try adoptInGroup()
+    let old = runtime.process
     externals.externalRootHasEnded(runtime)
-    #expect(world.driver.state.state(of: web) == .background)
-    #expect(world.calls.last == "save web background" && world.workers[web] === runtime)
-    #expect(world.lines.last == "web: pid 4712 is now the first process of /sys/fs/cgroup/web")
+    #expect(world.state() == .background && world.workers[web] === runtime)
+    #expect(runtime.process !== old && world.recorded()?.state == "background")
+    let path = world.base.scratch.path + "/group"
+    #expect(
+      world.isLogged("web: pid \(ExternalWorld.pid + 1) is now the first process of \(path)"))
+  }
+
+  @Test("One whose cgroup is empty has no successor, and none that has just ended")
+  func noSuccessor() throws {
+    let runtime = try adoptInGroup()
+    world.memory.endsWhenHeld = { _ in true }
+    externals.externalRootHasEnded(runtime)
+    #expect(world.workers.count == 0)
+    world.memory.endsWhenHeld = { _ in false }
+    let next = try adoptInGroup()
+    world.memory.tree = ProcessTree(processes: [])
+    externals.externalRootHasEnded(next)
+    #expect(world.workers.count == 0)
   }
 
   @Test("An adopted worker that the daemon killed has no successor")
   func killed() throws {
-    try adopt()
-    let runtime = try #require(world.workers[web])
-    world.successor = Successor(pid: 4712, cgroup: "/sys/fs/cgroup/web")
-    let end = EndWorld()
-    runtime.ending = end.ending
-    end.ending.kill()
+    let runtime = try adoptInGroup()
+    world.base.ends.kill(web)
+    #expect(runtime.isKilled)
     externals.externalRootHasEnded(runtime)
     #expect(world.workers.count == 0)
   }

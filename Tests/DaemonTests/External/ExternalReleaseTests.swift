@@ -13,69 +13,76 @@ extension ExternalAdoptionTests {
   @Test("A running external worker is released at once, and its files are removed")
   func releaseRunning() throws {
     try adopt()
-    let heard = askRelease()
+    let heard = world.askRelease()
     #expect(heard.responses.map(\.result) == [.done])
     #expect(text(heard) == "web is no longer managed")
-    #expect(world.calls.suffix(2) == ["let go of web", "remove web"])
-    #expect(world.notes.events.suffix(1) == ["released"] && world.workers.count == 0)
+    #expect(world.looks.forgotten == ["web"] && world.recorded() == nil)
+    #expect(world.events.suffix(1) == ["released"] && world.workers.count == 0)
   }
 
   @Test("A sleeping external worker is woken before it is released")
   func releaseAsleep() throws {
     try adopt(.hibernated)
-    let heard = askRelease()
-    #expect(heard.responses.isEmpty && world.calls.last == "wake web")
-    move(to: .background)
-    world.woken()
+    let heard = world.askRelease()
+    #expect(heard.responses.isEmpty && world.state() == .resuming)
+    world.driver.send(.resumed(web, .zero))
     #expect(heard.responses.map(\.result) == [.done] && world.workers.count == 0)
   }
 
   @Test("An external worker that can't be woken isn't released")
   func cantBeWoken() throws {
     try adopt(.hibernated)
-    let heard = askRelease()
-    world.woken(.failed, "web: its image can't be read")
+    let heard = world.askRelease()
+    world.driver.send(.resumeFailed(web, "its image can't be read", intact: true))
     #expect(heard.responses.map(\.result) == [.failed])
-    #expect(text(heard) == "web: its image can't be read")
-    #expect(world.workers[web] != nil && !world.notes.events.contains("released"))
+    #expect(text(heard).contains("its image can't be read"))
+    #expect(world.workers[web] != nil && !world.events.contains("released"))
     #expect(externals.refusalToSuspend(web) == nil, "it continues as before")
   }
 
   @Test("Two requests to release a worker are both answered, and it is released once")
   func releaseTwice() throws {
     try adopt(.suspended)
-    let (first, second) = (askRelease(), askRelease())
-    move(to: .background)
-    world.woken()
-    // Another process is adopted under its name before the second answer.
-    try adopt()
-    world.woken()
+    let first = Heard()
+    externals.release(ControlRequest(id: 8, verb: .release, worker: "web")) { [self] in
+      first.responses.append($0)
+      // Another process is adopted under its name before the second answer.
+      do { try adopt() } catch { Issue.record(error) }
+    }
+    let second = world.askRelease()
+    // The answers wait for the disk.
+    world.base.saved.isSaved = false
+    world.driver.send(.resumed(web, .zero))
+    #expect(first.responses.isEmpty && second.responses.isEmpty)
+    world.base.saved.save()
     #expect(first.responses.map(\.result) == [.done])
     #expect(second.responses.map(\.result) == [.done])
-    #expect(world.notes.events.count { $0 == "released" } == 1)
+    #expect(world.events.count { $0 == "released" } == 1)
     #expect(world.workers[web] != nil, "the second one is another worker")
   }
 
   @Test("The release of a worker that ended meanwhile holds no later worker of its name awake")
   func endsWhileReleased() throws {
     try adopt(.hibernated)
-    let heard = askRelease()
+    let heard = world.askRelease()
+    // The answer to the wake waits for the disk.
+    world.base.saved.isSaved = false
+    world.driver.send(.resumed(web, .zero))
     externals.externalRootHasEnded(try #require(world.workers[web]))
     #expect(externals.refusalToSuspend(web) == nil)
     try adopt()
-    // The answer to the wake has waited for the disk.
-    world.woken()
+    world.base.saved.save()
     #expect(heard.responses.map(\.result) == [.done])
     #expect(world.workers[web] != nil && externals.refusalToSuspend(web) == nil)
   }
 
   @Test("An unknown worker, or one of the daemon's own, isn't released")
   func notExternal() {
-    #expect(askRelease(nil).responses.first?.result == .badRequest)
-    #expect(askRelease("nothing").responses.first?.result == .unknownWorker)
+    #expect(world.askRelease(nil).responses.first?.result == .badRequest)
+    #expect(world.askRelease("nothing").responses.first?.result == .unknownWorker)
     world.workers[WorkerID("db")] = .forTest("db")
-    #expect(askRelease("db").responses.first?.result == .refused)
-    #expect(world.calls.isEmpty)
+    #expect(world.askRelease("db").responses.first?.result == .refused)
+    #expect(world.events.isEmpty)
   }
 
   @Test(
@@ -84,14 +91,19 @@ extension ExternalAdoptionTests {
   func declaredMeanwhile() throws {
     try adopt()
     world.workers[web]?.isDeclared = true
-    _ = askRelease()
-    #expect(world.calls.suffix(2) == ["remove web", "introduce web"])
+    let first = try #require(world.workers[web])
+    _ = world.askRelease()
+    let second = try #require(world.workers[web])
+    #expect(second !== first && second.isDeclared && second.external == nil)
+    #expect(world.state() == .terminated && second.environment["HOME"] == "/root")
+    world.base.supervision.removeWorker(web)
+    world.driver.send(.removed(web))
     try adopt()
-    let runtime = try #require(world.workers[web])
-    runtime.isDeclared = true
-    externals.externalRootHasEnded(runtime)
-    #expect(world.calls.suffix(2) == ["remove web", "introduce web"])
+    let third = try #require(world.workers[web])
+    third.isDeclared = true
+    externals.externalRootHasEnded(third)
+    let fourth = try #require(world.workers[web])
+    #expect(fourth !== third && fourth.external == nil && world.state() == .terminated)
   }
 
-  // MARK: its end
 }

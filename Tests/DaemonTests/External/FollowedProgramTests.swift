@@ -1,72 +1,99 @@
 import Glibc
 import Linux
 import Policy
+import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Supervision
 
 @Suite("A program beside a worker, on the loop") struct FollowedProgramTests {
-  /// Each step has a descriptor of its own, and needs as many calls as a test says.
-  private final class Program: SteppingProgram {
-    private(set) var steps: [Descriptor]
-    private(set) var proceeded = 0
-    private(set) var isCancelled = false
-    var stays = false
-
-    init(steps count: Int) throws {
-      steps = try (0..<count).map { _ in try EventCounter().descriptor }
-    }
-
-    var descriptor: Descriptor? { isCancelled ? nil : steps.first }
-    var isOver: Bool { descriptor == nil }
-    func proceed() {
-      proceeded += 1
-      if !stays { steps.removeFirst() }
-    }
-    func cancel() { isCancelled = true }
-  }
-
   private final class Ends { var count = 0 }
 
   private let loop = FakeLoop()
   private let ends = Ends()
+  private let threads = JobPool(name: "test", most: 8, endsAfter: .seconds(5))
+  private let scratch: Scratch
 
-  private func follow(_ program: Program) -> FollowedProgram<Program> {
+  init() throws { scratch = try Scratch() }
+
+  /// What really runs. Only one of a name is prepared at a time.
+  private func program(_ command: String = "/bin/true") throws -> SideProgram {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    return .alone(
+      [command], about: scratch.uniquePath("program"), in: "/", environment: [:], adding: [:],
+      input: null, output: null)
+  }
+
+  /// Its file system doesn't answer before `end` is raised; then it fails.
+  private func stuck(about subject: String = "stuck", until end: Signal) -> SideProgram {
+    SideProgram(about: subject, jobs: threads) { () throws(LaunchError) in
+      end.wait()
+      throw .stuck("its file system")
+    }
+  }
+
+  /// It couldn't even begin.
+  private func overAtOnce() -> SideProgram {
+    let end = Signal()
+    let first = stuck(until: end)
+    let second = stuck(until: end)
+    end.raise()
+    withExtendedLifetime(first) {}
+    return second
+  }
+
+  private func follow(_ program: SideProgram) -> FollowedProgram {
     FollowedProgram(program, loop) { [ends] in ends.count += 1 }
   }
 
   private func pass() { loop.timers.advance(by: .zero) }
 
+  private func waitForEnd() throws -> Bool {
+    try eventually {
+      loop.fire()
+      pass()
+      return ends.count > 0
+    }
+  }
+
   @Test("The descriptor of each step is watched in its turn, and the end is reported once")
   func steps() throws {
-    let program = try Program(steps: 2)
-    let descriptors = program.steps
+    let program = try program()
     let followed = follow(program)
-    #expect(loop.watched.map { $0.descriptor === descriptors[0] } == [true] && ends.count == 0)
-    loop.fire()
-    #expect(loop.watched.map { $0.descriptor === descriptors[1] } == [true] && ends.count == 0)
-    loop.fire()
+    let first = program.descriptor
+    #expect(first != nil)
+    let isOver = try eventually {
+      #expect(loop.watched.map { $0.descriptor === program.descriptor } == [true])
+      #expect(ends.count == 0)
+      loop.fire()
+      return program.isOver
+    }
     pass()
-    #expect(loop.watched.isEmpty && ends.count == 1 && program.proceeded == 2)
+    #expect(isOver)
+    #expect(loop.watched.isEmpty && ends.count == 1 && program.phase == .ended(.exited(0)))
+    #expect(program.descriptor !== first)
     followed.cancel()
     #expect(ends.count == 1)
   }
 
   @Test("A step that isn't over yet is watched on, as it was")
   func sameStep() throws {
-    let program = try Program(steps: 1)
-    program.stays = true
+    let end = Signal()
+    defer { end.raise() }
+    let program = stuck(until: end)
     let followed = follow(program)
     let token = loop.watched.first?.token
+    #expect(token != nil)
     loop.fire()
     loop.fire()
-    #expect(program.proceeded == 2 && loop.watched.map(\.token) == [token] && ends.count == 0)
+    #expect(loop.watched.map(\.token) == [token] && ends.count == 0)
     withExtendedLifetime(followed) {}
   }
 
   @Test("A program that couldn't even begin is reported later, and not before the caller has it")
-  func overAtOnce() throws {
-    let followed = follow(try Program(steps: 0))
+  func begunNever() {
+    let followed = follow(overAtOnce())
     #expect(ends.count == 0 && loop.watched.isEmpty)
     pass()
     pass()
@@ -76,13 +103,13 @@ import Testing
 
   @Test("A cancelled program's end isn't reported, and nothing of it stays in the loop")
   func cancelled() throws {
-    let program = try Program(steps: 1)
+    let program = try program()
     let followed = follow(program)
     followed.cancel()
     pass()
-    #expect(program.isCancelled && loop.watched.isEmpty && ends.count == 0)
+    #expect(program.phase == .cancelled && loop.watched.isEmpty && ends.count == 0)
     // The same of one that is over already.
-    let over = follow(try Program(steps: 0))
+    let over = follow(overAtOnce())
     over.cancel()
     pass()
     #expect(ends.count == 0)
@@ -91,9 +118,9 @@ import Testing
   @Test("A program that can't be watched is ended, and its end is reported, later")
   func unwatched() throws {
     loop.refusal = ENOSPC
-    let program = try Program(steps: 1)
+    let program = try program()
     let followed = follow(program)
-    #expect(program.isCancelled && ends.count == 0)
+    #expect(program.phase == .cancelled && ends.count == 0)
     pass()
     #expect(ends.count == 1)
     withExtendedLifetime(followed) {}
@@ -101,31 +128,30 @@ import Testing
 
   @Test("A later step that can't be watched ends the program, too")
   func unwatchedLater() throws {
-    let program = try Program(steps: 2)
+    let program = try program()
     let followed = follow(program)
     loop.refusal = ENOSPC
-    loop.fire()
-    pass()
-    #expect(program.isCancelled && loop.watched.isEmpty && ends.count == 1)
+    #expect(try waitForEnd())
+    #expect(program.phase == .cancelled && loop.watched.isEmpty && ends.count == 1)
     withExtendedLifetime(followed) {}
   }
 
   @Test("A program that is dropped leaves nothing in the loop, whenever that is")
   func dropped() throws {
-    var followed: FollowedProgram<Program>? = follow(try Program(steps: 1))
+    var followed: FollowedProgram? = follow(try program())
     #expect(followed != nil && loop.watched.count == 1)
     followed = nil
     #expect(loop.watched.isEmpty)
-    followed = follow(try Program(steps: 0))
+    followed = follow(overAtOnce())
     followed = nil
     pass()
     #expect(ends.count == 0)
     // By the report of its own end.
-    followed = FollowedProgram(try Program(steps: 1), loop) { [ends] in
+    followed = FollowedProgram(try program("/nowhere/true"), loop) { [ends] in
       ends.count += 1
       followed = nil
     }
-    loop.fire()
+    #expect(try waitForEnd())
     #expect(ends.count == 1 && followed == nil && loop.watched.isEmpty)
   }
 }

@@ -66,13 +66,13 @@ import Testing
 
   @Test(
     "An adopted worker whose process has ended isn't woken, and one without a watch needs no timer")
-  func ended() {
+  func ended() throws {
     let runtime = sleeper()
     managers.watchManager(of: runtime, nil)
     #expect(timers.pending.isEmpty)
     managers.watchManager(of: runtime, look)
     world.why = "its process 100 has ended"
-    let end = EndWorld()
+    let end = try EndWorld()
     runtime.ending = end.ending
     end.ending.rootHasEnded()
     #expect(runtime.hasExited)

@@ -1,4 +1,5 @@
 import DaemonFakes
+import Glibc
 import Lifecycle
 import Linux
 import Policy
@@ -9,16 +10,36 @@ import Testing
 @testable import Daemon
 
 @Suite("Adoption by rule") struct RuleAdoptionTests {
-  private let host = FakeRuleAdoptionHost()
-  private let timers = FakeTimers()
-  private let workers = WorkerRegistry()
+  private let world: ExternalWorld
   private let rules: RuleAdoption
+  private let timers: FakeTimers
+  private let looks: FakeWorkerProcesses
 
-  init() {
-    rules = RuleAdoption(
-      timers: timers, workers: workers,
-      released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: host),
-      host: host)
+  init() throws {
+    world = try ExternalWorld()
+    (rules, timers, looks) = (world.base.rules, world.base.timers, world.base.workerProcesses)
+  }
+
+  /// No process has such a number.
+  private static func pid(_ number: Int32) -> Int32 { ExternalWorld.pid + number }
+
+  private static func process(_ number: Int32) -> ProcessIdentity {
+    ProcessIdentity(pid: pid(number), startTime: 5)
+  }
+
+  /// What was examined, in order.
+  private func examined(_ expected: (rule: String, number: Int32)...) -> Bool {
+    looks.examined == expected.map { "\(Self.pid($0.number)) as \($0.rule)-\(Self.pid($0.number))" }
+  }
+
+  /// The process that is examined now can be adopted, or why it can't.
+  private func answerAdoption(_ number: Int32, _ refusal: String? = nil) throws {
+    if let refusal { return looks.answer(examination: .done(.failure(.refused(refusal)))) }
+    var root = try ExternalWorld.stat(Self.pid(number))
+    root.startTime = 5
+    looks.answer(
+      examination: .done(
+        .success(ExternalProcess(root: root, tree: ProcessTree(processes: [root])))))
   }
 
   private static func rule(_ name: String = "r", _ pattern: String = "x") -> AdoptionRule {
@@ -28,17 +49,17 @@ import Testing
   }
 
   private static func found(
-    _ pid: Int32, _ matched: RuleLook.Matched = .ready, rule: Int = 0
+    _ number: Int32, _ matched: RuleLook.Matched = .ready, rule: Int = 0
   ) -> RuleLook.Found {
     RuleLook.Found(
-      process: ProcessIdentity(pid: pid, startTime: 5), rule: rule, matched: matched, command: ["x"]
+      process: process(number), rule: rule, matched: matched, command: ["x"]
     )
   }
 
   private func answer(_ found: RuleLook.Found...) {
     var outcome = RuleLook.Outcome()
     outcome.found = found
-    host.answerLook(outcome)
+    looks.answer(ruleLook: outcome)
   }
 
   /// A worker of a rule, with the test's own process.
@@ -50,7 +71,8 @@ import Testing
       environment: [:], isDeclared: false)
     runtime.external = ExternalWorker(rule: rule.name)
     runtime.process = try .forTest(name)
-    workers[runtime.id] = runtime
+    world.workers[runtime.id] = runtime
+    world.driver.send(.adopted(runtime.id, runtime.profile, .background))
     return runtime
   }
 
@@ -58,48 +80,52 @@ import Testing
   func noRules() {
     rules.follow([])
     timers.advance(by: .seconds(60))
-    #expect(host.looks.isEmpty && timers.pending.isEmpty)
+    #expect(looks.ruleLooks.isEmpty && timers.pending.isEmpty)
   }
 
   @Test("Rules on a machine that doesn't let their workers sleep give a warning")
   func obstacle() {
-    host.obstacle = "Yama forbids it"
+    world.base.strangers.set { $0.forbidsStrangers = true }
     rules.follow([])
-    #expect(host.lines.isEmpty)
+    #expect(world.lines("adoption by rule") == 0)
     rules.follow([Self.rule()])
-    #expect(host.lines == ["adoption by rule: Yama forbids it"])
+    #expect(
+      world.lines("adoption by rule: Yama (kernel.yama.ptrace_scope) keeps this daemon from") == 1)
   }
 
   @Test("With a rule it looks at once, and then every 5 s from the end of the last look")
-  func looks() {
+  func cadence() {
     rules.follow([Self.rule()])
-    #expect(host.looks.count == 1 && timers.pending.isEmpty)
+    #expect(looks.ruleLooks.count == 1 && timers.pending.isEmpty)
     timers.advance(by: .seconds(60))
-    #expect(host.looks.count == 1)
+    #expect(looks.ruleLooks.count == 1)
     answer()
     #expect(timers.pending == [.seconds(5)])
     timers.advance(by: .seconds(5))
-    #expect(host.looks.count == 2)
+    #expect(looks.ruleLooks.count == 2)
   }
 
   @Test(
     "What a look has found is adopted, one process after the other, each under its rule and pid")
-  func adopts() {
+  func adopts() throws {
     rules.follow([Self.rule("a"), Self.rule("b")])
     answer(Self.found(7), Self.found(8, rule: 1), Self.found(9, .contained(7)))
-    #expect(host.adopted.map(\.name) == ["a-7"])
-    host.answerAdoption()
-    #expect(host.adopted.map(\.name) == ["a-7", "b-8"])
-    host.answerAdoption()
-    #expect(host.adopted.count == 2)
+    #expect(examined(("a", 7)))
+    try answerAdoption(7)
+    #expect(examined(("a", 7), ("b", 8)))
+    try answerAdoption(8)
+    #expect(looks.examined.count == 2)
+    let adopted = world.workers.values.compactMap { $0.external?.rule }.sorted()
+    #expect(adopted == ["a", "b"])
   }
 
   @Test("A process that a worker owns by now isn't adopted again")
-  func owned() {
+  func owned() throws {
+    try worker("r-3", of: Self.rule("r", "y"))
     rules.follow([Self.rule()])
-    host.owners[7] = WorkerID("r-7")
-    answer(Self.found(7))
-    #expect(host.adopted.isEmpty && host.lines.isEmpty)
+    let own = try ProcessStat.read(getpid()).identity
+    answer(RuleLook.Found(process: own, rule: 0, matched: .ready, command: ["x"]))
+    #expect(looks.examined.isEmpty && world.lines("isn't adopted") == 0)
   }
 
   @Test("A reason why a process isn't adopted is logged once, and again when it is another")
@@ -109,22 +135,20 @@ import Testing
       answer(Self.found(7, .refused(why)))
       timers.advance(by: .seconds(5))
     }
-    #expect(
-      host.lines == [
-        "rule r: pid 7 isn't adopted: it is stopped", "rule r: pid 7 isn't adopted: it is traced",
-      ])
+    #expect(world.lines("rule r: pid \(Self.pid(7)) isn't adopted: it is stopped") == 1)
+    #expect(world.lines("rule r: pid \(Self.pid(7)) isn't adopted: it is traced") == 1)
   }
 
   @Test("A refusal at the adoption is logged once, and the adoption is tried at each look")
-  func refused() {
+  func refused() throws {
     rules.follow([Self.rule()])
     for _ in 0..<2 {
       answer(Self.found(7))
-      host.answerAdoption("it has a watchdog")
+      try answerAdoption(7, "it has a watchdog")
       timers.advance(by: .seconds(5))
     }
-    #expect(host.adopted.count == 2)
-    #expect(host.lines == ["rule r: pid 7 isn't adopted: it has a watchdog"])
+    #expect(examined(("r", 7), ("r", 7)))
+    #expect(world.lines("rule r: pid \(Self.pid(7)) isn't adopted: it has a watchdog") == 1)
   }
 
   @Test("A rule adopts no more processes than its limit, and reports that")
@@ -134,87 +158,61 @@ import Testing
     try worker("r-3", of: rule)
     rules.follow([rule])
     answer(Self.found(7))
-    #expect(host.adopted.isEmpty)
+    #expect(looks.examined.isEmpty)
     #expect(
-      host.lines == [
-        "rule r: pid 7 isn't adopted: the rule has 1 worker, as many as its `limit` allows"
-      ])
-    workers[WorkerID("r-3")] = nil
+      world.lines(
+        "rule r: pid \(Self.pid(7)) isn't adopted: the rule has 1 worker, as many as its `limit` allows"
+      ) == 1)
+    world.workers[WorkerID("r-3")] = nil
     timers.advance(by: .seconds(5))
     answer(Self.found(7))
-    #expect(host.adopted.map(\.name) == ["r-7"])
+    #expect(examined(("r", 7)))
   }
 
   @Test("A look that takes too long is reported once, and the next one follows")
   func slow() {
     rules.follow([Self.rule()])
     for _ in 0..<2 {
-      host.answerLook(nil)
+      looks.answer(ruleLook: nil)
       timers.advance(by: .seconds(5))
     }
-    #expect(host.lines.count == 1 && host.looks.count == 3)
+    #expect(world.lines("/proc can't be read in time") == 1 && looks.ruleLooks.count == 3)
   }
 
   @Test("A process that doesn't answer is named, and passed over until it does")
   func unanswering() throws {
     rules.follow([Self.rule()])
     let process = ProcessIdentity(pid: 9, startTime: 5)
-    let hung = try #require(host.looks.last).progress
+    let hung = try #require(looks.ruleLooks.last).progress
     hung.reading(process) {
-      host.answerLook(nil)
-      #expect(host.lines.count == 1 && host.lines[0].contains("pid 9 can't be read"))
+      looks.answer(ruleLook: nil)
+      #expect(world.lines("pid 9 can't be read") == 1)
       // At once, and those after it.
-      #expect(host.looks.count == 2 && host.looks[1].passedOver == [process])
+      #expect(looks.ruleLooks.count == 2 && looks.ruleLooks[1].passedOver == [process])
       answer(Self.found(7))
       timers.advance(by: .seconds(5))
-      #expect(host.looks.count == 3 && host.looks[2].passedOver == [process])
+      #expect(looks.ruleLooks.count == 3 && looks.ruleLooks[2].passedOver == [process])
     }
-    #expect(host.adopted.map(\.name) == ["r-7"])
+    #expect(examined(("r", 7)))
     answer()
     timers.advance(by: .seconds(5))
-    #expect(host.looks.count == 4 && host.looks[3].passedOver.isEmpty)
-    #expect(host.lines.count == 1)
-  }
-
-  @Test("A look that reads one process for 2 s is given up, and its outcome comes too late")
-  func hangingLook() {
-    let progress = LookProgress()
-    var outcomes: [Int?] = []
-    let wait = LookWait(for: progress, timers) { outcomes.append($0?.listed) }
-    timers.advance(by: .seconds(6))
-    progress.reading(ProcessIdentity(pid: 8, startTime: 5)) { timers.advance(by: .seconds(2)) }
-    // Another one: it continues.
-    progress.reading(ProcessIdentity(pid: 9, startTime: 5)) {
-      timers.advance(by: .seconds(2))
-      #expect(outcomes.isEmpty)
-      timers.advance(by: .seconds(2))
-    }
-    wait.end(RuleLook.Outcome())
-    #expect(outcomes == [nil] && timers.pending.isEmpty)
-  }
-
-  @Test("A look that ends in time is waited for no longer")
-  func endedLook() {
-    var outcomes: [Int?] = []
-    let wait = LookWait(for: LookProgress(), timers) { outcomes.append($0?.listed) }
-    wait.end(RuleLook.Outcome())
-    timers.advance(by: .seconds(60))
-    #expect(outcomes == [0] && timers.pending.isEmpty)
+    #expect(looks.ruleLooks.count == 4 && looks.ruleLooks[3].passedOver.isEmpty)
+    #expect(world.lines("can't be read") == 1)
   }
 
   @Test("What earlier rules have found isn't adopted, and everything is looked at again")
-  func generations() {
+  func generations() throws {
     rules.follow([Self.rule("a")])
     answer(Self.found(7), Self.found(8))
     rules.follow([Self.rule("b")])
-    #expect(host.looks.count == 2 && host.looks[1].known.isEmpty)
-    host.answerAdoption()
-    #expect(host.adopted.map(\.name) == ["a-7"])
+    #expect(looks.ruleLooks.count == 2 && looks.ruleLooks[1].known.isEmpty)
+    try answerAdoption(7)
+    #expect(examined(("a", 7)) && looks.chosenFor.last?.count == 1)
     rules.follow([Self.rule("c")])
     // The look of b's time is still under way, and is of no use.
-    #expect(host.looks.count == 2)
+    #expect(looks.ruleLooks.count == 2)
     answer(Self.found(9))
-    #expect(host.adopted.count == 1 && host.looks.count == 3)
+    #expect(looks.examined.count == 1 && looks.ruleLooks.count == 3)
   }
 
   @Test("Rules that are the same change nothing")
@@ -223,14 +221,14 @@ import Testing
     answer()
     try worker("r-3", of: Self.rule())
     rules.follow([Self.rule()])
-    #expect(host.looks.count == 1 && host.examined.isEmpty)
+    #expect(looks.ruleLooks.count == 1 && looks.chosenFor.isEmpty)
   }
 
   @Test("When the rules change, each of their workers gets its rule's policy, or is released")
   func changed() throws {
     let kept = try worker("r-3", of: Self.rule())
     try worker("s-4", of: Self.rule("s"))
-    workers[WorkerID("by-hand")] = WorkerUnit(
+    world.workers[WorkerID("by-hand")] = WorkerUnit(
       configuration: WorkerConfiguration(name: "by-hand", command: ["y"], policy: .init()),
       environment: [:], isDeclared: false)
     var new = Self.rule("t")
@@ -238,56 +236,65 @@ import Testing
     new.mayTerminate = true
     new.importance = 9
     rules.follow([new])
-    #expect(host.examined.map { $0.map(\.id.name).sorted() } == [["r-3", "s-4"]])
-    #expect(host.examined.first?.first?.command == ["x", "-v"])
-    host.answerExamination([kept.id: new])
-    #expect(host.releases.map(\.name) == ["s-4"] && host.changed == [kept.id])
+    #expect(looks.chosenFor.map { $0.map(\.id.name).sorted() } == [["r-3", "s-4"]])
+    #expect(looks.chosenFor.first?.first?.command == ["x", "-v"])
+    looks.answer(choice: [kept.id: new])
+    #expect(world.workers[WorkerID("s-4")] == nil && world.events.contains("released"))
+    #expect(world.driver.state.profile(of: kept.id)?.importance == 9)
+    #expect(world.recorded("r-3")?.rule == "t")
     #expect(kept.external?.rule == "t" && kept.external?.mayBeTerminated == true)
     #expect(kept.configuration.policy.mode == .enforce && kept.configuration.importance == 9)
   }
 
   @Test("An examination that takes too long, and a release that fails, are tried again")
   func retried() throws {
-    try worker("r-3", of: Self.rule())
+    let runtime = try worker("r-3", of: Self.rule())
+    world.move("r-3", to: .hibernated)
     rules.follow([])
-    host.answerExamination(nil)
-    #expect(host.releases.isEmpty)
-    host.releaseFailure = "the disk is full"
+    looks.answer(choice: nil)
+    #expect(world.state(of: "r-3") == .hibernated)
     timers.advance(by: .seconds(30))
-    host.answerExamination([:])
+    looks.answer(choice: [:])
+    world.driver.send(.resumeFailed(runtime.id, "the disk is full", intact: true))
+    #expect(world.lines("r-3 can't be released: ") == 1 && world.lines("the disk is full") == 1)
     timers.advance(by: .seconds(30))
-    host.releaseFailure = nil
-    host.answerExamination([:])
-    #expect(host.releases.map(\.name) == ["r-3", "r-3"])
-    #expect(host.lines.contains("r-3 can't be released: the disk is full"))
+    looks.answer(choice: [:])
+    #expect(world.state(of: "r-3") == .resuming)
+    world.driver.send(.resumed(runtime.id, .zero))
+    #expect(world.workers.count == 0)
   }
 
   @Test("Nothing is adopted while the daemon ends")
   func closing() {
     rules.follow([Self.rule()])
-    host.isClosing = true
+    world.base.phase.isEnding = true
     answer(Self.found(7))
     timers.advance(by: .seconds(60))
-    #expect(host.adopted.isEmpty && host.looks.count == 1)
+    #expect(looks.examined.isEmpty && looks.ruleLooks.count == 1)
   }
 
   @Test("A process that was released is named to each look, until its rule chooses otherwise")
   func released() {
+    let files = world.base.files
+    let path = world.base.state.path + "/released"
     rules.follow([Self.rule()])
-    let process = ProcessIdentity(pid: 7, startTime: 5)
+    let process = Self.process(7)
     rules.wasReleased(process, from: "r")
+    files.answer()
     answer()
     timers.advance(by: .seconds(5))
-    #expect(host.looks.last?.released == [process])
-    #expect(host.files["/nonexistent/released"]?.hasPrefix("boot\n7 5 ") == true)
+    #expect(looks.ruleLooks.last?.released == [process])
+    #expect(files.texts[path]?.hasPrefix("boot\n\(Self.pid(7)) 5 ") == true)
     answer()
     var managed = Self.rule()
     managed.mode = .manage
     rules.follow([managed])
-    #expect(host.looks.last?.released == [process])
+    files.answer()
+    #expect(looks.ruleLooks.last?.released == [process])
     answer()
     rules.follow([Self.rule("r", "y")])
-    #expect(host.looks.last?.released == [])
-    #expect(host.files["/nonexistent/released"] == "boot\n")
+    files.answer()
+    #expect(looks.ruleLooks.last?.released == [])
+    #expect(files.texts[path] == "boot\n")
   }
 }

@@ -235,3 +235,33 @@ import Testing
     #expect(next.processes.isEmpty)
   }
 }
+
+@Suite("The wait for a look of rules") struct LookWaitTests {
+  private let timers = FakeTimers()
+
+  @Test("A look that reads one process for 2 s is given up, and its outcome comes too late")
+  func hangingLook() {
+    let progress = LookProgress()
+    var outcomes: [Int?] = []
+    let wait = LookWait(for: progress, timers) { outcomes.append($0?.listed) }
+    timers.advance(by: .seconds(6))
+    progress.reading(ProcessIdentity(pid: 8, startTime: 5)) { timers.advance(by: .seconds(2)) }
+    // Another one: it continues.
+    progress.reading(ProcessIdentity(pid: 9, startTime: 5)) {
+      timers.advance(by: .seconds(2))
+      #expect(outcomes.isEmpty)
+      timers.advance(by: .seconds(2))
+    }
+    wait.end(RuleLook.Outcome())
+    #expect(outcomes == [nil] && timers.pending.isEmpty)
+  }
+
+  @Test("A look that ends in time is waited for no longer")
+  func endedLook() {
+    var outcomes: [Int?] = []
+    let wait = LookWait(for: LookProgress(), timers) { outcomes.append($0?.listed) }
+    wait.end(RuleLook.Outcome())
+    timers.advance(by: .seconds(60))
+    #expect(outcomes == [0] && timers.pending.isEmpty)
+  }
+}

@@ -3,15 +3,19 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
+import TestSupport
 import Testing
 
 @testable import Daemon
 
 @Suite("A process that a rule takes") struct RuledProcessTests {
-  private let world = FakeExternalHost()
+  private let world: ExternalWorld
   private let externals: ExternalAdoption
 
-  init() { externals = ExternalAdoption(world.driver, world.workers, host: world) }
+  init() throws {
+    world = try ExternalWorld()
+    externals = world.externals
+  }
 
   private final class Heard { var refusals: [String?] = [] }
 
@@ -30,77 +34,78 @@ import Testing
     return heard
   }
 
-  private static func own() throws -> ExternalProcess {
-    let own = try ProcessStat.read(getpid())
-    return ExternalProcess(root: own, tree: ProcessTree(processes: [own]))
-  }
-
   @Test("It becomes a worker with its rule's policy, in shadow mode, importance and permission")
   func adopted() throws {
-    let found = try Self.own()
+    let found = try ExternalWorld.process()
     let heard = adopt(found.root.identity)
-    world.examined(.done(.success(found)))
+    try world.examined(found)
     #expect(heard.refusals == [nil])
-    let runtime = try #require(world.workers[WorkerID("r-\(getpid())")])
+    let runtime = try #require(world.workers[WorkerID("r-\(ExternalWorld.pid)")])
     #expect(runtime.external?.rule == "r" && runtime.external?.mayBeTerminated == true)
     #expect(runtime.profile.rule == "r" && runtime.profile.importance == 9)
     #expect(runtime.profile.policy.name == "own" && runtime.profile.policy.mode == .shadow)
-    #expect(world.lines.last?.hasSuffix("(rule r, mode shadow)") == true)
+    #expect(world.isLogged("(rule r, mode shadow)\n"))
   }
 
   @Test("A process that got the pid after the look isn't adopted")
   func another() throws {
-    let found = try Self.own()
-    let heard = adopt(ProcessIdentity(pid: getpid(), startTime: found.root.startTime - 1))
-    world.examined(.done(.success(found)))
-    #expect(heard.refusals == ["process \(getpid()) has ended"] && world.workers.count == 0)
+    let found = try ExternalWorld.process()
+    let heard = adopt(ProcessIdentity(pid: ExternalWorld.pid, startTime: found.root.startTime - 1))
+    try world.examined(found)
+    #expect(
+      heard.refusals == ["process \(ExternalWorld.pid) has ended"] && world.workers.count == 0)
   }
 
   @Test("A refusal, a process of a worker, and a name that is in use are passed on")
   func refused() throws {
-    let found = try Self.own()
+    let found = try ExternalWorld.process()
     let heard = adopt(found.root.identity)
-    world.examined(.done(.failure(.refused("it has a watchdog"))))
+    world.looks.answer(examination: .done(.failure(.refused("it has a watchdog"))))
     #expect(heard.refusals == ["it has a watchdog"])
-    world.owners[getpid()] = "web"
+    let web = try world.base.add("web")
+    var ofWorker = found
+    ofWorker.tree = ProcessTree(processes: [try ProcessStat.read(getpid())])
     let owned = adopt(found.root.identity)
-    world.examined(.done(.success(found)))
-    #expect(owned.refusals.first??.contains("belongs to the worker web") == true)
-    world.wrapped = ["r-\(getpid())"]
+    try world.examined(ofWorker)
+    #expect(owned.refusals.first??.contains("belongs to the worker \(web.id)") == true)
+    world.base.wrapped.processes[ClientID(number: 1)] = 77
+    _ = world.base.wrappers.register(
+      WrapperWorld.report("r-\(ExternalWorld.pid)"), from: ClientID(number: 1))
     #expect(adopt(found.root.identity).refusals.first??.contains("wrapped") == true)
   }
 
   @Test("A release by request is noted with the process and the rule, one by the daemon isn't")
   func released() throws {
-    let found = try Self.own()
+    world.base.rules.follow([Self.rule()])
+    let found = try ExternalWorld.process()
+    let path = world.base.state.path + "/released"
     _ = adopt(found.root.identity)
-    world.examined(.done(.success(found)))
-    let id = WorkerID("r-\(getpid())")
-    world.workers[id]?.process = try .forTest(id.name)
-    var responses: [ControlResponse] = []
-    externals.release(ControlRequest(id: 1, verb: .release, worker: id.name)) {
-      responses.append($0)
-    }
-    #expect(responses.first?.text.contains("the rule r doesn't adopt it again") == true)
-    #expect(world.calls.last == "released from r")
-    _ = adopt(found.root.identity)
-    world.examined(.done(.success(found)))
+    try world.examined(found)
+    let id = WorkerID("r-\(ExternalWorld.pid)")
     externals.release(id) { _ in }
-    #expect(world.calls.last == "remove \(id)")
+    #expect(world.workers.count == 0 && world.base.files.texts[path] == nil)
+    _ = adopt(found.root.identity)
+    try world.examined(found)
+    let process = try #require(world.workers[id]?.process?.identity)
+    let heard = world.askRelease(id.name)
+    #expect(heard.responses.first?.text.contains("the rule r doesn't adopt it again") == true)
+    #expect(
+      world.base.files.texts[path]?.contains("\n\(process.pid) \(process.startTime) ") == true)
   }
 
   @Test(
     "The verb that previews rules is answered once, also if the processes can't be read in time")
   func preview() throws {
-    let control = ControlWorld()
-    let heard = control.ask(.previewAdoption)
-    control.host.preview(AdoptionPreviewReport(rules: 2, findings: []))
-    let response = try control.only(heard)
-    #expect(response.result == .done && response.text == "the rules match 0 processes")
-    #expect(response.adoption?.rules == 2)
-    let late = control.ask(.previewAdoption)
-    control.host.preview(nil)
-    #expect(try control.only(late).result == .failed)
+    let control = try ControlWorld()
+    let jobs = control.world.services.jobs
+    control.world.rules.follow([Self.rule()])
+    let response = try control.only(control.ask(.previewAdoption))
+    #expect(response.result == .done && response.adoption?.rules == 1)
+    let gate = ThreadGate()
+    jobs.run(about: "preview of rules", within: .seconds(60), { gate.pass() }) { _ in }
+    let late = try control.only(control.ask(.previewAdoption))
+    #expect(late.result == .failed && late.adoption == nil)
+    gate.open()
   }
 
   @Test(

@@ -15,13 +15,19 @@ import TestSupport
 /// process stands for each worker's. Directives are noted and not carried out.
 final class AdapterWorld {
   let scratch: Scratch
-  let timers = FakeTimers()
+  let timers: FakeTimers
   let notes = EventNotes()
+  /// For which answers wait.
+  let saved = FakeRecords()
   let driver: EngineDriver
   let services: Services
   let state: StateDirectory
   let log: DaemonLog
   let workers = WorkerRegistry()
+  /// It gets no events, unless a test connects it.
+  let chronicle: Chronicle
+  let configuration = ConfigurationInForce(
+    DaemonConfiguration(policy: LifecyclePolicy(name: "test")))
   let phase = DaemonPhase()
   let returning = ReturningWorkers()
   let requests: WorkerRequests
@@ -37,21 +43,42 @@ final class AdapterWorld {
   let stoppedByPerson: StoppedByPerson
   let wrapped = WrapperWorld()
   let watches = FakeWatches()
+  /// Of workers' ends.
+  let loop: FakeLoop
+  let workerProcesses = FakeWorkerProcesses()
   /// External workers whose root process has ended.
   private(set) var externalEnds: [WorkerID] = []
   private(set) var keptLines: [WorkerID: [String]] = [:]
   var whenExternalRootEnds: (WorkerUnit) -> Void = { _ in }
+  /// nil: the kernel's.
+  let fakeMemory: FakeMemory?
+  /// What was to be ended by SIGKILL, where the memory is a fake.
+  private(set) var killed: [WorkerID] = []
+  /// Which workers of an earlier daemon live, where the memory is a fake.
+  let strangers = FakeProcesses()
 
-  init() throws {
+  private static let journalQueue = WorkQueue(name: "test-jrnl")
+
+  /// - Parameter memory: nil: workers' processes are really stopped, and their memory is moved.
+  init(
+    _ timers: FakeTimers = FakeTimers(), memory: FakeMemory? = nil,
+    journal: JournalConfiguration = JournalConfiguration()
+  ) throws {
+    self.timers = timers
+    fakeMemory = memory
     scratch = try Scratch()
+    loop = FakeLoop(timers)
     log = DaemonLog(ofWrapper: scratch.path + "/log")
     state = try StateDirectory(path: scratch.path + "/state")
     services = try Services(
       log: log, records: WorkerRecordKeeper(directory: state.workers),
       hibernation: HibernationService(lanes: 1, separatesWorkers: true),
       files: JobPool(name: "test", most: 256, endsAfter: .seconds(5)))
+    chronicle = try Chronicle(
+      journal, version: "1", directory: state.journal, reports: state.reports,
+      queue: Self.journalQueue, log: { _, _ in })
     heldToTheEnd = services
-    driver = .forTest(timers, notes)
+    driver = .forTest(timers, notes, saved)
     requests = WorkerRequests(driver, returning)
     recordWriter = WorkerRecordWriter(records: services.records, bootID: Self.bootID, log: log)
     stoppedByPerson = StoppedByPerson(path: "/state/stopped", files: files)
@@ -76,7 +103,7 @@ final class AdapterWorld {
     watches: watches, timers: timers, jobs: services.jobs, files: services.socketFiles,
     driver: driver, workers: workers, phase: phase, declared: declared, log: log)
   private(set) lazy var snapshots = SnapshotKeeper(
-    directory: state.snapshots, disk: services.disk, log: log)
+    directory: state.snapshots, disk: services.disk, loop: services.loopReturn, log: log)
   private(set) lazy var jetsam = JetsamKeeper(
     directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
   private(set) lazy var learnedMemory = LearnedMemoryKeeper(path: nil, services)
@@ -85,6 +112,8 @@ final class AdapterWorld {
     log: { [log] in log($0, $1) })
   private(set) lazy var wrappers = RegisteredWrappers(
     driver: driver, workers: workers, clock: timers, host: wrapped)
+  private(set) lazy var schedules = ScheduleMonitor(
+    services: services, state: state, driver: driver, workers: workers, returning: returning)
   private(set) lazy var senses = Senses(
     .init(
       services: services, driver: driver, workers: workers, role: .daemon(), state: state,
@@ -93,7 +122,7 @@ final class AdapterWorld {
   private(set) lazy var endedRuns = EndedRuns(
     driver: driver, workers: workers, requests: requests, supervision: supervision, limit: 2)
   private(set) lazy var planner = LaunchPlanner(
-    ground: LaunchGround(
+    settings: LaunchSettings(
       records: services.records.store, logs: state.logs, socket: socket,
       processes: services.processes),
     restarts: restarts, services: services)
@@ -102,30 +131,32 @@ final class AdapterWorld {
     requests: requests, wrappers: wrappers, restarts: restarts,
     hibernation: services.hibernation, log: log)
   private(set) lazy var conversations = WorkerConversations(
-    .init(
-      services: services, driver: driver, workers: workers, reloads: reloads,
-      watchdogs: senses.watchdogs, snapshots: snapshots, recordWriter: recordWriter))
+    services: services, timers: timers, watches: watches, driver: driver, workers: workers,
+    reloads: reloads, watchdogs: senses.watchdogs, snapshots: snapshots,
+    recordWriter: recordWriter)
   private(set) lazy var sheds = WorkerSheds(
-    services: services, driver: driver, workers: workers, meter: senses.meter,
-    scanner: senses.scanner, liveness: senses.liveness)
+    loop: services.loop, processes: services.processes, driver: driver, workers: workers,
+    meter: senses.meter, scanner: senses.scanner, liveness: senses.liveness, log: log)
+  /// No process is ended: the test's own process stands for each worker's.
   private(set) lazy var ends = WorkerEnds(
-    services: services, driver: driver, workers: workers, requests: requests, senses: senses,
-    snapshots: snapshots, launchPlanner: planner, restarts: restarts,
-    listening: listening, supervision: supervision, endedRuns: endedRuns, program: nil,
+    loop: loop, processes: workerProcesses, memory: fakeMemory ?? makeMemory(),
+    records: services.records, log: log, driver: driver, workers: workers, requests: requests,
+    kernelKills: senses.kernelKills, imageDisk: senses.imageDisk, snapshots: snapshots,
+    launchPlanner: planner, restarts: restarts, listening: listening, supervision: supervision,
+    endedRuns: endedRuns, program: nil,
     keepLastLines: { [unowned self] in keptLines[$0] = $1 },
     externalRootHasEnded: { [unowned self] in
       externalEnds.append($0.id)
       whenExternalRootEnds($0)
     })
   private(set) lazy var keeperStarter = KeeperStarter(
-    DescriptorKeeperMeans(
-      path: state.path + "/keeper.sock", hibernation: services.hibernation, daemonLog: log),
-    hasSuccessors: false)
-  private(set) lazy var sleeps = makeSleeps(over: makeMemory())
+    path: state.keeper, processes: services.processes, hibernation: services.hibernation,
+    log: log, hasSuccessors: false)
+  private(set) lazy var sleeps = makeSleeps(over: fakeMemory ?? makeMemory())
 
   func makeMemory(recordPatience: Duration = RecordWait.patience) -> KernelMemory {
     KernelMemory(
-      services, state, keeper: keeperStarter,
+      services, state, bootID: Self.bootID, keeper: keeperStarter,
       standby: .pager(
         jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false),
       resumeChoice: ResumeChoice(override: nil), recordPatience: recordPatience)
@@ -136,60 +167,32 @@ final class AdapterWorld {
       driver: driver, workers: workers, timers: services.loop, watches: services.loop,
       memory: memory, imageDisk: senses.imageDisk, costs: senses.hibernationCosts,
       managers: ManagerWatching(driver, workers, timers: timers) { _ in }, log: log,
-      kill: { [ends] in ends.kill($0) })
+      kill: { [unowned self] in fakeMemory == nil ? ends.kill($0) : killed.append($0) })
   }
   private(set) lazy var processes = ProcessHolder(
     loop: services.loop, jobs: services.jobs, processes: services.processes,
-    probes: senses.probes, driver: driver, log: services.log,
-    host: ProcessesOfDaemon(
-      services: services, kernelKills: senses.kernelKills, sleeps: sleeps, ends: ends))
+    probes: senses.probes, sleeps: sleeps, ends: ends)
   private(set) lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning, phase: phase,
     environment: ["HOME": "/root", "PORT": "1"], restarts: restarts, starter: starter,
     learnedMemory: learnedMemory, wrappers: wrappers, stoppedByPerson: stoppedByPerson, log: log)
   private(set) lazy var externals = ExternalAdoption(
-    driver, workers,
-    host: ExternalsOfDaemon(
-      .init(
-        services: services, state: state, workers: workers, phase: phase, requests: requests,
-        wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
-        supervision: supervision, recordWriter: recordWriter, declared: declared,
-        listening: listening,
-        configuration: ConfigurationInForce(DaemonConfiguration()))))
+    ends: ends, holder: processes, phase: phase, wrappers: wrappers, declared: declared,
+    configuration: configuration, recordWriter: recordWriter)
   private(set) lazy var rules = RuleAdoption(
-    timers: timers, workers: workers,
+    timers: timers, externals: externals,
     released: ReleasedProcesses(
-      path: state.path + "/released", bootID: "boot", files: files),
-    host: RulesOfDaemon(
-      .init(
-        services: services, driver: driver, workers: workers, phase: phase, externals: externals,
-        recordWriter: recordWriter)))
+      path: state.path + "/released", bootID: Self.bootID, files: files),
+    looks: workerProcesses, processes: strangers, phase: phase, log: log)
+  private(set) lazy var control = ControlSocket(path: socket, services.loop, log)
   private(set) lazy var ending = DaemonEnd(
     driver: driver, workers: workers, returning: returning, requests: requests,
     externals: externals, starter: starter, recordWriter: recordWriter,
-    listening: listening, control: ControlSocket(path: socket, services.loop, log),
+    listening: listening, control: control,
     timers: timers, phase: phase, log: log)
-
-  /// - Parameter read: the configuration that a reload finds.
-  func makeReload(
-    _ read: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
-  ) throws -> ReloadOfDaemon {
-    let chronicle = try Chronicle(
-      JournalConfiguration(), version: "1", directory: state.journal, reports: state.reports,
-      log: { _, _ in })
-    return ReloadOfDaemon(
-      .init(
-        services: services, driver: driver, workers: workers, phase: phase, requests: requests,
-        configuration: ConfigurationInForce(
-          DaemonConfiguration(policy: LifecyclePolicy(name: "test"))),
-        read: read, chronicle: chronicle, pressure: pressure,
-        supervision: supervision, starter: starter, declared: declared,
-        listening: listening,
-        schedules: ScheduleMonitor(
-          services: services, state: state, driver: driver, workers: workers,
-          returning: returning), encryption: senses.encryption,
-        restarts: restarts, returning: returning))
-  }
+  private(set) lazy var changes = DeclaredChanges(
+    driver: driver, workers: workers, declared: declared, requests: requests, restarts: restarts,
+    starter: starter, supervision: supervision, listening: listening)
 
   /// Declared last, and so freed last: components give back what they hold of the loop when they are freed.
   private let heldToTheEnd: Services
@@ -243,12 +246,13 @@ final class AdapterWorld {
     }
   }
 
-  /// Turns the real loop until that holds.
+  /// Turns the real loop, and serves what is watched beside it, until that holds.
   func turn(until isDone: () throws -> Bool) throws {
     let deadline = EventLoop.now + .seconds(60)
     while try !isDone() {
       if EventLoop.now >= deadline { throw TestFailure("it didn't happen within 60 s") }
       try services.loop.turn(until: EventLoop.now + .milliseconds(5))
+      try watches.serveOnce()
     }
   }
 

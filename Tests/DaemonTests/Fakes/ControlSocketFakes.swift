@@ -6,34 +6,26 @@ import TestSupport
 
 @testable import Daemon
 
-/// Answers when a test says so.
-final class FakeControlHandler: ControlRequestHandler {
-  private(set) var requests: [(request: ControlRequest, client: ClientID)] = []
-  private var responds: [UInt64: (ControlResponse) -> Void] = [:]
-  private(set) var ends: [ControlRequest.Verb] = []
-  private(set) var left: [ClientID] = []
-  private(set) var readCount: [ClientID: Int] = [:]
+/// Requests to the real `ControlService` about a wrapped worker. Its wrapper answers when a test says so.
+final class RelayedRequests {
+  let control: ControlWorld
+  /// All of them so far.
+  private(set) var ids: [UInt64] = []
   /// Each request is answered at once.
   var answersAtOnce = false
 
-  var ids: [UInt64] { requests.map(\.request.id) }
-
-  func handle(
-    _ request: ControlRequest, from client: ClientID,
-    then respond: @escaping (ControlResponse) -> Void
-  ) {
-    requests.append((request, client))
-    responds[request.id] = respond
-    if answersAtOnce { answer(request.id) }
+  init() throws {
+    control = try ControlWorld()
+    control.wrap("web")
+    control.world.wrapped.whenAsked = { [unowned self] request in
+      ids.append(request.id)
+      if answersAtOnce { answer(request.id) }
+    }
   }
 
   func answer(_ id: UInt64, _ text: String = "well") {
-    responds.removeValue(forKey: id)?(ControlResponse(id: id, result: .done, text: text))
+    control.world.wrapped.answer(to: id, text)
   }
-
-  func end(by verb: ControlRequest.Verb) { ends.append(verb) }
-  func hasReadEverything(_ client: ClientID) { readCount[client, default: 0] += 1 }
-  func hasLeft(_ client: ClientID) { left.append(client) }
 }
 
 /// A client at its end of the socket. It never waits: the loop has the same thread.
@@ -61,14 +53,16 @@ final class ControlTestClient {
     guard try offer(Array(text.utf8)[...]).isEmpty else { throw TestFailure("the socket is full") }
   }
 
-  func ask(_ ids: ClosedRange<UInt64>, _ verb: ControlRequest.Verb = .ps) throws {
+  func ask(_ ids: ClosedRange<UInt64>, _ verb: ControlRequest.Verb = .wake) throws {
     let lines = try ids.map { id in
-      String(decoding: try WireCodec.line(for: ControlRequest(id: id, verb: verb)), as: UTF8.self)
+      String(
+        decoding: try WireCodec.line(for: ControlRequest(id: id, verb: verb, worker: "web")),
+        as: UTF8.self)
     }
     try send(lines.joined())
   }
 
-  func ask(_ id: UInt64, _ verb: ControlRequest.Verb = .ps) throws { try ask(id...id, verb) }
+  func ask(_ id: UInt64, _ verb: ControlRequest.Verb = .wake) throws { try ask(id...id, verb) }
 
   /// Takes what has come.
   func read() throws {

@@ -1,36 +1,89 @@
 import Control
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Synchronization
 import Testing
 
 @testable import Daemon
 
-/// A `ControlService` over a fake daemon, and what it answers.
+/// The real `ControlService` over the components of `AdapterWorld`, and what it answers.
 final class ControlWorld {
-  let host = FakeControlHost()
-  let events = FakeEvents()
+  let world: AdapterWorld
   let service: ControlService
+  let memory = FakeMemory()
+  let sent = Sent()
   let client = ClientID(number: 1)
-  private let recipients = NoRecipients()
+  /// What a reload finds.
+  let file = ConfigurationOnDisk()
+  /// What `doctor` finds.
+  let examined: Examined
 
-  final class FakeEvents: EventSource {
-    private(set) var workers: [String?] = []
-    func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) -> () -> Void {
-      workers.append(worker)
-      return {}
-    }
+  final class Examined: Sendable {
+    let outcome = Mutex<SelfExamination.Outcome>(.failure(.overdue))
   }
 
-  private final class NoRecipients: EventRecipients {
-    func unreadBytes(of client: ClientID) -> Int? { nil }
-    func send(_ response: ControlResponse, to client: ClientID) {}
+  /// What clients that follow events were sent. Without a server they read it at once.
+  final class Sent {
+    var responses: [ControlResponse] = []
+    weak var server: ControlServer?
   }
 
   /// The answers to one request.
   final class Heard { var responses: [ControlResponse] = [] }
 
-  init() {
+  /// - Parameter program: of a wrapper.
+  init(
+    journal: JournalConfiguration = JournalConfiguration(), program: (any CallersProgram)? = nil
+  ) throws {
+    let world = try AdapterWorld(journal: journal)
+    self.world = world
+    let reloader = world.makeReloader(file.look(world.services.jobs))
+    let outcome = Examined()
+    examined = outcome
+    world.driver.connect([world.notes, world.chronicle])
+    let reporter = DaemonReporter(
+      driver: world.driver, version: "1.2.3", state: world.state,
+      configuration: world.configuration, chronicle: world.chronicle, pressure: world.pressure,
+      imageDisk: world.senses.imageDisk, cgroups: nil, hooks: nil)
+    let facts = world.makeFacts(program)
+    let status = StatusReporter(
+      clock: world.timers, driver: world.driver, workers: world.workers, facts: facts,
+      daemon: reporter, wrappers: world.wrappers, chronicle: world.chronicle,
+      scanner: world.senses.scanner, snapshots: world.snapshots)
+    let firstMoments = FirstMoments(
+      timers: world.timers, driver: world.driver, workers: world.workers,
+      requests: world.requests, restarts: world.restarts, scanner: world.senses.scanner)
     service = ControlService(
-      driver: host.driver, host: host, following: EventFollowing(events, recipients),
-      status: StatusReporter(host.driver, host, clock: host.timers), log: DaemonLog())
+      clock: world.timers,
+      following: EventFollowing(world.chronicle) { [sent] client in
+        sent.server.map { $0.unreadBytes(of: client) } ?? 0
+      } send: { [sent] response, client in
+        sent.responses.append(response)
+        sent.server?.send(response, to: client)
+      }, status: status,
+      explanations: ExplanationVerbs(
+        clock: world.timers, driver: world.driver, wrappers: world.wrappers,
+        configuration: world.configuration, facts: facts, status: status, resumeOverride: nil),
+      history: HistoryVerbs(
+        clock: world.timers, driver: world.driver, chronicle: world.chronicle,
+        jetsam: world.jetsam, loopReturn: world.services.loopReturn),
+      workers: WorkerVerbs(
+        driver: world.driver, ending: world.ending, requests: world.requests,
+        starter: world.starter, firstMoments: firstMoments, supervision: world.supervision,
+        externals: world.externals, memory: memory, imageDisk: world.senses.imageDisk),
+      undeclared: UndeclaredWorkers(
+        driver: world.driver, workers: world.workers, ending: world.ending,
+        requests: world.requests, restarts: world.restarts, firstMoments: firstMoments,
+        supervision: world.supervision, wrappers: world.wrappers,
+        learnedMemory: world.learnedMemory, jobs: world.services.jobs, logs: world.state.logs),
+      externals: world.externals, reloads: world.reloads, wrappers: world.wrappers,
+      daemon: DaemonVerbs(
+        clock: world.timers, driver: world.driver, ending: world.ending,
+        reloader: reloader, rules: world.rules,
+        examination: SelfExamination(world.services.jobs) { outcome.outcome.withLock { $0 } },
+        reporter: reporter, jobs: world.services.jobs, log: world.log))
   }
 
   func ask(_ request: ControlRequest) -> Heard {
@@ -43,11 +96,71 @@ final class ControlWorld {
     ask(ControlRequest(id: 7, verb: verb, worker: worker))
   }
 
-  /// Exactly one answer has come, to this request, and nothing is left that could bring another.
+  /// Exactly one answer comes, to this request.
   func only(_ heard: Heard) throws -> ControlResponse {
-    #expect(heard.responses.count == 1 && host.isQuiet)
+    try world.turn { !heard.responses.isEmpty }
+    #expect(heard.responses.count == 1)
     let response = try #require(heard.responses.first)
     #expect(response.id == 7)
     return response
+  }
+
+  /// The engine is told how what it wants has ended, until the request is answered.
+  func onlyInTheEnd(_ heard: Heard, of id: WorkerID) throws -> ControlResponse {
+    try world.turn {
+      switch world.driver.state.state(of: id) {
+      case .launching: world.driver.send(.launchFailed(id, "no such program"))
+      case .suspending: world.driver.send(.suspendFailed(id, "it is busy"))
+      case .hibernating: world.driver.send(.hibernateFailed(id, "no room", permanent: false))
+      case .resuming: world.driver.send(.resumed(id, .zero))
+      case .terminating: world.driver.send(.exited(id, .exited(0)))
+      default: world.driver.send(.shedAnswered(id))
+      }
+      world.timers.advance(by: .milliseconds(500))
+      world.driver.passDeadlines()
+      return !heard.responses.isEmpty
+    }
+    return try only(heard)
+  }
+
+  /// A wrapper registers a worker of this name.
+  func wrap(_ name: String) {
+    let wrapper = ClientID(number: 9)
+    world.wrapped.processes[wrapper] = 77
+    #expect(world.wrappers.register(WrapperWorld.report(name), from: wrapper) == nil)
+    world.notes.forget()
+  }
+}
+
+extension AdapterWorld {
+  func makeReloader(_ look: @escaping ConfigurationReloader.Look) -> ConfigurationReloader {
+    ConfigurationReloader(
+      driver: driver, workers: workers, phase: phase, returning: returning,
+      configuration: configuration, changes: changes,
+      followers: ConfigurationFollowers(
+        clock: timers, workers: workers, hibernation: services.hibernation, chronicle: chronicle,
+        pressure: pressure, schedules: schedules, encryption: senses.encryption, rules: rules,
+        hooks: nil),
+      log: log, look: look)
+  }
+
+  /// - Parameter program: of a wrapper.
+  func makeFacts(_ program: (any CallersProgram)? = nil) -> WorkerFactsReader {
+    WorkerFactsReader(
+      clock: timers, workers: workers, state: state, planner: planner, chronicle: chronicle,
+      imageDisk: senses.imageDisk, restarts: restarts, starter: starter, schedules: schedules,
+      program: program)
+  }
+}
+
+/// The configuration that a reload finds; nil: it has errors.
+final class ConfigurationOnDisk: Sendable {
+  let content = Mutex<DaemonConfiguration?>(
+    DaemonConfiguration(policy: LifecyclePolicy(name: "test")))
+
+  func look(_ jobs: LoopJobs) -> ConfigurationReloader.Look {
+    ConfigurationReloader.look(jobs) { [self] in
+      ParseResult(value: content.withLock { $0 }, diagnostics: [])
+    }
   }
 }

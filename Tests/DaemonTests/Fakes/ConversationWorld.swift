@@ -2,55 +2,56 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import Supervision
 import TestSupport
-import WorkerProtocol
 
 @testable import Daemon
 
-/// The daemon as a conversation sees it, and a run of a worker whose part the test plays: real sockets, no
-/// process.
-final class ConversationWorld: ConversationHost {
-  let id = WorkerID("web")
-  let timers = FakeTimers()
-  let watches = FakeWatches()
-  private let scratch: Scratch
-  private let numbers = MessageNumbers()
+/// A run of a worker, whose part the test plays, and its conversation with the daemon: real sockets, and time that
+/// passes and messages that are read when the test says so. The test's own process stands for the worker's.
+final class ConversationWorld {
+  let adapters: AdapterWorld
+  let runtime: WorkerUnit
+  var id: WorkerID { runtime.id }
+  var timers: FakeTimers { adapters.timers }
+  var watches: FakeWatches { adapters.watches }
 
-  var state: WorkerState? = .background
-  var cause = "it was idle"
-  var pressure = PressureLevel.normal
-  var hasProcess = true
-  var hasExited = false
-  var isKilled = false
-  var isShedding = false
-  /// The test's own process plays the worker's.
-  var ownsTest = true
-  var snapshotProblem: String?
+  /// - Parameter state: in which the engine has it; `.launching`: it has been asked to start it.
+  init(
+    _ state: WorkerState = .background, _ change: (inout WorkerConfiguration) -> Void = { _ in }
+  ) throws {
+    adapters = try AdapterWorld()
+    runtime = try adapters.add("web", state == .launching ? .terminated : state) {
+      $0.policy.background.safePoint.fileLocks = .zero
+      change(&$0)
+    }
+    if state == .launching {
+      runtime.process = try .forTest()
+      adapters.driver.request(.start, runtime.id) { _ in }
+    }
+    forget()
+  }
 
-  var events: [Event] = []
-  private(set) var logged: [String] = []
-  private(set) var channelChanges = 0
-  private(set) var readies = 0
-  private(set) var reloads = 0
-  private(set) var intervals: [Duration] = []
-  private(set) var stored: [StoreRequest] = []
-  private(set) var snapshots: [WorkerMessage.Snapshot] = []
-  private(set) var removedFiles: [String] = []
-  private(set) var savedOffers = 0
+  // MARK: the run
 
-  init() throws { scratch = try Scratch() }
-
-  /// A run begins, with all channels or some.
+  /// Its channels are made, all or some.
   func begin(
-    notify: Bool = true, pressure: Bool = true, talk: Bool = true, listens: Bool = true
+    notify: Bool = true, pressure: Bool = true, talk: Bool = true, listens: Bool = true,
+    takesDescriptors: Bool = false
   ) throws -> WorkerConversation {
-    var channels = WorkerChannels()
-    if notify { channels.notify = try NotifySocket(path: scratch.uniquePath("notify")) }
-    if pressure { channels.pressure = try PressureWatch(path: scratch.uniquePath("pressure")) }
-    if talk { channels.talk = try WorkerSocket(path: scratch.uniquePath("worker")) }
-    let conversation = WorkerConversation(
-      id, channels: channels, timers: timers, watches: watches, numbers: numbers, host: self)
+    let scratch = adapters.scratch
+    do {
+      var channels = WorkerChannels()
+      if notify {
+        channels.notify = try NotifySocket(
+          path: scratch.uniquePath("notify"), takesDescriptors: takesDescriptors)
+      }
+      if pressure { channels.pressure = try PressureWatch(path: scratch.uniquePath("pressure")) }
+      if talk { channels.talk = try WorkerSocket(path: scratch.uniquePath("worker")) }
+      adapters.conversations.makeConversation(runtime, over: channels)
+    }
+    guard let conversation = runtime.conversation else { throw TestFailure("no conversation") }
     try conversation.listen()
     if listens { try conversation.listenToConnections() }
     return conversation
@@ -70,27 +71,54 @@ final class ConversationWorld: ConversationHost {
     try UnixSocket.connected(to: path, .datagram).writeAll(text)
   }
 
-  var purgeable: ByteCount? {
-    for case .purgeableOffered(_, let bytes) in events.reversed() { return bytes }
-    return .zero
+  /// The machine's first process is the worker's root, and the test's own isn't the worker's.
+  func beStranger() throws {
+    runtime.process = try .forTest(ProcessStat.read(1).identity)
   }
 
-  func owns(_ pid: Int32) -> Bool { ownsTest && pid == getpid() }
-  func ownsSender(_ pid: Int32) -> Bool { owns(pid) }
-  func send(_ event: Event) { events.append(event) }
-  func log(_ priority: DaemonLog.Priority, _ text: String) { logged.append(text) }
-  func channelsChanged() { channelChanges += 1 }
-  func saidReady() { readies += 1 }
-  func saidReloading() { reloads += 1 }
-  func saidWatchdogInterval(_ interval: Duration) { intervals.append(interval) }
-  func store(_ request: StoreRequest) { stored.append(request) }
-  func keep(_ snapshot: WorkerMessage.Snapshot) -> String? {
-    snapshots.append(snapshot)
-    return snapshotProblem
+  // MARK: the engine
+
+  /// The engine begins to suspend it.
+  func suspend() throws {
+    adapters.driver.request(.suspend, id) { _ in }
+    guard adapters.driver.state.state(of: id) == .suspending else {
+      throw TestFailure("it isn't being suspended")
+    }
+    forget()
   }
-  func saveOffers() { savedOffers += 1 }
-  func removeSocketFile(_ path: String) {
-    removedFiles.append(path)
-    unlink(path)
+
+  var pressure: PressureLevel {
+    get { adapters.driver.state.pressure }
+    set { adapters.driver.send(.pressureSet(newValue, for: .seconds(3600))) }
+  }
+
+  /// What the engine got of it since `forget`.
+  var events: [Event] {
+    adapters.notes.all.filter {
+      switch $0 {
+      case .channelsChanged, .pressureSet, .request: false
+      default: true
+      }
+    }
+  }
+
+  var channelChanges: Int {
+    adapters.notes.all.count { if case .channelsChanged = $0 { true } else { false } }
+  }
+
+  func forget() { adapters.notes.forget() }
+
+  // MARK: what is left of it
+
+  var logged: [String] {
+    adapters.logged.split(separator: "\n").compactMap { line in
+      line.firstRange(of: "\(id): ").map { String(line[$0.upperBound...]) }
+    }
+  }
+
+  /// Its record on the disk.
+  func recorded() throws -> WorkerRecord {
+    adapters.services.records.drain()
+    return try adapters.services.records.store.load(id.name)
   }
 }

@@ -1,132 +1,69 @@
-import Glibc
 import Lifecycle
 import Policy
+import TestSupport
 
 @testable import Daemon
 
-/// A run of a worker whose end happens as a test says: nothing is done before the test reports its outcome.
-final class EndWorld: EndMechanics, EndHost {
-  let timers: FakeTimers
-  private(set) lazy var ending = WorkerEnding(timers: timers, mechanics: self, host: self)
+/// A run of a worker whose end happens as a test says: the real `WorkerEnding` over fake processes, time and memory.
+final class EndWorld {
+  let world: AdapterWorld
+  let runtime: WorkerUnit
+  let ending: WorkerEnding
+  let memory = FakeMemory()
 
-  // MARK: mechanics
-
-  var hasGroup = true
-  /// What was begun, in order.
-  private(set) var begun: [String] = []
-  private(set) var woken: [(String?) -> Void] = []
-  private(set) var kills: [(String?) -> Void] = []
-  private(set) var looks: [(WhatIsLeft) -> Void] = []
-  private(set) var clearings: [(Clearing) -> Void] = []
-  private(set) var removals: [(String?) -> Void] = []
-  private(set) var readings: [([String]?) -> Void] = []
-  var status = ExitStatus.exited(0)
-
-  init(_ timers: FakeTimers = FakeTimers()) { self.timers = timers }
-
-  func ask(by signal: Int32) { begun.append("ask \(signal)") }
-
-  func wake(askingBy signal: Int32?, then: @escaping (String?) -> Void) {
-    begun.append(signal.map { "ask \($0) and wake" } ?? "wake")
-    woken.append(then)
+  /// - Parameter hasGroup: it has a control group of its own.
+  init(
+    _ timers: FakeTimers = FakeTimers(), hasGroup: Bool = true
+  ) throws {
+    world = try AdapterWorld(timers)
+    runtime = try world.add()
+    if hasGroup {
+      try world.scratch.write("group/cgroup.events", "")
+      runtime.process = try .forTest("web", in: .init(path: world.scratch.path + "/group"))
+    }
+    guard let process = runtime.process else { throw TestFailure("it has no process") }
+    ending = WorkerEnding(of: runtime, process: process, ends: world.ends)
+    runtime.ending = ending
+    world.makeSleeps(over: memory).makeSleep(for: runtime)
   }
 
-  func kill(then: @escaping (String?) -> Void) {
-    begun.append("kill")
-    kills.append(then)
+  var timers: FakeTimers { world.timers }
+  var processes: FakeWorkerProcesses { world.workerProcesses }
+  var begun: [String] { processes.begun }
+
+  /// How it was reported to the engine that it has ended.
+  var gone: [ExitStatus] {
+    world.notes.all.compactMap { if case .exited(_, let status) = $0 { status } else { nil } }
   }
 
-  func lookForWhatIsLeft(then: @escaping (WhatIsLeft) -> Void) {
-    begun.append("look")
-    looks.append(then)
+  /// What was logged of it.
+  var lines: [String] {
+    world.logged.split(separator: "\n").compactMap { line in
+      line.firstRange(of: "web: ").map { String(line[$0.upperBound...]) }
+    }
   }
 
-  func clear(then: @escaping (Clearing) -> Void) {
-    begun.append("clear")
-    clearings.append(then)
-  }
-
-  func reap() -> ExitStatus {
-    begun.append("reap")
-    return status
-  }
-
-  func removeGroup(then: @escaping (String?) -> Void) {
-    begun.append("remove group")
-    removals.append(then)
-  }
-
-  func readLastLines(then: @escaping ([String]?) -> Void) {
-    begun.append("read log")
-    readings.append(then)
-  }
-
-  // MARK: host
-
-  var stopSignal = SIGTERM
-  var isMemoryUnverified = false
-  var isActedOn = false
-  var isTerminating = false
-  var isExternal = false
-  var isUnexpected = true
-  /// It has connected to `DORMOUSE_WORKER_SOCKET`.
-  var isConnected = false
-  var hasStopCommand = false
-  private(set) var stopCommands: [() -> Void] = []
-  private(set) var announced: [() -> Void] = []
-  private(set) var lines: [String] = []
-  private(set) var rootEnds = 0
-  private(set) var externalEnds = 0
-  private(set) var leftBehind: [Int] = []
-  private(set) var gone: [(status: ExitStatus, lastLines: [String]?)] = []
-
-  func stopListening() { begun.append("stop listening") }
-  func willBeAsked() { begun.append("drop offers") }
-
-  func runStopCommand(then ask: @escaping () -> Void) -> Bool {
-    if hasStopCommand { stopCommands.append(ask) }
-    return hasStopCommand
-  }
-
-  func announceEnd(then ask: @escaping () -> Void) -> Bool {
-    if isConnected { announced.append(ask) }
-    return isConnected
-  }
-
-  func rootHasEnded() { rootEnds += 1 }
-  func externalRootHasEnded() { externalEnds += 1 }
-  func isReaped(_ status: ExitStatus, leavingBehind others: Int) { leftBehind.append(others) }
-  func isGone(_ status: ExitStatus, lastLines: [String]?) { gone.append((status, lastLines)) }
-  func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
-
-  // MARK: what a test says
-
-  static let nothing = WhatIsLeft(isEmpty: true, others: 0)
+  /// The engine is asked to end it.
+  func requestEnd() { world.driver.request(.stop, runtime.id) { _ in } }
 
   /// The root process has ended, and all that was left has been found.
-  func endRoot(leaving left: WhatIsLeft = nothing) {
+  func endRoot(leaving left: WhatIsLeft = FakeWorkerProcesses.nothing) {
     ending.rootHasEnded()
-    looked(left)
+    processes.looked(left)
   }
 
-  func looked(_ left: WhatIsLeft = nothing) { looks.last?(left) }
-  func cleared(_ outcome: Clearing = Clearing()) { clearings.last?(outcome) }
+  /// Its memory is being worked on.
+  func actOnMemory() { runtime.sleep?.hibernate() }
 
-  /// From what is left on, everything succeeds.
-  func succeed(lastLines: [String]? = nil) {
-    looked()
-    cleared()
-    removals.last?(nil)
-    readings.last?(lastLines)
+  /// The same, as of a worker that an earlier daemon has left: also where its root process has ended.
+  func recoverMemory() {
+    runtime.sleep?.perform({ $0.recover(expecting: .unknown, then: $1) }, then: { _ in })
   }
 
   /// Nothing is due any more, and nothing that comes late changes anything.
   var isAtRest: Bool {
     let before = (begun.count, gone.count, lines.count)
-    for then in woken + kills + removals { then(nil) }
-    for then in readings { then(nil) }
-    for then in looks { then(Self.nothing) }
-    for then in clearings { then(Clearing()) }
+    processes.repeatAll()
     ending.rootHasEnded()
     ending.terminate()
     ending.kill()

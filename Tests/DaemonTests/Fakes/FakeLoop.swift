@@ -6,11 +6,13 @@ import Policy
 
 /// A loop whose time passes, and whose descriptors have events, when a test says so.
 final class FakeLoop: Timers, DescriptorWatches {
-  let timers = FakeTimers()
+  let timers: FakeTimers
   /// The next watches fail with this code.
   var refusal: Int32?
   private(set) var watched: [Watched] = []
   private var count: UInt64 = 0
+
+  init(_ timers: FakeTimers = FakeTimers()) { self.timers = timers }
 
   struct Watched {
     let token: LoopToken
@@ -51,6 +53,14 @@ final class FakeLoop: Timers, DescriptorWatches {
 
   func unwatch(_ descriptor: Descriptor, _ token: LoopToken) {
     watched.removeAll { $0.token == token && $0.descriptor === descriptor }
+  }
+
+  /// Handles what can be read.
+  func serve() throws {
+    for each in watched
+    where try pollDescriptor(each.descriptor.raw, for: POLLIN, until: Deadline(in: .zero)) {
+      each.handler(each.interest)
+    }
   }
 
   /// The descriptor that is watched at this place has an event.

@@ -1,3 +1,4 @@
+import Glibc
 import Lifecycle
 import Linux
 import Policy
@@ -18,6 +19,14 @@ final class FakeMemory: WorkerMemory {
   private(set) var restored: ((Result<ResumeSummary, HibernationError>) -> Void)?
   private(set) var recovered: ((Recovered) -> Void)?
   private(set) var looked: ((WorkerState?, ImageOnDisk?) -> Void)?
+
+  // Workers that another daemon or supervisor has started: the test's own process stands for each.
+  /// Its process ends right before it would be held; `true`: it has.
+  var endsWhenHeld: (String) -> Bool = { _ in false }
+  var rests: [String: SurvivorRest] = [:]
+  var tree = ProcessTree(processes: [])
+  private var recoveries: [String: (Recovered) -> Void] = [:]
+  private var searches: [String: (Result<any WakeInputs, SystemCallError>) -> Void] = [:]
 
   private func begin(_ what: String) -> Underway {
     asked.append(what)
@@ -59,6 +68,7 @@ final class FakeMemory: WorkerMemory {
     _ target: HibernationTarget, expecting: ImageExpectation, then: @escaping (Recovered) -> Void
   ) -> Underway {
     recovered = then
+    recoveries[target.name] = then
     return begin("recover")
   }
 
@@ -72,9 +82,48 @@ final class FakeMemory: WorkerMemory {
 
   func release(_ masters: PreforkMasters, of name: String) {}
   func prioritize(_ name: String) { prioritized += 1 }
+  func removeImage(
+    of name: String, isUnreadableNeeded: Bool, then: (() -> Void)?
+  ) -> @Sendable () -> Void {
+    asked.append("remove image")
+    return {}
+  }
   func dropIdleBases() { dropped += 1 }
 
+  func hold(
+    _ process: ProcessIdentity, _ plan: LaunchPlan
+  ) throws(SystemCallError) -> WorkerProcess {
+    if endsWhenHeld(plan.name) {
+      throw SystemCallError("pidfd_open", on: plan.name, code: ESRCH)
+    }
+    // No process has such a number: the test's own stands for it.
+    let isReal = process.pid < 1 << 22
+    let own = try ProcessIdentity.current(of: getpid())
+    return try .adopt(isReal ? process : own, plan: plan, opensMemory: false)
+  }
+  func tree(of process: WorkerProcess) throws(SystemCallError) -> ProcessTree { tree }
+  func openMemories(of process: WorkerProcess) {}
+  func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest {
+    rests[record.name] ?? .inDoubt
+  }
+  func findInputs(
+    of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
+    then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
+  ) -> Underway {
+    searches[target.name] = then
+    return begin("find inputs")
+  }
+  func removeRemains(of record: WorkerRecord) { asked.append("remove remains of \(record.name)") }
+  func removeOrphanedImages(except isRecorded: (String) -> Bool) { asked.append("remove orphans") }
+
   // MARK: how it went
+
+  func endSearch(of name: String, _ inputs: Result<any WakeInputs, SystemCallError>) {
+    searches.removeValue(forKey: name)?(inputs)
+  }
+  func endRecovery(of name: String, _ recovery: Recovered) {
+    recoveries.removeValue(forKey: name)?(recovery)
+  }
 
   /// Its processes have stopped.
   func stop(with inputs: FakeInputs) {

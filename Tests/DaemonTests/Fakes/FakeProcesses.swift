@@ -1,6 +1,9 @@
 import Glibc
+import Hibernation
 import Linux
+import Supervision
 import Synchronization
+import TestSupport
 
 @testable import Daemon
 
@@ -26,6 +29,21 @@ final class FakeProcesses: Processes {
     /// Of logs, by path.
     var logs: [String: [Int32]] = [:]
     var askedLogs: [String] = []
+    var forbidsStrangers = false
+    /// Recorded workers whose processes have ended.
+    var ended: Set<String> = []
+    // What `recover` and `end` do, by worker.
+    var failures: [String: HibernationError] = [:]
+    var restored: UInt64 = 0
+    var unkillable: Set<String> = []
+    /// What was done to workers of an ended daemon.
+    var rescues: [String] = []
+    var expected: [ImageExpectation] = []
+    /// The processes whose memory was open.
+    var opened: [[Int32]] = []
+    /// By which workers were asked for memory, unless that is refused.
+    var signals: [Int32] = []
+    var shedRefusal: ShedRefusal?
   }
   private let state = Mutex(State())
 
@@ -33,8 +51,12 @@ final class FakeProcesses: Processes {
 
   func set(_ change: @Sendable (inout State) -> Void) { state.withLock { change(&$0) } }
   var killed: [Int32] { state.withLock { $0.killed } }
+  var signals: [Int32] { state.withLock { $0.signals } }
   var reaped: [Int32] { state.withLock { $0.reaped } }
   var askedLogs: [String] { state.withLock { $0.askedLogs } }
+  var rescues: [String] { state.withLock { $0.rescues } }
+  var expected: [ImageExpectation] { state.withLock { $0.expected } }
+  var opened: [[Int32]] { state.withLock { $0.opened } }
 
   var children: [Int32] { state.withLock { $0.children } }
   var anyChildIsUnclaimed: Bool { state.withLock { $0.anyChildIsUnclaimed } }
@@ -62,12 +84,48 @@ final class FakeProcesses: Processes {
     if let refusal { throw SystemCallError("kill", on: "pid \(stat.pid)", code: refusal) }
   }
 
+  func signal(
+    _ process: WorkerProcess, _ signal: Int32, ifHandledIn tree: ProcessTree?
+  ) throws(ShedRefusal) {
+    let refusal = state.withLock { state in
+      if state.shedRefusal == nil { state.signals.append(signal) }
+      return state.shedRefusal
+    }
+    if let refusal { throw refusal }
+  }
+
   func holder(
     of port: UInt16, earlierThan root: ProcessIdentity, session: Int32, cgroup: WorkerCgroup?
   ) -> PortHolder? { state.withLock { $0.holders[port] } }
   func group(of name: String, in roots: [CgroupRoot]) -> (path: String, pids: [Int32])? {
     state.withLock { $0.groups[name].map { ("/groups/\(name)", $0) } }
   }
+  var forbidsStrangers: Bool { state.withLock { $0.forbidsStrangers } }
+  func life(of record: WorkerRecord, bootID: String) -> ProcessLife {
+    state.withLock { $0.ended.contains(record.name) } ? .hasEnded : .lives
+  }
+  func recover(
+    _ target: HibernationTarget, by hibernator: Hibernator, from image: String,
+    expecting: ImageExpectation, recorded: () -> String?
+  ) throws(HibernationError) -> UInt64 {
+    let (failure, restored) = state.withLock { state in
+      state.rescues.append("wake \(target.name)")
+      state.expected.append(expecting)
+      state.opened.append(target.memories.keys.sorted())
+      return (state.failures[target.name], state.restored)
+    }
+    if let failure { throw failure }
+    if let obstacle = recorded() { set { $0.rescues.append(obstacle) } }
+    return restored
+  }
+  func end(_ record: WorkerRecord, _ target: HibernationTarget) throws {
+    let isUnkillable = state.withLock { state in
+      state.rescues.append("end \(record.name)")
+      return state.unkillable.contains(record.name)
+    }
+    if isUnkillable { throw TestFailure("SIGKILL has no effect") }
+  }
+
   func writers(of log: String) -> [Int32] {
     state.withLock {
       $0.askedLogs.append(log)

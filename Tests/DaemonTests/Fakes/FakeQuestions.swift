@@ -10,15 +10,14 @@ import Supervision
 /// says so.
 final class FakeQuestions {
   let timers: FakeTimers
-  let runtime = WorkerUnit.forTest("web")
+  let runtime: WorkerUnit
   let run: RunQuestions
   /// The probes and looks that reach the world.
   let world = World()
-  private let notes = EventNotes()
+  private let notes: EventNotes
   private let driver: EngineDriver
-  private let workers = WorkerRegistry()
   private let process: WorkerProcess
-  private let supervisor: LivenessSupervisor
+  let supervisor: LivenessSupervisor
   /// How often a question has ended.
   private(set) var ended = 0
 
@@ -67,14 +66,24 @@ final class FakeQuestions {
     ) {}
   }
 
-  init(_ timers: FakeTimers = FakeTimers()) throws {
-    self.timers = timers
-    driver = .forTest(timers, notes)
-    process = try .forTest("web")
-    supervisor = Self.supervisor(timers, driver, workers, world)
+  convenience init(_ timers: FakeTimers = FakeTimers()) throws {
+    let (runtime, process) = (WorkerUnit.forTest("web"), try WorkerProcess.forTest("web"))
+    let (notes, workers) = (EventNotes(), WorkerRegistry())
+    let driver = EngineDriver.forTest(timers, notes)
     runtime.process = process
     workers[runtime.id] = runtime
     driver.send(.adopted(runtime.id, runtime.profile, .background))
+    self.init(about: runtime, process, timers: timers, notes, driver, workers)
+  }
+
+  /// Of a worker that the engine knows.
+  init(
+    about runtime: WorkerUnit, _ process: WorkerProcess, timers: FakeTimers, _ notes: EventNotes,
+    _ driver: EngineDriver, _ workers: WorkerRegistry
+  ) {
+    (self.runtime, self.process, self.timers) = (runtime, process, timers)
+    (self.notes, self.driver) = (notes, driver)
+    supervisor = Self.supervisor(timers, driver, workers, world)
     run = supervisor.questions(to: runtime, process)
     countEnds()
   }

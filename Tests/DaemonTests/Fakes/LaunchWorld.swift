@@ -53,7 +53,7 @@ final class FakeLaunch: LaunchMechanics {
 }
 
 /// The real engine and launcher over launches that go as a test says.
-final class LaunchWorld: DirectiveExecutor, EngineObserver, LaunchHost {
+final class LaunchWorld: EngineObserver, LaunchHost {
   let timers = FakeTimers()
   let driver: EngineDriver
   let workers = WorkerRegistry()
@@ -82,8 +82,8 @@ final class LaunchWorld: DirectiveExecutor, EngineObserver, LaunchHost {
     let policy = LifecyclePolicy(name: "test")
     driver = EngineDriver(
       Engine(policy: policy), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
-    driver.connect(self, [self, launcher])
+      replies: RequestReplies(FakeRecords(), timers: timers))
+    driver.connect([self, launcher]) { [unowned self] in execute($0) }
     driver.send(.added(id, WorkerProfile(policy: policy)))
   }
 
@@ -101,11 +101,10 @@ final class LaunchWorld: DirectiveExecutor, EngineObserver, LaunchHost {
 
   // MARK: the engine's side
 
-  func execute(_ directive: Directive) {
+  private func execute(_ directive: Directive) {
     directives.append(directive)
     if case .launch(let id) = directive { launcher.launch(id) }
   }
-  func engineIsQuiet() {}
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     switch event {
     case .launched: events.append("launched")

@@ -55,36 +55,40 @@ extension WorkerProcess {
   }
 }
 
-/// Carries nothing out; notes the events.
-final class EventNotes: DirectiveExecutor, EngineObserver {
+/// Notes the events.
+final class EventNotes: EngineObserver {
   /// Their names.
   private(set) var events: [String] = []
   private(set) var all: [Event] = []
 
+  /// What the engine has answered.
+  private(set) var answers: [Answer] = []
+
   func forget() { (events, all) = ([], []) }
 
-  func execute(_ directive: Directive) {}
   /// The engine has handled all events so far.
   var whenQuiet: () -> Void = {}
 
   /// Before its answers are given.
   var whenHandled: (Event) -> Void = { _ in }
 
-  func engineIsQuiet() { whenQuiet() }
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     events.append(String("\(event)".prefix { $0 != "(" }))
     all.append(event)
+    answers += directives.compactMap { if case .answer(_, let answer) = $0 { answer } else { nil } }
     whenHandled(event)
   }
 }
 
 extension EngineDriver {
   /// Over fake time, with records that are on disk at once.
-  static func forTest(_ timers: FakeTimers, _ notes: EventNotes) -> EngineDriver {
+  static func forTest(
+    _ timers: FakeTimers, _ notes: EventNotes, _ records: FakeRecords = FakeRecords()
+  ) -> EngineDriver {
     let driver = EngineDriver(
       Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
-    driver.connect(notes, [notes])
+      replies: RequestReplies(records, timers: timers))
+    driver.connect([notes], whenQuiet: { notes.whenQuiet() })
     return driver
   }
 }

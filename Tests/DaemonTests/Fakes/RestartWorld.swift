@@ -8,7 +8,7 @@ import TestSupport
 
 /// Workers whose processes start and end as a test says, under the real engine. Its transitions reach the real
 /// `RestartSupervisor` and `DependencyStarter`, as the daemon passes them on.
-final class RestartWorld: DirectiveExecutor {
+final class RestartWorld {
   let timers = FakeTimers()
   let files = FakeStateFiles()
   let workers = WorkerRegistry()
@@ -31,7 +31,7 @@ final class RestartWorld: DirectiveExecutor {
     policy.pressure = PressureRules(warning: nil, urgent: nil, critical: nil, clearAfter: .zero)
     driver = EngineDriver(
       Engine(policy: policy), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
+      replies: RequestReplies(FakeRecords(), timers: timers))
     supervisor = RestartSupervisor(
       timers: timers, wallClock: { 1_795_341_600_000_000_000 },
       stopped: StoppedByPerson(path: "/state/stopped", files: files), phase: phase,
@@ -41,10 +41,10 @@ final class RestartWorld: DirectiveExecutor {
       clock: timers, driver: driver, workers: workers, returning: returning,
       restarts: supervisor, requests: requesting)
     supervisor.connect(starter)
-    driver.connect(self, [notes])
+    driver.connect([notes]) { [weak self] in self?.execute($0) }
   }
 
-  func execute(_ directive: Directive) {
+  private func execute(_ directive: Directive) {
     guard case .transition(var transition) = directive else { return }
     if transition.to == .terminated, let cause {
       transition.cause = cause
@@ -53,8 +53,6 @@ final class RestartWorld: DirectiveExecutor {
     supervisor.record(transition)
     starter.advance()
   }
-
-  func engineIsQuiet() {}
 
   static let failure = Cause.exited(.exited(4))
   static let rules = RestartRules(.always, giveUp: nil)

@@ -15,7 +15,6 @@ final class SenseWorld {
   let workers = WorkerRegistry()
   private(set) var logged: [String] = []
   private let heard = Heard()
-  private let executor = Executor()
 
   private final class Heard: EngineObserver {
     var events: [Event] = []
@@ -24,16 +23,11 @@ final class SenseWorld {
     }
   }
 
-  private final class Executor: DirectiveExecutor {
-    func execute(_ directive: Directive) {}
-    func engineIsQuiet() {}
-  }
-
   init() {
     driver = EngineDriver(
       Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
-    driver.connect(executor, [heard])
+      replies: RequestReplies(FakeRecords(), timers: timers))
+    driver.connect([heard])
   }
 
   var log: (DaemonLog.Priority, String) -> Void {

@@ -1,83 +1,130 @@
+import Glibc
+import Hibernation
 import Lifecycle
 import Linux
 import Policy
 import PolicyFile
 import Supervision
+import TestSupport
 
 @testable import Daemon
 
-/// A run of a worker that is asked for memory: it answers, and is measured, as a test says.
-final class ShedWorld: ShedHost {
-  final class Command: ShedCommand {
-    var pid: Int32? = 4711
-    var hang: String?
-    var isCancelled = false
-    let ended: (SideProgram.Phase) -> Void
-    init(_ ended: @escaping (SideProgram.Phase) -> Void) { self.ended = ended }
-    func cancel() { isCancelled = true }
-  }
-
-  let id = WorkerID("web")
-  let timers: FakeTimers
-  var footprint = ByteCount.megabytes(100)
-  var pressure = PressureLevel.normal
-  var isInForeground = false
-  /// Measurements wait for `measured`.
-  var isSlow = false
-  private var measurements: [(ByteCount?) -> Void] = []
-  private(set) var measurementCount = 0
-  var refusal: ShedRefusal?
-  private(set) var asked: [ShedChannel] = []
-  private(set) var command: Command?
-  private(set) var events: [Event] = []
-  private(set) var logged: [String] = []
-
+/// A run of a worker that is asked for memory, under the real engine: it answers, and is measured, as a test says.
+/// Its commands really run.
+final class ShedWorld {
+  /// Its channels, if a test makes them.
+  let talk: ConversationWorld
+  let processes = FakeProcesses()
+  /// Watches the command.
+  let loop: FakeLoop
+  let source = Source()
+  let scans = Scans()
+  let sheds: WorkerSheds
   /// Over HTTP.
   let questions: FakeQuestions
   let http: ShedOverHTTP
 
-  init(_ timers: FakeTimers = FakeTimers()) throws {
-    self.timers = timers
-    questions = try FakeQuestions(timers)
-    http = ShedOverHTTP(timers, questions.run)
-    questions.runtime.shedOverHTTP = http
+  /// Measures at once, unless it is slow.
+  final class Source: FootprintSource {
+    var footprint: ByteCount? = .megabytes(100)
+    var isSlow = false
+    private(set) var count = 0
+    private let pending = Pending<Measurement?>()
+
+    func measure(
+      _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
+      then: @escaping (Measurement?) -> Void
+    ) {
+      count += 1
+      if isSlow { pending.add(then) } else { then(found) }
+    }
+
+    private var found: Measurement? {
+      footprint.map { Measurement(footprint: $0, at: .zero, took: .milliseconds(1)) }
+    }
+
+    func answer() { while pending.answer(found) {} }
   }
 
+  /// Looks for its processes: finds none, unless it doesn't end.
+  final class Scans {
+    var isHidden = false
+    let pending = Pending<ProcessScan?>()
+
+    func look(then: @escaping (ProcessScan?) -> Void) {
+      if isHidden { pending.add(then) } else { then(nil) }
+    }
+  }
+
+  init() throws {
+    talk = try ConversationWorld()
+    let (adapters, runtime, timers) = (talk.adapters, talk.runtime, talk.timers)
+    let (driver, workers) = (adapters.driver, adapters.workers)
+    // Only one command of a name is prepared at a time.
+    let plan = LaunchPlan(
+      name: adapters.scratch.path, command: ["web"], directory: "/", environment: [:],
+      logPath: adapters.scratch.path + "/web.log")
+    let process = try WorkerProcess.adopt(
+      ProcessStat.read(getpid()).identity, plan: plan, opensMemory: false)
+    runtime.process = process
+    loop = FakeLoop(timers)
+    questions = FakeQuestions(
+      about: runtime, process, timers: timers, adapters.notes, driver, workers)
+    http = ShedOverHTTP(loop, questions.run)
+    runtime.shedOverHTTP = http
+    sheds = WorkerSheds(
+      loop: loop, processes: processes, driver: driver, workers: workers,
+      meter: FootprintMeter(
+        clock: timers, driver: driver, workers: workers, source: source, log: { _, _ in }),
+      scanner: ProcessScanner(timers, launchedAt: { _ in .zero }) { [scans] then in
+        scans.look(then: then)
+      },
+      liveness: questions.supervisor, log: adapters.log)
+    driver.send(.footprint(id, .megabytes(100)))
+    talk.forget()
+  }
+
+  var id: WorkerID { talk.id }
+  var timers: FakeTimers { talk.timers }
+  var logged: [String] { talk.logged }
+
   func begin(
-    _ channel: WorkerConfiguration.Shed?, _ kind: Directive.ShedKind = .memoryWarning,
-    _ conversation: WorkerConversation? = nil
-  ) -> ShedAttempt {
-    let attempt = ShedAttempt(
-      id, kind: kind, until: timers.now + .seconds(5), on: channel, conversation: conversation,
-      http: http, timers: timers, host: self)
-    attempt.begin()
+    _ channel: WorkerConfiguration.Shed?, _ kind: Directive.ShedKind = .memoryWarning
+  ) throws -> ShedAttempt {
+    talk.runtime.configuration.shed = channel
+    sheds.beginShed(id, kind, until: timers.now + .seconds(5))
+    guard let attempt = talk.runtime.shed else { throw TestFailure("nothing was begun") }
     return attempt
   }
 
-  func measure(then: @escaping (ByteCount?) -> Void) {
-    measurementCount += 1
-    if isSlow { measurements.append(then) } else { then(footprint) }
+  /// What the engine got of requests for memory.
+  var events: [Event] {
+    talk.events.filter {
+      switch $0 {
+      case .shedAnswered, .shedFinished: true
+      default: false
+      }
+    }
   }
-  func measured() {
-    let all = measurements
-    measurements = []
-    for each in all { each(footprint) }
-  }
-  /// The search for its processes doesn't end.
-  var isHidden = false
-  func findTree(then: @escaping (ProcessTree?) -> Void) { if !isHidden { then(nil) } }
-  func ask(
-    on channel: ShedChannel, _ tree: ProcessTree?, ended: @escaping (SideProgram.Phase) -> Void
-  ) throws(ShedRefusal) -> (any ShedCommand)? {
-    if let refusal { throw refusal }
-    asked.append(channel)
-    guard case .command = channel else { return nil }
-    let command = Command(ended)
-    self.command = command
-    return command
-  }
-  func send(_ event: Event) { events.append(event) }
-  func log(_ priority: DaemonLog.Priority, _ text: String) { logged.append(text) }
 
   var isAnswered: Bool { events == [.shedAnswered(id)] }
+
+  /// Another run has taken the place of the one that is asked.
+  func beginNextRun() throws { talk.runtime.process = try .forTest() }
+
+  /// Its command has begun.
+  func start(_ attempt: ShedAttempt) throws -> Bool {
+    try eventually {
+      loop.fire()
+      return attempt.commandPid != nil
+    }
+  }
+
+  /// Its command has ended.
+  func end(_ attempt: ShedAttempt) throws -> Bool {
+    try eventually {
+      loop.fire()
+      return attempt.commandPid == nil
+    }
+  }
 }

@@ -1,110 +1,73 @@
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import Supervision
 
 @testable import Daemon
+@testable import Hibernation
 
-/// What an earlier daemon has left, as a test says.
-final class FakeSurvivorHost: SurvivorHost {
-  let workers = WorkerRegistry()
-  var records: [WorkerRecord] = []
-  var failures: [WorkerRecordError] = []
-  var unusable: SystemCallError?
-  var forbidsStrangers = false
-  /// Workers whose processes have ended.
-  var ended: Set<String> = []
-  /// Why one can't be taken over.
-  var refusals: [String: String] = [:]
-  var rests: [String: SurvivorRest] = [:]
-  /// What was done, in order.
-  private(set) var calls: [String] = []
-  private(set) var lines: [String] = []
-  private var watches: [String: (SurvivorWatch?) -> Void] = [:]
-  private var recoveries: [String: (SurvivorRecovery?) -> Void] = [:]
-
-  private struct CantBeTaken: Error, CustomStringConvertible { let description: String }
-
-  func loadRecords() throws(WorkerRecordError) -> (
-    records: [WorkerRecord], failures: [WorkerRecordError]
-  ) {
-    if let unusable { throw .unusable(unusable) }
-    return (records, failures)
-  }
-  func life(of record: WorkerRecord) -> ProcessLife {
-    ended.contains(record.name) ? .hasEnded : .lives
-  }
-  func forget(_ record: WorkerRecord) { calls.append("forget \(record.name)") }
-  func removeOrphans() { calls.append("remove orphans") }
-  func takeOver(_ record: WorkerRecord) throws {
-    if let refusal = refusals[record.name] { throw CantBeTaken(description: refusal) }
-    let id = WorkerID(record.name)
-    workers[id] = workers[id] ?? .forTest(record.name, isDeclared: false)
-    calls.append("take over \(id)")
-  }
-  func rest(of record: WorkerRecord) -> SurvivorRest { rests[record.name] ?? .inDoubt }
-  func leaveAsleep(_ record: WorkerRecord, with image: ImageOnDisk?) {
-    calls.append("leave \(record.name) asleep, \(image?.path ?? "no image")")
-  }
-  func staysAsleep(_ id: WorkerID, with image: ImageOnDisk?) {
-    calls.append("\(id) stays asleep, \(image?.path ?? "no image")")
-  }
-  func watchInputs(of record: WorkerRecord, then: @escaping (SurvivorWatch?) -> Void) {
-    calls.append("watch \(record.name)")
-    watches[record.name] = then
-  }
-  func recover(_ record: WorkerRecord, then: @escaping (SurvivorRecovery?) -> Void) {
-    calls.append("recover \(record.name)")
-    recoveries[record.name] = then
-  }
-  func killUnverified(_ id: WorkerID) { calls.append("kill \(id)") }
-  func save(_ id: WorkerID, _ state: WorkerState) { calls.append("save \(id) \(state)") }
-  func isBack(_ id: WorkerID) { calls.append("\(id) is back") }
-  func wakeForWhatWaits(_ id: WorkerID) { calls.append("look for \(id)'s inputs") }
-  func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
-
-  // MARK: what a test does
-
-  func watched(_ name: String, _ watch: SurvivorWatch?) {
-    watches.removeValue(forKey: name)?(watch)
-  }
-  func recovered(_ name: String, _ recovery: SurvivorRecovery?) {
-    recoveries.removeValue(forKey: name)?(recovery)
-  }
-}
-
-/// A `SurvivorAdoption` over them.
+/// An `AdapterWorld` in which an earlier daemon has left workers. Their memory does what a test says.
 struct SurvivorWorld {
-  let host = FakeSurvivorHost()
-  let timers = FakeTimers()
-  let notes = EventNotes()
-  let driver: EngineDriver
-  let returning = ReturningWorkers()
-  let adoption: SurvivorAdoption
+  let memory = FakeMemory()
+  let base: AdapterWorld
 
-  init() {
-    driver = .forTest(timers, notes)
-    adoption = SurvivorAdoption(
-      driver: driver, workers: host.workers, returning: returning, timers: timers, host: host)
-  }
+  init() throws { base = try AdapterWorld(memory: memory) }
 
-  /// An earlier daemon has left it, in this state, with the test's own process.
+  var driver: EngineDriver { base.driver }
+  var workers: WorkerRegistry { base.workers }
+  var returning: ReturningWorkers { base.returning }
+  var events: [String] { base.notes.events }
+
+  func adopt() { base.survivors.adoptSurvivors() }
+
+  /// An earlier daemon has left it, in this state.
   func leave(
-    _ name: String, _ state: String = "background",
+    _ name: String, _ state: WorkerState = .background,
     _ change: (inout WorkerRecord) -> Void = { _ in }
-  ) {
-    var record = WorkerRecord(
-      name: name, process: ProcessIdentity(pid: 4711, startTime: 1), session: 4711, bootID: "boot",
-      command: [name], directory: "/", logPath: "/logs/\(name).log", state: state)
-    change(&record)
-    host.records.append(record)
+  ) throws {
+    try base.services.records.store.save(try base.record(name, state, change))
   }
 
   /// The configuration has it.
   func declare(_ runtime: WorkerUnit) {
-    host.workers[runtime.id] = runtime
+    workers[runtime.id] = runtime
+    base.restarts.add(runtime.id, exits: [])
     driver.send(.added(runtime.id, runtime.profile))
   }
 
-  func state(of name: String) -> WorkerState? { driver.state.state(of: WorkerID(name)) }
+  func recovered(_ name: String = "web", _ restored: UInt64 = 0) {
+    memory.endRecovery(
+      of: name, Recovered(result: .success(ResumeSummary(restored: restored, duration: .zero))))
+  }
+
+  func failed(
+    _ aftermath: HibernationError.Aftermath, _ name: String = "web",
+    leaving image: ImageOnDisk? = nil
+  ) {
+    let error = HibernationError(.reading, "it is busy", aftermath: aftermath)
+    memory.endRecovery(of: name, Recovered(result: .failure(error), image: image))
+  }
+
+  func state(of name: String = "web") -> WorkerState? { driver.state.state(of: WorkerID(name)) }
+
+  /// What the next daemon would find.
+  func recorded(_ name: String = "web") -> WorkerRecord? { base.services.records.record(of: name) }
+}
+
+extension AdapterWorld {
+  /// As the daemon makes it.
+  var survivors: SurvivorAdoption {
+    SurvivorAdoption(
+      driver: driver, workers: workers, returning: returning, timers: timers,
+      records: services.records, recordWriter: recordWriter, bootID: Self.bootID,
+      processes: fakeMemory == nil ? services.processes : strangers, memory: sleeps.memory,
+      takeover: SurvivorTakeover(
+        driver: driver, workers: workers, environment: ["HOME": "/root"],
+        configuration: ConfigurationInForce(DaemonConfiguration()), learnedMemory: learnedMemory,
+        restarts: restarts, conversations: conversations, planner: planner, processes: processes,
+        memory: sleeps.memory, log: log),
+      restarts: restarts, snapshots: snapshots, conversations: conversations,
+      watchdogs: senses.watchdogs, log: log)
+  }
 }

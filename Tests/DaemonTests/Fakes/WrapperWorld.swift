@@ -7,7 +7,7 @@ import Testing
 @testable import Daemon
 
 /// A daemon's engine with registered wrappers that answer when a test says so. No sockets, no processes.
-final class WrapperWorld: WrapperHost, DirectiveExecutor {
+final class WrapperWorld: WrapperHost {
   struct Ask {
     let request: ControlRequest
     let socket: String
@@ -24,6 +24,7 @@ final class WrapperWorld: WrapperHost, DirectiveExecutor {
   private(set) var asks: [Ask] = []
   /// All that has been asked so far: `verb worker`.
   private(set) var asked: [String] = []
+  var whenAsked: (ControlRequest) -> Void = { _ in }
   /// Directives that are no wrapper's business: such as `launch web`.
   private(set) var others: [Directive] = []
   private(set) var logged: [String] = []
@@ -35,8 +36,10 @@ final class WrapperWorld: WrapperHost, DirectiveExecutor {
   init(_ policy: LifecyclePolicy = LifecyclePolicy(name: "test")) {
     driver = EngineDriver(
       Engine(policy: policy), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
-    driver.connect(self, [])
+      replies: RequestReplies(FakeRecords(), timers: timers))
+    driver.connect([]) { [weak self] in
+      if let self, !wrappers.execute($0) { others.append($0) }
+    }
   }
 
   // MARK: what happens
@@ -97,6 +100,11 @@ final class WrapperWorld: WrapperHost, DirectiveExecutor {
       ControlResponse(id: 1, result: result, text: text, workers: worker.map { [$0] }))
   }
 
+  func answer(to request: UInt64, _ text: String) {
+    guard let place = asks.firstIndex(where: { $0.request.id == request }) else { return }
+    asks.remove(at: place).respond(ControlResponse(id: request, result: .done, text: text))
+  }
+
   // MARK: WrapperHost
 
   func ask(
@@ -105,6 +113,7 @@ final class WrapperWorld: WrapperHost, DirectiveExecutor {
   ) {
     asked.append("\(request.verb) \(request.worker ?? "")")
     asks.append(Ask(request: request, socket: socket, patience: patience, respond: respond))
+    whenAsked(request)
   }
 
   func process(of client: ClientID) -> Int32? { processes[client] }
@@ -115,12 +124,4 @@ final class WrapperWorld: WrapperHost, DirectiveExecutor {
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) { logged.append(text) }
-
-  // MARK: DirectiveExecutor
-
-  func execute(_ directive: Directive) {
-    if !wrappers.execute(directive) { others.append(directive) }
-  }
-
-  func engineIsQuiet() {}
 }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("Looks at the images, and their removal") struct ImageDiskLookTests {
+@Suite("Looks at the images") struct ImageDiskLookTests {
   private let world = SenseWorld()
   private let scratch: Scratch
   private let loop: EventLoop
@@ -50,37 +50,5 @@ import Testing
     #expect(disk.total > .zero && disk.bases == ["web": 1234] && disk.images.isEmpty)
     // The two that came while the first was under way share the second.
     #expect(begun == 2)
-  }
-
-  @Test("The images of a worker that has ended are removed, and its next image can wait for that")
-  func removed() throws {
-    let runtime = try world.add("web")
-    try writeBase(of: "web", 10)
-    let image = try scratch.writeImage("web.image", of: [])
-    var looks = 0
-    let monitor = ImageDiskMonitor(
-      directory: scratch.path, ledger: WriteLedger(path: scratch.path + "/writes"),
-      ImageDiskMonitor.Needs(
-        look: { _ in looks += 1 },
-        send: { _ in }, save: { _ in }, time: { 0 }, log: { _, _ in }))
-    let loopReturn = try LoopReturn(loop)
-    let remover = ImageRemover(
-      disk: DiskQueue(), loop: loopReturn, imageDisk: monitor, log: DaemonLog()
-    ) { [scratch] in
-      "\(scratch.path)/\($0).image"
-    }
-    remover.removeImages(of: runtime)
-    let waitForRemoval = try #require(runtime.imageRemoval)
-    waitForRemoval()
-    #expect(looks == 0, "it had no image")
-    #expect(access(image, F_OK) != 0 && access(Hibernator.basePath(of: image), F_OK) != 0)
-
-    // A launch that is refused because a process of an earlier instance lives ends like a run.
-    try scratch.writeImage("web.image", of: [.current(of: getpid())])
-    try writeBase(of: "web", 10)
-    remover.removeImages(of: runtime)
-    let waitAgain = try #require(runtime.imageRemoval)
-    waitAgain()
-    #expect(access(image, F_OK) == 0 && access(Hibernator.basePath(of: image), F_OK) == 0)
   }
 }

@@ -96,7 +96,7 @@ import Testing
     #expect(watch.status(.signaled(SIGKILL), of: runtime) == .outOfMemory)
     #expect(watch.status(.exited(1), of: runtime) == .exited(1))
     // SIGKILL was the daemon's.
-    let end = EndWorld()
+    let end = try EndWorld()
     runtime.ending = end.ending
     end.ending.kill()
     #expect(runtime.isKilled)

@@ -14,11 +14,27 @@ import Testing
     check.begin()
     let start = Clocks.monotonic
     usleep(60_000)
-    check.step(from: start) { "WorkerSleep.swift:7" }
+    check.beginStep()
+    check.endStep(from: start) { "WorkerSleep.swift:7" }
     let end = check.end()
     let text = try #require(end)
     #expect(text.contains("WorkerSleep.swift:7"))
     #expect(text.hasPrefix(TurnCheck.defect) && text.contains("limit 20 ms"))
+  }
+
+  @Test("A turn that ends within a handler is reported with that handler, when it has returned")
+  func nested() throws {
+    var check = try #require(TurnCheck(Self.limit))
+    check.begin()
+    let start = Clocks.monotonic
+    check.beginStep()
+    usleep(60_000)
+    check.end()
+    check.begin()
+    let text = check.endStep(from: start) { "ControlServer.swift:9" }
+    let message = try #require(text)
+    #expect(message.hasPrefix(TurnCheck.defect))
+    #expect(message.hasSuffix("no single step; in ControlServer.swift:9"))
   }
 
   @Test("A turn that waits for pages from a disk is reported and doesn't end the daemon")

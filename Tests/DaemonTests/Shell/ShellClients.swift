@@ -8,22 +8,14 @@ import PolicyFile
 @testable import Simulation
 
 /// Clients of the real `ControlService`, which ask, leave, and come again. It counts the answers of each request.
-final class ShellClients: EventRecipients, EventSource {
+final class ShellClients {
   private unowned let world: ShellWorld
-  private let host: ShellControlHost
-  private lazy var service = ControlService(
-    driver: world.driver, host: host, following: EventFollowing(self, self),
-    status: StatusReporter(world.driver, host, clock: world.clock), log: world.processes.log)
+  private lazy var service = makeService()
   private var clients = (0..<3).map { ClientID(number: $0) }
   private var lastClient: UInt64 = 2
   private var answers: [(verb: ControlRequest.Verb, count: Int, isClosed: Bool)] = []
-  private var receivers: [Int: (EventRecord) -> Bool] = [:]
-  private var followings = 0
 
-  init(_ world: ShellWorld) {
-    self.world = world
-    host = ShellControlHost(world)
-  }
+  init(_ world: ShellWorld) { self.world = world }
 
   /// Those that a worker's client may send.
   private static let verbs = Request.Verb.allCases.compactMap {
@@ -97,8 +89,10 @@ final class ShellClients: EventRecipients, EventSource {
     answers.append((request.verb, 0, false))
     service.handle(request, from: client) { [unowned self] response in
       if response.id != request.id { world.complain("request \(number): another's answer") }
+      if request.verb == .reload, response.result == .done { world.count("reloaded") }
       if !answers[number].isClosed { answers[number].count += 1 }
     }
+    if [.status, .events, .jetsam].contains(request.verb) { world.awaitDisk() }
   }
 
   /// Its place is taken by another one.
@@ -119,21 +113,6 @@ final class ShellClients: EventRecipients, EventSource {
 
   // MARK: events
 
-  func happened(_ transition: Transition) {
-    if receivers.isEmpty { return }
-    let event = EventRecord(time: "now", kind: "state", text: transition.to.rawValue)
-    for (number, receive) in receivers.sorted(by: { $0.key < $1.key }) where !receive(event) {
-      receivers[number] = nil
-    }
-  }
-
-  func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) -> () -> Void {
-    followings += 1
-    let number = followings
-    receivers[number] = receive
-    return { [weak self] in self?.receivers[number] = nil }
-  }
-
   func unreadBytes(of client: ClientID) -> Int? {
     clients.contains(client) ? world.pick([0, EventFollowing.maxUnread + 1]) : nil
   }
@@ -142,124 +121,63 @@ final class ShellClients: EventRecipients, EventSource {
     world.count("event sent")
     if !clients.contains(client) { world.complain("an event is sent to a client that has left") }
   }
-}
 
-/// What `ControlService` gets of the simulated daemon: as `ControlOfDaemon`, over services that lag, and repeat their
-/// outcomes. None of them loses one: each has a deadline of its own in the daemon.
-private final class ShellControlHost: ControlHost {
-  private unowned let world: ShellWorld
-  init(_ world: ShellWorld) { self.world = world }
+  // MARK: the service
 
-  private func later<Value>(_ value: Value, _ then: @escaping (Value) -> Void) {
-    world.after(.milliseconds(50), rarely: .seconds(10)) { [self] in
-      then(value)
-      if world.chance(4) { world.after(.seconds(20)) { then(value) } }
+  /// As the daemon makes it.
+  private func makeService() -> ControlService {
+    let (clock, driver, workers) = (world.clock, world.driver, world.workers)
+    let (processes, supervision) = (world.processes, world.supervision)
+    let reporter = DaemonReporter(
+      driver: driver, version: "1", state: processes.state,
+      configuration: world.reloads.configuration, chronicle: world.chronicle,
+      pressure: world.pressure,
+      imageDisk: world.imageDisk, cgroups: nil, hooks: nil)
+    let facts = WorkerFactsReader(
+      clock: clock, workers: workers, state: processes.state, planner: world.planner,
+      chronicle: world.chronicle, imageDisk: world.imageDisk, restarts: supervision.restarts,
+      starter: supervision.starter, schedules: world.schedules.monitor, program: nil)
+    let status = StatusReporter(
+      clock: clock, driver: driver, workers: workers, facts: facts, daemon: reporter,
+      wrappers: world.wrappers, chronicle: world.chronicle, scanner: makeScanner(),
+      snapshots: processes.snapshots)
+    return ControlService(
+      clock: clock,
+      following: EventFollowing(world.chronicle) { [unowned self] in
+        unreadBytes(of: $0)
+      } send: { [unowned self] in
+        send($0, to: $1)
+      }, status: status,
+      explanations: ExplanationVerbs(
+        clock: clock, driver: driver, wrappers: world.wrappers,
+        configuration: world.reloads.configuration, facts: facts, status: status,
+        resumeOverride: nil),
+      history: processes.makeHistory(world),
+      workers: WorkerVerbs(
+        driver: driver, ending: world.ending, requests: world.requests,
+        starter: supervision.starter, firstMoments: supervision.firstMoments,
+        supervision: supervision.real, externals: world.externals, memory: world.memory,
+        imageDisk: world.imageDisk),
+      undeclared: UndeclaredWorkers(
+        driver: driver, workers: workers, ending: world.ending, requests: world.requests,
+        restarts: supervision.restarts, firstMoments: supervision.firstMoments,
+        supervision: supervision.real, wrappers: world.wrappers,
+        learnedMemory: world.learnedMemory, jobs: processes.jobs, logs: "/nonexistent"),
+      externals: world.externals, reloads: supervision.reloads, wrappers: world.wrappers,
+      daemon: DaemonVerbs(
+        clock: clock, driver: driver, ending: world.ending, reloader: world.reloads.reloader,
+        rules: world.rules, examination: SelfExamination(processes.jobs) { .failure(.overdue) },
+        reporter: reporter, jobs: processes.jobs, log: processes.log))
+  }
+
+  /// Looks that take their time, and may find nothing.
+  private func makeScanner() -> ProcessScanner {
+    ProcessScanner(world.clock, launchedAt: world.supervision.restarts.launchedAt) {
+      [unowned world] then in
+      world.after(.milliseconds(50), rarely: .seconds(10)) {
+        then(world.chance(10) ? nil : world.processes.scan(afterTicks: 3))
+        world.awaitDisk()
+      }
     }
   }
-
-  // MARK: reports
-
-  func facts(of id: WorkerID) -> WorkerFacts? {
-    world.workers[id].map {
-      var facts = WorkerFacts(policy: $0.configuration.policy)
-      facts.isDeclared = $0.isDeclared
-      facts.isAdopted = $0.external != nil
-      return facts
-    }
-  }
-  func daemonFacts() -> DaemonFacts {
-    DaemonFacts(
-      version: "1", freezer: CodedText("sigstop", "SIGSTOP"), stateDirectory: "/state",
-      imageCosts: WriteLedger.Costs())
-  }
-
-  func savings(of id: WorkerID) -> RecentSavingsReport {
-    let none = SavingsReport(byteHours: 0, asleepSeconds: 0, aliveSeconds: 0, resumes: 0)
-    return RecentSavingsReport(today: none, week: none)
-  }
-  func policyFacts() -> PolicyFacts { PolicyFacts(origins: Origins()) }
-  func counters(of id: WorkerID, at now: Instant) -> WorkerCounters { WorkerCounters() }
-  func measurements(at now: Instant) -> DaemonMeasurements { DaemonMeasurements(upSeconds: 0) }
-  func isWrapped(_ worker: String?) -> Bool { false }
-  func leads(_ id: WorkerID) -> Bool { false }
-  func wrappedReport(of name: String, at now: Instant) -> WorkerReport? { nil }
-  func wrappedReports(at now: Instant) -> [WorkerReport] { [] }
-  func scanProcesses(then: @escaping (ProcessScan?) -> Void) { later(nil, then) }
-  func withRecentScan(then: @escaping (ProcessScan?) -> Void) { later(nil, then) }
-  func loadSnapshot(of name: String, then: @escaping (SnapshotStore.Snapshot?) -> Void) {
-    later(nil, then)
-  }
-  var jetsamIDs: [String] { ["1"] }
-  func loadJetsam(_ id: String, then: @escaping (JetsamRecord?) -> Void) { later(nil, then) }
-  func examineItself(
-    then: @escaping (Result<DaemonExamination, ExaminationFailure>) -> Void
-  ) { later(.failure(.overdue), then) }
-  func saveJournal(then: @escaping (JournalPlace) -> Void) {
-    later(JournalPlace(directory: nil, reports: "/reports", run: nil, at: 0), then)
-  }
-
-  // MARK: verbs
-
-  var now: Instant { world.clock.now }
-  var isEnding: Bool { world.phase.isEnding }
-  var isLeaving: Bool { world.phase.isLeaving }
-  func end() { world.ending.end() }
-  func leave() { world.ending.leave() }
-  func isAlive(_ id: WorkerID) -> Bool { world.requests.isAlive(id) }
-  func request(
-    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, lasting: Duration?,
-    then answer: @escaping (Answer) -> Void
-  ) { world.requests.request(verb, id, asked: asked, lasting: lasting, then: answer) }
-  func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
-    world.supervision.start(id, verb, then: answer)
-  }
-  func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
-    world.externals.foreignRefusal(verb, id)
-  }
-  func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
-    world.supervision.personAsks(verb, id)
-  }
-  func prioritize(_ id: WorkerID) {}
-  func sendDiskReading(then done: @escaping () -> Void) {
-    world.count("disk read by request")
-    later((), done)
-  }
-
-  // MARK: also what isn't asked for in this world
-
-  private func refuse(
-    _ request: ControlRequest, _ respond: @escaping (ControlResponse) -> Void
-  ) { respond(ControlResponse(id: request.id, result: .refused, text: "not here")) }
-
-  func launch(
-    _ configuration: WorkerConfiguration, environment: [String: String],
-    then answer: @escaping (Answer) -> Void
-  ) { world.supervision.launch(configuration, environment: environment, then: answer) }
-  func remove(_ id: WorkerID, then done: @escaping (_ failure: String?) -> Void) {
-    done(nil)
-  }
-  func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
-    world.externals.adopt(request, then: respond)
-  }
-  func previewAdoption(then: @escaping (AdoptionPreviewReport?) -> Void) {
-    later(AdoptionPreviewReport(rules: world.rules.rules.count, findings: []), then)
-  }
-  func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
-    world.externals.release(request, then: respond)
-  }
-  func reloadWorker(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
-    refuse(request, respond)
-  }
-  func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
-    world.reloads.reloader.reload(allowEmpty: allowEmpty, then: report)
-  }
-  func previewReload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
-    world.reloads.reloader.preview(allowEmpty: allowEmpty, then: report)
-  }
-  func register(_ wrapper: WrapperReport?, from client: ClientID) -> String? { nil }
-  func hasLeft(_ client: ClientID) {}
-  func relay(
-    _ request: ControlRequest, patience: Duration,
-    then respond: @escaping (ControlResponse) -> Void
-  ) { refuse(request, respond) }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import Lifecycle
 import Policy
 import PolicyFile
@@ -50,7 +51,7 @@ enum ShellConfigurations {
     own.memory = policy.memory
     var worker = WorkerConfiguration(
       name: name, command: [name], directory: "/", importance: random.pick([0, 0, 50, 100]),
-      autostart: random.chance(30), shed: random.chance(60) ? .notify : nil,
+      autostart: random.chance(30), shed: random.pick([.signal(SIGUSR1), .notify, nil]),
       readiness: random.chance(50) ? .notify : nil, policy: own)
     worker.restart = RestartRules(
       random.pick(RestartRules.Condition.allCases),

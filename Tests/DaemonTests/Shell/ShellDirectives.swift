@@ -5,9 +5,7 @@ import Policy
 
 // What the engine wants, as `DirectiveExecution` hands it on.
 
-extension ShellWorld: DirectiveExecutor {
-  func engineIsQuiet() { ending.engineIsQuiet() }
-
+extension ShellWorld {
   func execute(_ directive: Directive) {
     switch directive {
     case .launch(let id): launching.launcher.launch(id)
@@ -24,14 +22,11 @@ extension ShellWorld: DirectiveExecutor {
       } else {
         driver.send(.exited(id, .unknown))
       }
-    case .terminate(let id): workers[id]?.ending?.terminate()
-    case .abort(let id): workers[id]?.ending?.terminate(by: 6)
-    case .kill(let id): workers[id]?.ending?.kill()
-    case .shed(let id, _, _): answer(id, .seconds(3)) { .shedAnswered(id) }
-    case .finishShed(let id):
-      answer(id, .milliseconds(50)) {
-        .shedFinished(id, before: .megabytes(8), after: .megabytes(4))
-      }
+    case .terminate(let id): ends.terminate(id)
+    case .abort(let id): ends.terminate(id, by: 6)
+    case .kill(let id): ends.kill(id)
+    case .shed(let id, let kind, let deadline): shedding.sheds.beginShed(id, kind, until: deadline)
+    case .finishShed(let id): shedding.sheds.finishShed(id)
     case .checkSafePoint(let id): answer(id, .milliseconds(10)) { .fileLocks(id, held: 0) }
     case .checkWatchdog(let id): answer(id, .milliseconds(10)) { .watchdogSeen(id, at: nil) }
     case .purge(let id): answer(id, .milliseconds(20)) { .purged(id, freed: .megabytes(1)) }
@@ -49,7 +44,6 @@ extension ShellWorld: DirectiveExecutor {
 
   private func report(_ transition: Transition) {
     liveness.note(transition)
-    clients.happened(transition)
     guard let runtime = workers[transition.worker] else { return }
     recordWriter.save(runtime, state: transition.to)
     supervision.note(transition)

@@ -5,7 +5,7 @@ import Supervision
 @testable import Daemon
 
 /// A disk that takes its time, with the workers' records. A daemon that dies leaves what has come onto it by then.
-final class ShellDisk: SavedState, WorkerRecords {
+final class ShellDisk: WorkerRecords {
   private let clock: ShellClock
   private var savedAt = Instant.zero
   private var delay = Duration.zero
@@ -27,6 +27,11 @@ final class ShellDisk: SavedState, WorkerRecords {
   func save() { savedAt = max(savedAt, clock.now + delay) }
 
   var all: [WorkerRecord] { Array(known.values) }
+  func contains(_ name: String) -> Bool { known[name] != nil }
+
+  func loadAll() throws(WorkerRecordError) -> (
+    records: [WorkerRecord], failures: [WorkerRecordError]
+  ) { (known.values.sorted { $0.name < $1.name }, []) }
 
   func save(
     _ record: WorkerRecord, onFailure: @escaping @Sendable (WorkerRecordError) -> Void

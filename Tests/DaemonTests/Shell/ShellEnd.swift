@@ -1,182 +1,199 @@
+import Control
 import Glibc
+import Hibernation
 import Lifecycle
+import Linux
 import Policy
+import PolicyFile
+import Supervision
 
 @testable import Daemon
 
-/// The end of a simulated worker: the real `WorkerEnding`, over mechanics that lag and fail, and whose outcomes are
-/// lost, late, or come twice. It complains of what must never be done.
-final class ShellEnd: EndMechanics, EndHost {
-  private unowned let run: ShellRun
+extension WorkerEnds {
+  /// Over simulated processes.
+  static func ofShell(_ world: ShellWorld) -> WorkerEnds {
+    let (processes, supervision) = (world.processes, world.supervision)
+    return WorkerEnds(
+      loop: world.clock, processes: ShellEnd(world), memory: world.memory, records: world.saved,
+      log: processes.log, driver: world.driver, workers: world.workers, requests: world.requests,
+      kernelKills: KernelKillWatch(
+        clock: world.clock, driver: world.driver, jetsam: processes.jetsam,
+        counts: KernelKillCounts(inGroup: { _ in nil }, onMachine: { nil }), log: { _, _ in }),
+      imageDisk: world.imageDisk, snapshots: processes.snapshots, launchPlanner: world.planner,
+      restarts: supervision.restarts, listening: supervision.listening,
+      supervision: supervision.real,
+      endedRuns: EndedRuns(
+        driver: world.driver, workers: world.workers, requests: world.requests,
+        supervision: supervision.real, limit: 2),
+      program: nil, keepLastLines: { _, _ in },
+      externalRootHasEnded: { [unowned world] in world.externals.externalRootHasEnded($0) })
+  }
+}
+
+/// What threads do to simulated workers that end. They lag and fail, and their outcomes are lost, late, or come twice.
+/// It complains of what must never be done.
+final class ShellEnd: WorkerProcesses {
   private unowned let world: ShellWorld
-  private var children: Int {
-    get { run.children }
-    set { run.children = newValue }
-  }
-  /// No try to end what it leaves succeeds.
-  private lazy var isStubborn = world.chance(20)
-  /// When the first try to end them began.
-  private var clearedAt = Instant.zero
-  private var isReaped = false
-  private var isOver = false
-  /// When the SIGKILLs began that are under way.
-  private var kills: [Instant] = []
 
-  init(_ run: ShellRun, _ world: ShellWorld) {
-    self.run = run
-    self.world = world
-  }
+  init(_ world: ShellWorld) { self.world = world }
 
-  private func complain(_ text: String) {
-    world.complain("\(run.id): \(text) (\(run.body.rawValue), \(children) children)")
+  /// What was done to a run at its end.
+  struct Deeds {
+    /// No try to end what it leaves succeeds.
+    var isStubborn: Bool
+    /// When the first try to end them began.
+    var clearedAt = Instant.zero
+    var isReaped = false
+    /// When the SIGKILLs began that are under way.
+    var kills: [Instant] = []
   }
 
   /// The effect comes after a while, and its outcome when it has.
   private func operate<Outcome>(
-    _ most: Duration, _ effect: @escaping () -> Outcome, _ then: @escaping (Outcome) -> Void
+    _ name: String, _ most: Duration, _ effect: @escaping (ShellRun) -> Outcome,
+    _ then: @escaping (Outcome) -> Void
   ) {
+    guard let run = world.run(of: WorkerID(name)) else {
+      return world.complain("\(name) is ended, and has no run")
+    }
     // What acts on a run's processes may outlive the run.
-    world.after(most, rarely: .seconds(40)) { [unowned world, run] in
-      let outcome = withExtendedLifetime(run) { effect() }
+    world.after(most, rarely: .seconds(40)) { [unowned world] in
+      let outcome = effect(run)
       world.report(late: .seconds(100), twice: .seconds(60)) { then(outcome) }
     }
   }
 
-  // MARK: mechanics
+  func openMemory(
+    _ refresh: MemoryRefresh, of name: String, then: @escaping (MemoryRefresh.Outcome) -> Void
+  ) {}
 
-  let hasGroup = true
-
-  func ask(by signal: Int32) {
-    world.after(.milliseconds(50)) { [self, run] in withExtendedLifetime(run) { take() } }
+  func ask(_ process: WorkerProcess, of name: String, by signal: Int32) {
+    guard let run = world.run(of: WorkerID(name)) else { return }
+    world.after(.milliseconds(50)) { [self] in take(run) }
   }
 
   /// A signal that asks it to end. A stopped process continues to handle it.
-  private func take() {
-    if children > 0, world.chance(70) { world.after(.seconds(1)) { [run] in run.children = 0 } }
+  private func take(_ run: ShellRun) {
+    if run.children > 0, world.chance(70) { world.after(.seconds(1)) { run.children = 0 } }
     switch run.body {
-    case .evicted: complain("sent SIGTERM without memory to run in")
+    case .evicted: run.complain("sent SIGTERM without memory to run in")
     case .unverifiable, .dead: break
     case .running, .stopped:
-      if world.chance(80) { world.after(.seconds(2)) { [run] in run.die(.exited(0)) } }
+      if world.chance(80) { world.after(.seconds(2)) { run.die(.exited(0)) } }
     }
   }
 
-  func wake(askingBy signal: Int32?, then: @escaping (String?) -> Void) {
+  func wake(
+    _ target: HibernationTarget, _ process: WorkerProcess, askingBy signal: Int32?,
+    then: @escaping (String?) -> Void
+  ) {
     operate(
-      .milliseconds(50),
-      { [self] in
-        if signal != nil { take() }
+      target.name, .milliseconds(50),
+      { [self] run in
+        if signal != nil { take(run) }
         return world.chance(5) ? "a thread doesn't go on" : nil
       }, then)
   }
 
-  func kill(then: @escaping (String?) -> Void) {
-    if isReaped { world.count("killed its group") }
+  func kill(_ process: WorkerProcess, of name: String, then: @escaping (String?) -> Void) {
+    let run = world.run(of: WorkerID(name))
+    if run?.deeds.isReaped == true { world.count("killed its group") }
     let began = world.clock.now
-    kills.append(began)
+    run?.deeds.kills.append(began)
     operate(
-      .milliseconds(50),
-      { [self] in
-        kills.remove(at: kills.firstIndex(of: began) ?? 0)
-        if run.wasReleased { complain("is killed after its release") }
+      name, .milliseconds(50),
+      { [unowned world] run in
+        if let place = run.deeds.kills.firstIndex(of: began) { run.deeds.kills.remove(at: place) }
+        if run.wasReleased { run.complain("is killed after its release") }
         if world.chance(3) { return "not permitted" }
-        children = 0
+        run.children = 0
         run.die(.signaled(SIGKILL))
         return nil
       }, then)
   }
 
-  func lookForWhatIsLeft(then: @escaping (WhatIsLeft) -> Void) {
-    if run.body != .dead { complain("its end is looked at while it runs") }
+  func lookForWhatIsLeft(of process: WorkerProcess, then: @escaping (WhatIsLeft) -> Void) {
+    guard let run = world.runs.run(of: process) else {
+      return world.complain("a run that is over is looked at")
+    }
+    if run.body != .dead { run.complain("its end is looked at while it runs") }
     operate(
-      .milliseconds(30),
-      { [self] in
+      run.id.name, .milliseconds(30),
+      { [unowned world] run in
         if world.chance(3) { return .unknown }
-        return WhatIsLeft(isEmpty: children == 0, others: children)
+        return WhatIsLeft(isEmpty: run.children == 0, others: run.children)
       }, then)
   }
 
-  func clear(then: @escaping (Clearing) -> Void) {
-    if run.isUnderWay { complain("cleared while its memory is worked on") }
-    if clearedAt == .zero { clearedAt = world.clock.now }
+  func clear(
+    _ process: WorkerProcess, of name: String, mark: String, notify: String?,
+    then: @escaping (Clearing) -> Void
+  ) {
+    if let run = world.run(of: WorkerID(name)) {
+      if run.isUnderWay { run.complain("cleared while its memory is worked on") }
+      if run.deeds.clearedAt == .zero { run.deeds.clearedAt = world.clock.now }
+    }
     operate(
-      .milliseconds(100),
-      { [self] in
-        if isStubborn || world.chance(20) {
+      name, .milliseconds(100),
+      { [unowned world] run in
+        if run.deeds.isStubborn || world.chance(20) {
           world.count("clear failed")
           return Clearing(failure: "new ones come faster than they are ended")
         }
-        children = 0
+        run.children = 0
         return Clearing()
       }, then)
   }
 
-  func reap() -> ExitStatus {
-    if run.body != .dead { complain("waited for while it runs") }
-    if run.isUnderWay { complain("reaped while its memory is worked on") }
-    if isReaped { complain("reaped twice") }
+  func reap(_ process: WorkerProcess, of name: String) -> WorkerExit {
+    guard let run = world.run(of: WorkerID(name)) else {
+      world.complain("\(name) is reaped, and has no run")
+      return .unknown
+    }
+    if run.body != .dead { run.complain("waited for while it runs") }
+    if run.isUnderWay { run.complain("reaped while its memory is worked on") }
+    if run.deeds.isReaped { run.complain("reaped twice") }
     // One that began during the clearing disturbs nothing: it finds the same processes.
-    let early = kills.filter { $0 < clearedAt && clearedAt - $0 < WorkerEnding.patience }
-    if !early.isEmpty {
-      complain("reaped while a SIGKILL is under way")
+    let clearedAt = run.deeds.clearedAt
+    let early = run.deeds.kills.filter {
+      $0 < clearedAt && clearedAt - $0 < WorkerEnding.patience
     }
-    isReaped = true
-    if children > 0 { world.count("left behind") }
-    return run.status
+    if !early.isEmpty { run.complain("reaped while a SIGKILL is under way") }
+    run.deeds.isReaped = true
+    if run.children > 0 { world.count("left behind") }
+    return run.exit
   }
 
-  func removeGroup(then: @escaping (String?) -> Void) {
-    if !isReaped { complain("its group is removed before it is reaped") }
-    operate(.milliseconds(50), { [self] in world.chance(5) ? "busy" : nil }, then)
-  }
-
-  func readLastLines(then: @escaping ([String]?) -> Void) {
-    operate(.milliseconds(50), { ["no such port"] }, then)
-  }
-
-  // MARK: host
-
-  let stopSignal = SIGTERM
-  var isMemoryUnverified: Bool { run.sleep?.isMemoryUnverified == true }
-  var isActedOn: Bool { run.sleep?.isActing == true }
-  var isTerminating: Bool { world.driver.state.state(of: run.id) == .terminating }
-  var isExternal: Bool { run.isExternal }
-  var isUnexpected: Bool { !isTerminating }
-
-  func stopListening() { run.wakeWatch?.stop() }
-  func willBeAsked() {}
-
-  func runStopCommand(then ask: @escaping () -> Void) -> Bool { false }
-
-  func announceEnd(then ask: @escaping () -> Void) -> Bool {
-    guard world.chance(30) else { return false }
-    world.after(.seconds(1)) { [run] in
-      if !run.hasEnded, run.ending?.isKilled == false { ask() }
+  func removeGroup(
+    of process: WorkerProcess, _ name: String, then: @escaping (String?) -> Void
+  ) {
+    if world.run(of: WorkerID(name))?.deeds.isReaped == false {
+      world.complain("\(name): its group is removed before it is reaped")
     }
-    return true
+    operate(
+      name, .milliseconds(50), { [unowned world] _ in world.chance(5) ? "busy" : nil }, then)
   }
 
-  func rootHasEnded() {
-    if run.body != .dead { complain("takes it for ended") }
-    if isOver { complain("ends again after its end") }
-    run.wakeWatch?.stop()
-    world.runs.stopWatching(run)
+  func readLastLines(
+    of process: WorkerProcess, _ name: String, then: @escaping ([String]?) -> Void
+  ) { operate(name, .milliseconds(50), { _ in ["no such port"] }, then) }
+
+  // MARK: processes of other supervisors
+
+  func examine(
+    _ wanted: AdoptionSpecification, as name: String, in library: PolicyLibrary,
+    within limit: Duration,
+    then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
+  ) { world.externalHost.examine(within: limit, then: then) }
+
+  func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
+    world.ruleHost.look(look, then: then)
   }
 
-  func externalRootHasEnded() {
-    if !run.isExternal { complain("taken for another program's") }
-    if let runtime = world.workers[run.id], world.run(of: run.id) === run {
-      world.externals.externalRootHasEnded(runtime)
-    }
-  }
-  func isReaped(_ status: ExitStatus, leavingBehind others: Int) {}
+  func chooseRules(
+    for workers: [RuledWorker], by matching: RuleMatching,
+    then: @escaping ([WorkerID: AdoptionRule]?) -> Void
+  ) { world.ruleHost.chooseRules(for: workers, by: matching, then: then) }
 
-  func isGone(_ status: ExitStatus, lastLines: [String]?) {
-    if isOver { complain("reported as ended twice") }
-    if !isReaped { complain("reported as ended before it was reaped") }
-    isOver = true
-    world.runs.ended(run, status)
-  }
-
-  func log(_ priority: DaemonLog.Priority, _ text: String) {}
+  func forget(_ name: String) {}
 }

@@ -1,13 +1,15 @@
 import Control
+import Glibc
 import Lifecycle
 import Linux
 import Policy
 import PolicyFile
+import Supervision
 
 @testable import Daemon
 
-/// The host of the real `ExternalAdoption`, over simulated processes of another supervisor.
-final class ShellExternals: ExternalHost {
+/// Simulated processes of another supervisor, for the real `ExternalAdoption`.
+final class ShellExternals {
   private unowned let world: ShellWorld
   /// Which are their supervisor's again.
   private var released: [ShellRun] = []
@@ -21,15 +23,9 @@ final class ShellExternals: ExternalHost {
     }
   }
 
-  // MARK: the adoption's host
-
-  var isClosing: Bool { world.phase.isClosing }
-  func isAlive(_ id: WorkerID) -> Bool { world.requests.isAlive(id) }
-  func isWrapped(_ id: WorkerID) -> Bool { false }
-  func owner(of pid: Int32) -> WorkerID? { nil }
-
+  /// On another thread.
   func examine(
-    _ wanted: AdoptionSpecification, as name: String, within limit: Duration,
+    within limit: Duration,
     then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
   ) {
     world.after(.milliseconds(200), rarely: limit) { [self] in
@@ -42,47 +38,21 @@ final class ShellExternals: ExternalHost {
     }
   }
 
-  func attach(_ found: ExternalProcess, to runtime: WorkerUnit) throws {
-    if world.chance(5) { throw AdoptionRefusal.refused("it has just ended") }
+  /// A process that is adopted.
+  func take(_ name: String) throws(SystemCallError) -> ShellRun {
+    if world.chance(5) { throw SystemCallError("pidfd_open", on: name, code: ESRCH) }
     world.count("adopted external")
-    try world.runs.attach(ShellRun(runtime.id, world, isExternal: true), to: runtime)
+    if name.hasPrefix("r"), name.contains("-") { world.count("adopted by rule") }
+    return ShellRun(WorkerID(name), world, isExternal: true)
   }
 
-  func wasAdded(_ id: WorkerID) { world.supervision.restarts.add(id, exits: []) }
-
-  func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    world.requests.request(.wake, id, then: answer)
-  }
-
-  func letGo(of runtime: WorkerUnit) {
-    guard let run = world.run(of: runtime.id) else {
-      return world.complain("\(runtime.id) is let go of, and has no run")
-    }
-    if run.body == .running { world.count("released external") }
+  /// - Parameter rule: by which it was adopted.
+  func wasLetGo(_ run: ShellRun, _ rule: String?) {
     released.append(run)
-    world.runs.clearAway(runtime)
-    world.saved.remove(runtime.id.name)
+    guard run.body == .running else { return }
+    world.count("released external")
+    if let rule, !world.rules.rules.contains(where: { $0.name == rule }) {
+      world.count("released by rule")
+    }
   }
-
-  func remove(_ id: WorkerID) { world.supervision.removeWorker(id) }
-
-  func introduce(_ configuration: WorkerConfiguration) {
-    world.count("declared after its release")
-    world.declared.addDeclared(configuration)
-  }
-
-  func attachSuccessor(to runtime: WorkerUnit) -> Successor? {
-    guard world.chance(30), let successor = world.runs.takeSuccessor(runtime) else { return nil }
-    world.count("followed by a successor")
-    return Successor(pid: successor.number, cgroup: "/group")
-  }
-
-  func save(_ runtime: WorkerUnit, _ state: WorkerState) {
-    world.recordWriter.save(runtime, state: state)
-  }
-  func wasReleased(_ process: ProcessIdentity, from rule: String) {
-    world.count("released from its rule")
-    world.rules.wasReleased(process, from: rule)
-  }
-  func log(_ priority: DaemonLog.Priority, _ text: String) {}
 }

@@ -51,7 +51,7 @@ final class ShellLaunching: LaunchHost {
   }
 
   func obstacle(toLaunching id: WorkerID) -> String? {
-    world.survivorHost.holds(id) ? "its process from an earlier daemon still runs" : nil
+    world.survivors.holds(id) ? "its process from an earlier daemon still runs" : nil
   }
 
   func programRuns(_ id: WorkerID) {
@@ -108,7 +108,7 @@ final class ShellLaunch: LaunchMechanics {
 
   /// On another thread, which may not know yet that the launch was given up.
   private func effect(of step: LaunchStep) -> String? {
-    if step == .terms, launching.hasChild(id) || world.survivorHost.holds(id) {
+    if step == .terms, launching.hasChild(id) || world.survivors.holds(id) {
       return "1 process of an earlier instance still runs"
     }
     if step == .fork, !isUndone { child = launching.fork(id) }

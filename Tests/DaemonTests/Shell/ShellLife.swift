@@ -23,7 +23,7 @@ extension ShellWorld {
   ///
   /// - Parameter isLast: it has no successor.
   /// - Returns: the next daemon.
-  func live(stimuli: Int, isLast: Bool) -> ShellWorld? {
+  func live(stimuli: Int, isLast: Bool) throws -> ShellWorld? {
     defer { abandon() }
     begin()
     for _ in 0..<stimuli {
@@ -38,10 +38,10 @@ extension ShellWorld {
     case .shutdown: end(by: .shutdown)
     case .leave:
       end(by: .leave)
-      return complaints.isEmpty ? ShellWorld(after: self) : nil
+      return complaints.isEmpty ? try ShellWorld(after: self) : nil
     case .death:
       count("died")
-      return ShellWorld(after: self)
+      return try ShellWorld(after: self)
     }
     return nil
   }
@@ -49,7 +49,7 @@ extension ShellWorld {
   /// As `Daemon.begin`.
   private func begin() {
     declared.introduceWorkers(reloads.current.workers)
-    survivors.adoptSurvivors()
+    survivors.adopt()
     declared.startWorkers(reloads.current.workers)
     schedules.follow()
     rules.follow(reloads.current.adoption)
@@ -114,7 +114,7 @@ extension ShellWorld {
     }
     if returning.isUnderWay { complain("workers of an earlier daemon are still returning") }
     for omission in [
-      reloads.omission, survivorHost.omission, externalHost.omission, ruleHost.omission,
+      reloads.omission, survivors.omission, externalHost.omission, ruleHost.omission,
     ] {
       if let omission { complain(omission) }
     }
@@ -134,7 +134,7 @@ extension ShellWorld {
     let ofSchedules = schedules.isWriting ? ["ShellWorld.swift"] : []
     let others = clock.timedBy.subtracting(
       ["ScheduleMonitor.swift", "RuleAdoption.swift", "ShellRules.swift"] + ofSchedules)
-    if !others.isEmpty, !survivorHost.hasRemains {
+    if !others.isEmpty, !survivors.hasRemains {
       complain("timers still run, of \(others.sorted())")
     }
     ending.signalHasCome()
@@ -174,7 +174,7 @@ extension ShellWorld {
     for omission in clients.omissions { complain(omission) }
     // A worker that ends late after SIGKILL isn't waited for (`DaemonEnd.lastPatience`). The next
     // daemon removes its image: the record names it.
-    let image = images.first { !survivorHost.holds($0) && saved.known[$0.name] == nil }
+    let image = images.first { !survivors.holds($0) && saved.known[$0.name] == nil }
     if !phase.isLeaving, let image { complain("an image of \(image) is left") }
   }
 }

@@ -3,8 +3,10 @@ import Hibernation
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import Supervision
 import TestSupport
+import Testing
 
 @testable import Daemon
 
@@ -16,7 +18,10 @@ final class ShellProcesses {
   private let frozen: [WorkerProcess]
   private let scratch: Scratch
   private let inputs: [FakeInputs]
-  private(set) var count: Int32 = 0
+  /// The kernel gives no such numbers.
+  private(set) var count: Int32 = 5_000_000
+  /// A process that no daemon has.
+  static let stranger: Int32 = 4_999_999
   private var inputCount = 0
   /// Looks at nothing.
   let traffic: TrafficMonitor
@@ -27,27 +32,39 @@ final class ShellProcesses {
   let log = DaemonLog(ofWrapper: "/dev/null")
   /// No client connects to it.
   let control: ControlSocket
-  /// No simulated worker has pages.
-  let hibernation = HibernationService(lanes: 1, separatesWorkers: true)
-  /// Not used: no simulated worker has sockets.
+  /// Hardly used: no simulated worker has pages, sockets or snapshots.
+  let services: Services
+  let snapshots: SnapshotKeeper
   private let threads = JobPool(name: "shell", most: 1)
-  let jobs: LoopJobs
+  var hibernation: HibernationService { services.hibernation }
+  var jobs: LoopJobs { services.jobs }
   let fake = FakeProcesses()
-  private let loop: EventLoop
+  let state: StateDirectory
+  let jetsam: JetsamKeeper
+  private let journal = WorkQueue(name: "shell-jrnl")
 
   init() throws {
-    loop = try EventLoop()
-    jobs = try LoopJobs(loop, threads)
     scratch = try Scratch()
+    services = try Services(
+      log: log, records: WorkerRecordKeeper(directory: scratch.path + "/workers"),
+      hibernation: HibernationService(lanes: 1, separatesWorkers: true), files: threads)
     try scratch.write("cgroup.events", "")
     let cgroup = try WorkerCgroup(path: scratch.path)
     stopped = try (0..<64).map { _ in try .forTest("shell") }
     frozen = try (0..<64).map { _ in try .forTest("shell", in: cgroup) }
-    control = ControlSocket(path: "/nonexistent/control.sock", loop, log)
+    state = try StateDirectory(path: scratch.path + "/state")
+    snapshots = SnapshotKeeper(
+      directory: state.snapshots, disk: services.disk, loop: services.loopReturn, log: log)
+    // It is listed, and can't be read.
+    try scratch.write("state/jetsam/1.json", "{}")
+    jetsam = JetsamKeeper(
+      directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
+    control = ControlSocket(path: "/nonexistent/control.sock", services.loop, log)
     inputs = try (0..<128).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
     own = try ProcessStat.read(getpid())
-    external = ExternalProcess(root: own, tree: ProcessTree(processes: [own]))
+    let stranger = Self.stat(Self.stranger, like: own)
+    external = ExternalProcess(root: stranger, tree: ProcessTree(processes: [stranger]))
   }
 
   func makeListening(_ world: ShellWorld) -> ListeningSockets {
@@ -55,6 +72,35 @@ final class ShellProcesses {
       watches: world.clock, timers: world.clock, jobs: jobs, files: SocketFiles(jobs, threads),
       driver: world.driver, workers: world.workers, phase: world.phase, declared: world.declared,
       log: log)
+  }
+
+  /// Of one daemon. Nothing can be written.
+  func makeChronicle() throws -> Chronicle {
+    try Chronicle(
+      JournalConfiguration(enabled: false), version: "1", directory: "/nonexistent",
+      reports: "/nonexistent", queue: journal, log: { _, _ in })
+  }
+
+  func makeHistory(_ world: ShellWorld) -> HistoryVerbs {
+    HistoryVerbs(
+      clock: world.clock, driver: world.driver, chronicle: world.chronicle, jetsam: jetsam,
+      loopReturn: services.loopReturn)
+  }
+
+  /// What was given to the disk's threads is done, and has come back to the loop.
+  func finishDiskWork() {
+    services.disk.drain()
+    journal.drain(within: .seconds(10))
+    do { try services.loop.turn(until: EventLoop.now) } catch { Issue.record(error) }
+  }
+
+  /// Of a simulated process.
+  func stat(_ pid: Int32) -> ProcessStat { Self.stat(pid, like: own) }
+
+  private static func stat(_ pid: Int32, like own: ProcessStat) -> ProcessStat {
+    var stat = own
+    stat.pid = pid
+    return stat
   }
 
   func next(isFrozenAsleep: Bool) -> WorkerProcess {

@@ -1,3 +1,4 @@
+import Glibc
 import Lifecycle
 import Linux
 import Policy
@@ -103,17 +104,14 @@ final class ShellMemory: WorkerMemory {
 
   func recover(
     _ target: HibernationTarget, expecting: ImageExpectation, then: @escaping (Recovered) -> Void
-  ) -> Underway { recover(target.name, expecting: expecting, isReported: false, then: then) }
-
-  @discardableResult
-  func recover(
-    _ name: String, expecting: ImageExpectation, isReported: Bool,
-    then: @escaping (Recovered) -> Void
   ) -> Underway {
+    // The engine doesn't know it yet, and doesn't ask what has become of it.
+    let isReported = world.returning.isAdopting(WorkerID(target.name))
     var bodies: Set<ShellRun.Body>?
     if case .hibernated = expecting { bodies = [.evicted, .unverifiable] }
     return operate(
-      "recovered from an image that it doesn't have", on: name, in: bodies, isReported: isReported,
+      "recovered from an image that it doesn't have", on: target.name, in: bodies,
+      isReported: isReported,
       { [self] run in
         let result = run.body == .running ? .success(.forTest) : bringBack(run)
         let image = run.body == .evicted ? ImageOnDisk(path: "/\(run.id)") : nil
@@ -138,6 +136,60 @@ final class ShellMemory: WorkerMemory {
   func release(_ masters: PreforkMasters, of name: String) {}
   func prioritize(_ name: String) {}
   func dropIdleBases() {}
+
+  func removeImage(
+    of name: String, isUnreadableNeeded: Bool, then: (() -> Void)?
+  ) -> @Sendable () -> Void {
+    world.runs.isCleared(name)
+    return {}
+  }
+
+  // MARK: workers that another daemon has started
+
+  func hold(
+    _ process: ProcessIdentity, _ plan: LaunchPlan
+  ) throws(SystemCallError) -> WorkerProcess {
+    if let run = world.runs.all.first(where: { $0.number == process.pid }) {
+      guard run.takeSuccessor() else {
+        throw SystemCallError("pidfd_open", on: plan.name, code: ESRCH)
+      }
+      world.count("followed by a successor")
+      return run.process
+    }
+    let run =
+      process.pid == ShellProcesses.stranger
+      ? try world.externalHost.take(plan.name) : try world.survivors.take(plan.name, process)
+    world.runs.beginAdopted(run)
+    return run.process
+  }
+
+  /// In the cgroup of one that has ended.
+  func tree(of process: WorkerProcess) -> ProcessTree {
+    guard let run = world.runs.run(of: process), run.hasSuccessor, world.chance(30) else {
+      return ProcessTree(processes: [])
+    }
+    return ProcessTree(processes: [world.processes.stat(run.number)])
+  }
+  func openMemories(of process: WorkerProcess) {}
+
+  func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest {
+    world.run(of: WorkerID(target.name)).map { world.survivors.rest($0, by: record) } ?? .inDoubt
+  }
+
+  func findInputs(
+    of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
+    then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
+  ) -> Underway {
+    operate(
+      "looked through", on: target.name, in: [.stopped, .evicted], isReported: true,
+      { .success($0.makeInputs()) }, then)
+  }
+
+  func removeRemains(of record: WorkerRecord) { world.survivors.forget(record) }
+
+  func removeOrphanedImages(except isRecorded: (String) -> Bool) {
+    for id in world.images where !isRecorded(id.name) { world.images.remove(id) }
+  }
 
   private func bringBack(_ run: ShellRun) -> Result<ResumeSummary, HibernationError> {
     // Its record is on the disk before its memory moves.

@@ -1,26 +1,45 @@
 import Lifecycle
 import Policy
 import PolicyFile
+import Supervision
 
 @testable import Daemon
 @testable import Simulation
 
-/// The host of the real `ConfigurationReloader`, and the real `DeclaredChanges`, over a configuration that is read
-/// again while operations are under way.
-final class ShellReloads: ConfigurationHost {
+/// The real `ConfigurationReloader`, over a configuration that is read again while operations are under way. It notes
+/// what a reload changes.
+final class ShellReloads {
   private unowned let world: ShellWorld
-  private(set) var current: DaemonConfiguration
-  private lazy var changes = DeclaredChanges(
-    driver: world.driver, workers: world.workers, declared: world.declared,
-    requests: world.requests, starter: world.supervision.starter,
-    supervision: world.supervision.real, listening: world.supervision.listening)
+  let configuration: ConfigurationInForce
+  var current: DaemonConfiguration { configuration.current }
   private(set) lazy var reloader = ConfigurationReloader(
-    driver: world.driver, host: self, log: world.processes.log
-  ) { [unowned self] in look(then: $0) }
+    driver: world.driver, workers: world.workers, phase: world.phase, returning: world.returning,
+    configuration: configuration,
+    changes: DeclaredChanges(
+      driver: world.driver, workers: world.workers, declared: world.declared,
+      requests: world.requests, restarts: world.supervision.restarts,
+      starter: world.supervision.starter, supervision: world.supervision.real,
+      listening: world.supervision.listening),
+    followers: ConfigurationFollowers(
+      clock: world.clock, workers: world.workers, hibernation: world.processes.hibernation,
+      chronicle: world.chronicle, pressure: world.pressure, schedules: world.schedules.monitor,
+      encryption: EncryptionTrial(log: { _, _ in }) { $0(.done(nil)) }, rules: world.rules,
+      hooks: nil),
+    log: world.processes.log, look: { [unowned self] in look(then: $0) })
+
+  /// A worker before a reload.
+  private struct Before {
+    let unit: WorkerUnit
+    let run: WorkerRun
+    let configuration: WorkerConfiguration
+    let isDeclared: Bool
+    let state: WorkerState?
+    let traffic: TrafficMonitor?
+  }
 
   init(_ world: ShellWorld, _ current: DaemonConfiguration) {
     self.world = world
-    self.current = current
+    configuration = ConfigurationInForce(current)
   }
 
   private func look(then: @escaping (ParseResult<DaemonConfiguration>?) -> Void) {
@@ -33,7 +52,45 @@ final class ShellReloads: ConfigurationHost {
       new.workers = ShellConfigurations.next(
         current.workers, others: others, new.policy, using: &choices)
       new.adoption = ShellRules.next(current.adoption, new.policy, using: &choices)
-      then(ParseResult(value: world.chance(5) ? nil : new, diagnostics: []))
+      let read = ParseResult(value: world.chance(5) ? nil : new, diagnostics: [])
+      note(new) { then(read) }
+    }
+  }
+
+  /// - Parameter reload: or its preview, or a refusal of either.
+  private func note(_ new: DaemonConfiguration, _ reload: () -> Void) {
+    let declared = Dictionary(new.workers.map { (WorkerID($0.name), $0) }) { first, _ in first }
+    let before = world.workers.values.sorted { $0.id < $1.id }.map { unit in
+      Before(
+        unit: unit, run: unit.run, configuration: unit.configuration, isDeclared: unit.isDeclared,
+        state: world.driver.state.state(of: unit.id), traffic: unit.traffic)
+    }
+    for old in before {
+      if let worker = declared[old.unit.id], worker != old.configuration || !old.isDeclared {
+        world.supervision.rulesWillChange(of: old.unit.id)
+      }
+    }
+    let returning = Set(before.map(\.unit.id).filter(world.returning.isAdopting))
+    reload()
+    for old in before {
+      let id = old.unit.id
+      if old.isDeclared, !old.unit.isDeclared {
+        if returning.contains(id) {
+          world.count("undeclared while it returns")
+        } else {
+          world.count(old.state?.isAlive == true ? "removed alive" : "removed")
+          if old.state?.isSettled == false { world.count("removed while under way") }
+        }
+      }
+      guard let worker = declared[id], old.unit.configuration == worker, old.unit.isDeclared,
+        worker != old.configuration || !old.isDeclared
+      else { continue }
+      world.count("changed")
+      if !old.isDeclared, old.unit.external == nil, worker.autostart, old.state?.isAlive == true {
+        world.count("started again")
+      }
+      // As the next look at its activity does.
+      if old.unit.run === old.run { old.unit.traffic = old.traffic }
     }
   }
 
@@ -51,61 +108,5 @@ final class ShellReloads: ConfigurationHost {
       return "the engine knows \(known), and the registry \(Set(world.workers.keys))"
     }
     return nil
-  }
-
-  // MARK: the reloader's host
-
-  var isEnding: Bool { world.phase.isEnding }
-  var isLeaving: Bool { world.phase.isLeaving }
-
-  func known(_ id: WorkerID) -> KnownWorker? { changes.known(id) }
-  var rules: [AdoptionRule] { current.adoption }
-  var hooks: Hooks { current.hooks }
-  var knownWorkers: [WorkerID] { Array(world.workers.keys) }
-  func policyHasChanged(_ policy: LifecyclePolicy) {}
-  func apply(_ configuration: DaemonConfiguration) {
-    world.count("reloaded")
-    current = configuration
-  }
-  func remove(_ id: WorkerID) {
-    let state = world.driver.state.state(of: id)
-    world.count(state?.isAlive == true ? "removed alive" : "removed")
-    if state?.isSettled == false { world.count("removed while under way") }
-    world.runs.noteRemovals { changes.remove(id) }
-  }
-  func undeclare(_ id: WorkerID) {
-    world.count("undeclared while it returns")
-    changes.undeclare(id)
-  }
-  func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
-    world.returning.whenBack(id, body)
-  }
-  func introduce(_ configuration: WorkerConfiguration) { world.declared.addDeclared(configuration) }
-  func apply(_ configuration: WorkerConfiguration, of id: WorkerID) {
-    world.count("changed")
-    let unit = world.workers[id]
-    if unit?.isDeclared == false, unit?.external == nil, configuration.autostart,
-      world.driver.state.state(of: id)?.isAlive == true
-    {
-      world.count("started again")
-    }
-    world.supervision.rulesWillChange(of: id)
-    let traffic = unit?.traffic
-    changes.apply(configuration, of: id)
-    // As the next look at its activity does.
-    unit?.traffic = traffic
-  }
-  func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID) {
-    changes.setPolicy(policy, of: id)
-  }
-  func hasFailed(_ id: WorkerID) -> Bool { world.supervision.restarts.hasFailed(id) }
-  func startAutomatically(added: [WorkerConfiguration], corrected: [WorkerConfiguration]) {
-    for worker in corrected { world.supervision.real.personAsks(.start, WorkerID(worker.name)) }
-    world.declared.startAutomatically(added + corrected)
-    world.supervision.starter.advance()
-  }
-  func configurationHasChanged() {
-    world.schedules.follow()
-    world.rules.follow(current.adoption)
   }
 }

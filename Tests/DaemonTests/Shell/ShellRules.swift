@@ -5,8 +5,8 @@ import Policy
 @testable import Daemon
 @testable import Simulation
 
-/// The host of the real `RuleAdoption`, over processes that appear now and then.
-final class ShellRules: RuleAdoptionHost, StateFileWriter {
+/// Processes that appear now and then, for the real `RuleAdoption`.
+final class ShellRules: StateFileWriter {
   private unowned let world: ShellWorld
 
   init(_ world: ShellWorld) { self.world = world }
@@ -33,10 +33,7 @@ final class ShellRules: RuleAdoptionHost, StateFileWriter {
       .map { "\($0.id) belongs to a rule that was removed" }
   }
 
-  // MARK: the host
-
-  var isClosing: Bool { world.phase.isClosing }
-  var obstacle: String? { nil }
+  // MARK: looks, on another thread
 
   func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
     later(rarely: .seconds(20)) { [self] in
@@ -54,8 +51,8 @@ final class ShellRules: RuleAdoptionHost, StateFileWriter {
     }
   }
 
-  func examineAgain(
-    _ workers: [RuledWorker], by matching: RuleMatching,
+  func chooseRules(
+    for workers: [RuledWorker], by matching: RuleMatching,
     then: @escaping ([WorkerID: AdoptionRule]?) -> Void
   ) {
     later(rarely: .seconds(20)) { [self] in
@@ -73,33 +70,10 @@ final class ShellRules: RuleAdoptionHost, StateFileWriter {
     world.clock.after(world.random.duration(upTo: most), do: action)
   }
 
-  func owner(of pid: Int32) -> WorkerID? { nil }
-
-  func adopt(_ ruled: RuledProcess, then: @escaping (AdoptionRefusal?) -> Void) {
-    world.externals.adopt(ruled) { [world] refusal in
-      if refusal == nil { world.count("adopted by rule") }
-      then(refusal)
-    }
-  }
-
-  func release(_ id: WorkerID, then: @escaping (String?) -> Void) {
-    world.externals.release(id) { [world] failure in
-      if failure == nil { world.count("released by rule") }
-      then(failure)
-    }
-  }
-
-  func hasChanged(_ runtime: WorkerUnit) {
-    world.count("changed by rule")
-    world.driver.send(.profileChanged(runtime.id, runtime.profile))
-    if let state = world.driver.state.state(of: runtime.id) {
-      world.recordWriter.save(runtime, state: state)
-    }
-  }
+  // MARK: the file of released processes
 
   func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {
+    if text.split(separator: "\n").count > 1 { world.count("released from its rule") }
     world.clock.after(.milliseconds(10)) { then(nil) }
   }
-
-  func log(_ priority: DaemonLog.Priority, _ text: String) {}
 }

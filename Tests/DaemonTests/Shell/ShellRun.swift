@@ -22,16 +22,20 @@ final class ShellRun {
   let isExternal: Bool
   unowned let world: ShellWorld
   var body = Body.running
-  var hasEnded: Bool { ending?.hasExited ?? true }
-  private(set) var status = ExitStatus.exited(0)
+  /// It is over, or its root process has ended and the daemon has noticed it.
+  var hasEnded: Bool { unit?.hasExited != false }
+  private(set) var exit = WorkerExit.exited(0)
+  /// Its worker is known.
+  var isKnown = false
+  /// At its end.
+  var deeds: ShellEnd.Deeds
   /// Processes that the root process has started. They outlive it, unless something ends them.
   var children: Int
   /// What acts on its memory.
   var underway: Underway?
   var isUnderWay: Bool { underway?.isTrue == true }
-  private(set) weak var sleep: WorkerSleep?
-  private(set) weak var wakeWatch: WakeWatch?
-  private(set) weak var ending: WorkerEnding?
+  private var unit: WorkerUnit? { world.run(of: id) === self ? world.workers[id] : nil }
+  var sleep: WorkerSleep? { unit?.sleep }
   /// While it sleeps.
   private(set) var inputs: FakeInputs?
   private(set) var process: WorkerProcess
@@ -47,6 +51,7 @@ final class ShellRun {
     number = world.processes.count
     isSick = world.chance(10)
     children = world.pick([0, 0, 1, 3])
+    deeds = ShellEnd.Deeds(isStubborn: world.chance(20))
   }
 
   /// The same process under the next daemon: what an operation hadn't done yet, isn't done.
@@ -59,29 +64,23 @@ final class ShellRun {
     isSick = old.isSick
     children = old.children
     body = old.body
-    status = old.status
-  }
-
-  func makeEnding(for runtime: WorkerUnit) {
-    let end = ShellEnd(self, world)
-    runtime.ending = WorkerEnding(timers: world.clock, mechanics: end, host: end)
-    ending = runtime.ending
-  }
-
-  func makeSleep(for runtime: WorkerUnit) {
-    world.sleeps.makeSleep(for: runtime)
-    (wakeWatch, sleep) = (runtime.wakeWatch, runtime.sleep)
+    exit = old.exit
+    deeds = ShellEnd.Deeds(isStubborn: old.deeds.isStubborn)
   }
 
   func begin() { if body == .dead { reportDeath() } }
 
+  /// Another process of its group can stand for it.
+  var hasSuccessor: Bool { isExternal && body == .dead && lastBody == .running }
+
   /// Another process of its group stands for it; false: none is left.
   func takeSuccessor() -> Bool {
-    guard body == .dead, lastBody == .running else { return false }
+    guard hasSuccessor else { return false }
     (body, children, process) = (
       .running, 0, world.processes.next(isFrozenAsleep: world.hasFreezer)
     )
     number = world.processes.count
+    deeds = ShellEnd.Deeds(isStubborn: deeds.isStubborn)
     return true
   }
 
@@ -97,7 +96,7 @@ final class ShellRun {
     world.clock.becomesReadable(inputs.descriptor)
   }
 
-  var isWatched: Bool { wakeWatch?.isWatching == true }
+  var isWatched: Bool { unit?.wakeWatch?.isWatching == true }
 
   /// It is stopped: what can wake it.
   func makeInputs() -> FakeInputs {
@@ -116,16 +115,16 @@ final class ShellRun {
       if sleep?.isMemoryUnverified == true { complain("is killed though its memory is intact") }
     case .unverifiable, .dead: break
     }
-    ending?.kill()
+    world.ends.kill(id)
   }
 
   // MARK: its end
 
-  func die(_ status: ExitStatus) {
+  func die(_ exit: WorkerExit) {
     guard body != .dead else { return }
     lastBody = body
     body = .dead
-    self.status = status
+    self.exit = exit
     reportDeath()
   }
 

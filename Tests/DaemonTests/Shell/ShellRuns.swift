@@ -8,18 +8,19 @@ import Supervision
 @testable import Daemon
 
 /// The runs that there are, from the moment at which a process is held until nothing of it is left: the real
-/// `ProcessHolder` and `EndedRuns`.
-final class ShellRuns: ProcessHost {
+/// `ProcessHolder`.
+final class ShellRuns {
   private unowned let world: ShellWorld
   private var runs: [WorkerID: ShellRun] = [:]
-  private lazy var holder = ProcessHolder(
+  private(set) lazy var holder = ProcessHolder(
     loop: world.clock, jobs: world.processes.jobs, processes: world.processes.fake,
-    probes: world.liveness, driver: world.driver, log: world.processes.log, host: self)
-  private lazy var ended = EndedRuns(
-    driver: world.driver, workers: world.workers, requests: world.requests,
-    supervision: world.supervision.real, limit: 2)
+    probes: world.liveness, sleeps: world.sleeps, ends: world.ends)
   /// Parts of runs that are over, and workers that have been removed.
   private var past: [(what: String, object: Weak)] = []
+  /// Workers that have had a run.
+  private var units: [Weak] = []
+  /// Of whose run nothing is left, and the engine hasn't heard it yet.
+  private var cleared: Set<WorkerID> = []
 
   private struct Weak { weak var object: AnyObject? }
 
@@ -30,16 +31,38 @@ final class ShellRuns: ProcessHost {
   func run(of process: WorkerProcess) -> ShellRun? { runs.values.first { $0.process === process } }
 
   /// What outlives its run, or its worker; nil: nothing.
-  var remains: String? { past.first { $0.object.object != nil }.map(\.what) }
+  var remains: String? {
+    if let part = past.first(where: { $0.object.object != nil }) { return part.what }
+    return units.lazy.compactMap { $0.object as? WorkerUnit }.first { [world] in
+      world.workers[$0.id] !== $0
+    }.map { "\($0.id) itself, which was removed," }
+  }
 
   // MARK: their beginning
 
   func attach(_ run: ShellRun, to runtime: WorkerUnit) throws {
+    begin(run)
+    try hold(run, runtime)
+    settle(run, runtime)
+  }
+
+  /// Its process is held.
+  private func begin(_ run: ShellRun) {
     if runs[run.id] != nil { world.complain("\(run.id) runs twice") }
     runs[run.id] = run
-    try hold(run, runtime)
+  }
+
+  /// Of an earlier daemon.
+  func beginAdopted(_ run: ShellRun) {
+    begin(run)
+    world.clock.after(.zero) { [self] in
+      if runs[run.id] === run, let runtime = world.workers[run.id] { settle(run, runtime) }
+    }
+  }
+
+  private func settle(_ run: ShellRun, _ runtime: WorkerUnit) {
     if world.chance(50) { runtime.traffic = world.processes.traffic }
-    if world.chance(40) {
+    if world.chance(40), world.workers[run.id] === runtime {
       world.driver.send(
         .channelsChanged(run.id, canShed: runtime.profile.canShed, canAnswer: true))
     }
@@ -47,7 +70,6 @@ final class ShellRuns: ProcessHost {
   }
 
   private func hold(_ run: ShellRun, _ runtime: WorkerUnit) throws {
-    run.makeEnding(for: runtime)
     try holder.attach(run.process, to: runtime)
   }
 
@@ -65,56 +87,55 @@ final class ShellRuns: ProcessHost {
     }
   }
 
-  /// Another process of its group stands for an external worker from now on.
-  func takeSuccessor(_ runtime: WorkerUnit) -> ShellRun? {
-    guard let run = runs[runtime.id], run.takeSuccessor() else { return nil }
-    do { try hold(run, runtime) } catch { world.complain("\(error)") }
-    return run
-  }
-
   // MARK: their end
 
-  /// As `EndOfWorker` does.
-  func ended(_ run: ShellRun, _ status: ExitStatus) {
-    let id = run.id
-    guard runs[id] === run, let runtime = world.workers[id] else {
-      return world.complain("\(id) has ended twice")
-    }
-    clearAway(runtime)
-    world.saved.remove(id.name)
-    world.driver.send(.exited(id, status))
-    isOver(runtime)
-  }
-
   func launchHasFailed(_ id: WorkerID) {
-    if let runtime = world.workers[id] { isOver(runtime) }
-  }
-
-  private func isOver(_ runtime: WorkerUnit) {
-    let id = runtime.id
+    guard let runtime = world.workers[id] else { return }
     // No longer declared: it was only waited for.
     if world.driver.state.state(of: id) == nil { world.supervision.removeWorker(id) }
-    if !runtime.isDeclared { noteRemovals { ended.forgetOldRuns(after: id) } }
+    if !runtime.isDeclared { noteRemovals { world.ends.endedRuns.forgetOldRuns(after: id) } }
   }
 
-  /// Nothing of the run stays.
-  func clearAway(_ runtime: WorkerUnit) {
-    let before = runtime.profile
-    let (old, run) = (runtime.run, runs.removeValue(forKey: runtime.id))
+  /// Nothing of the run stays: `WorkerEnds` removes its image at that moment.
+  func isCleared(_ name: String) {
+    let id = WorkerID(name)
+    world.images.remove(id)
+    guard let runtime = world.workers[id] else { return }
+    let (old, run) = (runtime.run, runs.removeValue(forKey: id))
     let parts: [(String, AnyObject?)] = [
       ("run", old), ("sleep", old.sleep), ("end", old.ending), ("watch of inputs", old.wakeWatch),
       ("liveness monitor", old.liveness), ("readiness watch", old.readiness),
+      ("request for memory", old.shed),
     ]
     for (what, part) in parts {
-      if let part { past.append(("\(runtime.id): its \(what)", Weak(object: part))) }
+      if let part { past.append(("\(id): its \(what)", Weak(object: part))) }
     }
-    world.images.remove(runtime.id)
-    runtime.endRun(world.clock)
-    if let run {
-      world.liveness.forget(run)
-      if run.body == .evicted { world.complain("\(run.id) is let go of without its memory") }
+    units.append(Weak(object: runtime))
+    guard let run else { return }
+    if run.isExternal { world.externalHost.wasLetGo(run, runtime.external?.rule) }
+    cleared.insert(id)
+    // Its questions are dropped by then.
+    world.clock.after(.zero) { [unowned world] in world.liveness.forget(run) }
+    if run.body == .evicted { world.complain("\(id) is let go of without its memory") }
+    if !run.isExternal, !run.deeds.isReaped {
+      world.complain("\(id) is reported as ended before it was reaped")
     }
-    if runtime.profile != before { world.driver.send(runtime.channelsChanged) }
+  }
+
+  /// The engine hears that it has ended.
+  func hasEnded(_ id: WorkerID, _ status: ExitStatus) {
+    if cleared.remove(id) == nil, status != .unknown { world.complain("\(id) has ended twice") }
+  }
+
+  /// No worker is removed that has a run.
+  func check() {
+    for run in runs.values {
+      if world.workers[run.id] != nil {
+        run.isKnown = true
+      } else if run.isKnown {
+        world.complain("\(run.id) is removed, and runs (\(run.body.rawValue))")
+      }
+    }
   }
 
   /// This may remove workers from the registry.
@@ -129,21 +150,4 @@ final class ShellRuns: ProcessHost {
       past.append(("\(id) itself, which was removed", Weak(object: runtime)))
     }
   }
-
-  func stopWatching(_ run: ShellRun) {
-    guard let runtime = world.workers[run.id], let token = runtime.exitWatch else { return }
-    world.clock.unwatch(run.process.pidfd, token)
-    runtime.exitWatch = nil
-  }
-
-  // MARK: the holder's host
-
-  func makeSleep(for runtime: WorkerUnit) { runs[runtime.id]?.makeSleep(for: runtime) }
-
-  func isAdopted(_ runtime: WorkerUnit) {}
-  func rootHasEnded(_ runtime: WorkerUnit) { runtime.ending?.rootHasEnded() }
-
-  func open(
-    _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void
-  ) {}
 }

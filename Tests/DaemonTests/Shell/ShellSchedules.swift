@@ -17,7 +17,7 @@ final class ShellSchedules: StateFileWriter {
   private var wasSet = false
   /// When each was last woken, by the clock on the wall, in seconds.
   private var woken: [WorkerID: Int64] = [:]
-  private lazy var monitor = ScheduleMonitor(
+  private(set) lazy var monitor = ScheduleMonitor(
     path: "/nowhere/schedule", timers: world.clock, files: self,
     wallClock: { [unowned self] in wallClock * 1_000_000_000 }, offset: { _ in 0 },
     schedules: { [unowned self] in schedules }, wake: { [unowned self] in wake($0) },

@@ -24,7 +24,7 @@ import Testing
     var counts: [String: Int] = [:]
     for number in 0..<(Self.seeds / Self.parts) {
       let seed = Self.first &+ UInt64(part * Self.seeds / Self.parts + number)
-      let world = Self.live(seed, processes)
+      let world = try Self.live(seed, processes)
       counts.merge(world.counts, uniquingKeysWith: +)
       if !world.complaints.isEmpty {
         Issue.record("seed \(seed): \(world.complaints.joined(separator: "; "))")
@@ -45,9 +45,9 @@ import Testing
       "suspended", "suspendFailed", "hibernated", "hibernateFailed", "resumed", "resumeFailed",
       "found", "exited", "launchFailed", "launched", "undone", "undoOverdue", "lost", "late",
       "twice", "clear failed", "left behind", "still stopped", "asked", "question dropped",
-      "unhealthy",
-      "first look", "woken by schedule", "plan not kept", "client left", "event sent",
-      "disk read by request", "ran", "reloaded", "removed alive", "removed while under way",
+      "unhealthy", "measured", "first look", "woken by schedule", "plan not kept", "client left",
+      "event sent",
+      "disk read", "ran", "reloaded", "removed alive", "removed while under way",
       "changed", "adopted external", "released external", "followed by a successor", "shutdown",
       "leave", "shutdown instead of leave", "died", "taken over", "left asleep", "adopted",
       "adopted suspended", "adopted hibernated", "forgotten", "answered at the end", "arrival seen",
@@ -61,11 +61,11 @@ import Testing
   }
 
   /// All daemons of one life, the last one last.
-  private static func live(_ seed: UInt64, _ processes: ShellProcesses) -> ShellWorld {
-    var world = ShellWorld(seed: seed, processes)
+  private static func live(_ seed: UInt64, _ processes: ShellProcesses) throws -> ShellWorld {
+    var world = try ShellWorld(seed: seed, processes)
     for generation in 0... {
       guard
-        let next = world.live(stimuli: generation == 0 ? 22 : 8, isLast: generation == 2)
+        let next = try world.live(stimuli: generation == 0 ? 22 : 8, isLast: generation == 2)
       else { break }
       world = next
     }

@@ -16,14 +16,14 @@ final class ShellSupervision {
   let restarts: RestartSupervisor
   let starter: DependencyStarter
   private(set) lazy var listening = world.processes.makeListening(world)
+  private(set) lazy var reloads = WorkerReloads(
+    timers: world.clock, driver: world.driver, workers: world.workers, phase: world.phase,
+    returning: world.returning, requests: world.requests, wrappers: world.wrappers,
+    restarts: restarts, hibernation: world.processes.hibernation, log: world.processes.log)
   private(set) lazy var real = WorkerSupervision(
-    workers: world.workers, restarts: restarts, starter: starter,
-    reloads: WorkerReloads(
-      timers: world.clock, driver: world.driver, workers: world.workers, phase: world.phase,
-      returning: world.returning, requests: world.requests, wrappers: world.wrappers,
-      restarts: restarts, hibernation: world.processes.hibernation, log: world.processes.log),
+    workers: world.workers, restarts: restarts, starter: starter, reloads: reloads,
     liveness: world.liveness.supervisor, listening: listening)
-  private lazy var firstMoments = FirstMoments(
+  private(set) lazy var firstMoments = FirstMoments(
     timers: world.clock, driver: world.driver, workers: world.workers, requests: world.requests,
     restarts: restarts,
     scanner: ProcessScanner(world.clock, launchedAt: restarts.launchedAt) {
@@ -50,14 +50,11 @@ final class ShellSupervision {
     restarts.connect(starter)
   }
 
-  /// As `ControlOfDaemon` does.
-  func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
-    starter.start(id, verb) { [unowned self] in firstMoments.watch(id, $0, then: answer) }
-  }
-
-  func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
-    if verb == .stop || verb == .terminate { stoppedByPerson.insert(id) }
-    real.personAsks(verb, id)
+  /// The engine has got it.
+  func note(_ request: Request) {
+    if request.occasion == nil, request.verb == .stop || request.verb == .terminate {
+      stoppedByPerson.insert(request.worker)
+    }
   }
 
   func note(_ transition: Transition) {
@@ -66,21 +63,6 @@ final class ShellSupervision {
       changedSince.remove(transition.worker)
     }
     real.supervise(transition)
-  }
-
-  /// As `ControlOfDaemon` does.
-  func launch(
-    _ configuration: WorkerConfiguration, environment: [String: String],
-    then answer: @escaping (Answer) -> Void
-  ) {
-    let runtime = WorkerUnit(
-      configuration: configuration, environment: environment, isDeclared: false)
-    restarts.add(runtime.id, exits: [])
-    world.workers[runtime.id] = runtime
-    world.driver.send(.added(runtime.id, runtime.profile))
-    world.requests.request(.start, runtime.id) { [firstMoments] in
-      firstMoments.watch(runtime.id, $0, then: answer)
-    }
   }
 
   func removeWorker(_ id: WorkerID) { world.runs.noteRemovals { real.removeWorker(id) } }

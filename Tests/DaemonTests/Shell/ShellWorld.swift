@@ -1,5 +1,6 @@
 import Glibc
 import Lifecycle
+import Linux
 import Policy
 import PolicyFile
 import Supervision
@@ -9,15 +10,17 @@ import Supervision
 
 /// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies`,
 /// `ControlService`, `RestartSupervisor`, `DependencyStarter`, `LivenessSupervisor`, `ScheduleMonitor`,
-/// `WorkerLauncher`, `ProcessHolder`, `WorkerSleeps` with `WakeWatch`es, `WorkerEnding`s, `ConfigurationReloader`,
-/// `ExternalAdoption`, `SurvivorAdoption` and `DaemonEnd` over simulated processes, disks, probes and clients. This
-/// makes them and connects them, as `Daemon` does. One seed, one life; a daemon that dies or leaves has a successor.
+/// `WorkerLauncher`, `ProcessHolder`, `WorkerSheds`, `WorkerSleeps` with `WakeWatch`es, `WorkerEnds`,
+/// `ConfigurationReloader`, `ExternalAdoption`, `SurvivorAdoption` and `DaemonEnd` over simulated processes, disks,
+/// probes and clients. This makes them and connects them, as `Daemon` does. One seed, one life; a daemon that dies or
+/// leaves has a successor.
 final class ShellWorld {
   enum Fate { case reported, late, lost, twice }
 
   let clock: ShellClock
   let seed: UInt64
   let driver: EngineDriver
+  let chronicle: Chronicle
   let saved: ShellDisk
   let processes: ShellProcesses
   let workers = WorkerRegistry()
@@ -27,7 +30,7 @@ final class ShellWorld {
   private let configuration: DaemonConfiguration
   private let records: [String: WorkerRecord]
   private let remains: [ShellRun]
-  private(set) lazy var survivorHost = ShellSurvivors(self, remains, records)
+  private(set) lazy var survivors = ShellSurvivors(self, remains, records)
   private(set) lazy var recordWriter = WorkerRecordWriter(
     records: saved, bootID: "boot", log: processes.log)
   private(set) lazy var endCheck = ShellDaemonEnd(self)
@@ -35,26 +38,53 @@ final class ShellWorld {
   private(set) lazy var requests = WorkerRequests(driver, returning)
   private(set) lazy var supervision = ShellSupervision(self)
   private(set) lazy var liveness = ShellLiveness(self)
+  private(set) lazy var shedding = ShellSheds(self)
+  private(set) lazy var watchdogs = WatchdogReporter(driver, workers) { [recordWriter] in
+    recordWriter.save($0, state: $1)
+  }
+  /// Without channels.
+  private(set) lazy var conversations = WorkerConversations(
+    services: processes.services, timers: clock, watches: clock, driver: driver, workers: workers,
+    reloads: supervision.reloads, watchdogs: watchdogs, snapshots: processes.snapshots,
+    recordWriter: recordWriter)
+  private(set) lazy var planner = LaunchPlanner(
+    settings: LaunchSettings(
+      records: processes.services.records.store, logs: "/nonexistent",
+      socket: "/nonexistent/control.sock", processes: processes.fake),
+    restarts: supervision.restarts, services: processes.services)
   private(set) lazy var schedules = ShellSchedules(self)
   private(set) lazy var clients = ShellClients(self)
   private(set) lazy var launching = ShellLaunching(self)
   private(set) lazy var runs = ShellRuns(self)
   private(set) lazy var wrappers = RegisteredWrappers(
     driver: driver, workers: workers, clock: clock, host: NoWrappers())
+  private(set) lazy var learnedMemory = LearnedMemoryKeeper(path: nil, clock) { _, _, _, _ in }
   private(set) lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning, phase: phase, environment: [:],
     restarts: supervision.restarts, starter: supervision.starter,
-    learnedMemory: LearnedMemoryKeeper(path: nil, clock) { _, _, _, _ in },
-    wrappers: wrappers, stoppedByPerson: supervision.stopped, log: processes.log)
+    learnedMemory: learnedMemory, wrappers: wrappers,
+    stoppedByPerson: supervision.stopped, log: processes.log)
   private(set) lazy var externalHost = ShellExternals(self)
-  private(set) lazy var externals = ExternalAdoption(driver, workers, host: externalHost)
+  private(set) lazy var externals = ExternalAdoption(
+    ends: ends, holder: runs.holder, phase: phase, wrappers: wrappers, declared: declared,
+    configuration: reloads.configuration, recordWriter: recordWriter)
   private(set) lazy var ruleHost = ShellRules(self)
   private(set) lazy var rules = RuleAdoption(
-    timers: clock, workers: workers,
+    timers: clock, externals: externals,
     released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: ruleHost),
-    host: ruleHost)
+    looks: ends.processes, processes: processes.fake, phase: phase, log: processes.log)
   private(set) lazy var memory = ShellMemory(self)
-  private lazy var imageDisk = ImageDiskMonitor(
+  /// On a kernel that reports nothing.
+  private(set) lazy var pressure = PressureMonitor(
+    clock,
+    PressureMonitor.Readings(
+      memory: { nil }, stall: { _ in nil },
+      trigger: { (kind, stall, window, _) throws(PressureTriggerError) in
+        try PressureTrigger(kind, stall: stall, window: window, path: "/none").descriptor
+      }),
+    send: { _ in }, log: { _, _ in })
+  private(set) lazy var ends = WorkerEnds.ofShell(self)
+  private(set) lazy var imageDisk = ImageDiskMonitor(
     directory: "/", ledger: WriteLedger(path: "/nonexistent/writes"),
     ImageDiskMonitor.Needs(
       look: { [unowned self] in look(then: $0) }, send: { [unowned self] in driver.send($0) },
@@ -64,8 +94,6 @@ final class ShellWorld {
     imageDisk: imageDisk, costs: HibernationCosts(imageDisk) { _, _ in },
     managers: ManagerWatching(driver, workers, timers: clock) { _ in }, log: processes.log,
     kill: { [unowned self] in run(of: $0)?.kill() })
-  private(set) lazy var survivors = SurvivorAdoption(
-    driver: driver, workers: workers, returning: returning, timers: clock, host: survivorHost)
   private(set) lazy var ending = DaemonEnd(
     driver: driver, workers: workers, returning: returning, requests: requests,
     externals: externals, starter: supervision.starter, recordWriter: recordWriter,
@@ -81,21 +109,21 @@ final class ShellWorld {
   /// How often what has happened.
   private(set) var counts: [String: Int] = [:]
 
-  convenience init(seed: UInt64, _ processes: ShellProcesses) {
+  convenience init(seed: UInt64, _ processes: ShellProcesses) throws {
     var random = SplitMix64(seed: seed)
     let policy = LifecyclePolicy.ofShell(using: &random)
     var configuration = DaemonConfiguration(
       policy: policy, workers: ShellConfigurations.first(policy, using: &random))
     configuration.adoption = ShellRules.next([], policy, using: &random)
-    self.init(
+    try self.init(
       seed: seed, random, processes, ShellClock(), configuration, records: [:], remains: [],
       hasFreezer: random.chance(50))
   }
 
   /// The next daemon, after one that has left its workers, or has died.
-  convenience init(after old: ShellWorld) {
+  convenience init(after old: ShellWorld) throws {
     let clock = ShellClock(old.clock.now + .seconds(1))
-    self.init(
+    try self.init(
       seed: old.seed, old.random, old.processes, clock, old.reloads.current,
       records: old.saved.records(), remains: old.runs.all, hasFreezer: old.hasFreezer)
     images = old.images
@@ -106,7 +134,7 @@ final class ShellWorld {
     seed: UInt64, _ random: SplitMix64, _ processes: ShellProcesses, _ clock: ShellClock,
     _ configuration: DaemonConfiguration, records: [String: WorkerRecord], remains: [ShellRun],
     hasFreezer: Bool
-  ) {
+  ) throws {
     self.seed = seed
     self.random = random
     self.processes = processes
@@ -115,17 +143,23 @@ final class ShellWorld {
     driver = EngineDriver(
       Engine(policy: configuration.policy), clock: clock,
       replies: RequestReplies(saved, timers: clock))
+    chronicle = try processes.makeChronicle()
     self.hasFreezer = hasFreezer
     self.configuration = configuration
     self.records = records
     self.remains = remains
-    driver.connect(self, [self])
+    driver.connect([self, chronicle]) { [unowned self] in
+      execute($0)
+    } whenQuiet: { [unowned self] in
+      ending.engineIsQuiet()
+    }
     saved.losesReport = { [unowned self] in chance(5) }
     saved.pid = { [unowned self] in run(of: $0)?.number }
   }
 
   /// The daemon's process has ended, and what it was about to do isn't done.
   func abandon() {
+    processes.finishDiskWork()
     for runtime in workers.values {
       runtime.endRun(clock)
     }
@@ -186,10 +220,16 @@ final class ShellWorld {
     clients.announceEnd()
   }
 
+  /// What was given to the disk's threads comes back after a while.
+  func awaitDisk() {
+    after(.milliseconds(50), rarely: .seconds(10)) { [unowned self] in processes.finishDiskWork() }
+  }
+
   /// A disk with room for every image.
   private func look(then: @escaping (ImageDisk?) -> Void) {
+    count("disk read")
     imageDisk.lookBegins()
-    after(.milliseconds(50)) {
+    after(.milliseconds(50), rarely: .seconds(10)) {
       then(ImageDisk(total: .megabytes(1 << 20), free: .megabytes(1 << 19)))
     }
   }
@@ -204,6 +244,7 @@ final class ShellWorld {
   /// What the engine hears of a worker's sleep is so, and is of the run that there is.
   fileprivate func check(_ event: Event) {
     events.append(event)
+    runs.check()
     if events.count > 40 { events.removeFirst(20) }
     switch event {
     case .launched(let id): check(id, .running, event, "launched")
@@ -229,7 +270,12 @@ final class ShellWorld {
     case .timerDue(let id, _):
       count("timer")
       if run(of: id)?.hasEnded == true { complain("\(event) after its end") }
-    case .exited: count("exited")
+    case .profileChanged(let id, _):
+      if workers[id]?.external?.rule != nil { count("changed by rule") }
+    case .exited(let id, let status):
+      count("exited")
+      runs.hasEnded(id, status)
+    case .request(let request): supervision.note(request)
     case .unhealthy(let id, _):
       liveness.note(unhealthy: id)
       check(id, nil, event, "unhealthy")

@@ -65,10 +65,8 @@ import Testing
   func ended() throws {
     let runtime = try world.add()
     let host = try liveness(runtime)
-    let end = EndWorld(world.timers)
-    runtime.ending = end.ending
     #expect(host.mayBeAsked)
-    end.ending.rootHasEnded()
+    world.ends.rootHasEnded(runtime)
     #expect(!host.mayBeAsked)
   }
 

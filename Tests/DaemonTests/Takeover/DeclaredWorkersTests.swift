@@ -8,31 +8,12 @@ import Testing
 @testable import Daemon
 
 @Suite("Workers that the configuration declares") struct DeclaredWorkersTests {
-  private let world = SurvivorWorld()
-  private let stoppedByPerson = StoppedByPerson(path: "/nowhere", files: FakeStateFiles())
-  private let phase = DaemonPhase()
-  private let scratch: Scratch
-  private let log: DaemonLog
-  private let starter: DependencyStarter
+  private let world: SurvivorWorld
   private let declared: DeclaredWorkers
 
   init() throws {
-    scratch = try Scratch()
-    log = DaemonLog(ofWrapper: scratch.path + "/log")
-    let (driver, workers, timers) = (world.driver, world.host.workers, world.timers)
-    let restarts = RestartSupervisor(
-      timers: timers, stopped: stoppedByPerson, phase: phase, driver: driver, workers: workers,
-      log: log)
-    starter = DependencyStarter(
-      clock: timers, driver: driver, workers: workers, returning: world.returning,
-      restarts: restarts, requests: WorkerRequests(driver, world.returning))
-    declared = DeclaredWorkers(
-      driver: driver, workers: workers, returning: world.returning, phase: phase,
-      environment: ["HOME": "/root", "PORT": "1"], restarts: restarts, starter: starter,
-      learnedMemory: LearnedMemoryKeeper(path: nil, timers) { _, _, _, _ in },
-      wrappers: RegisteredWrappers(
-        driver: driver, workers: workers, clock: timers, host: WrapperWorld()),
-      stoppedByPerson: stoppedByPerson, log: log)
+    world = try SurvivorWorld()
+    declared = world.base.declared
   }
 
   private static func worker(
@@ -46,33 +27,28 @@ import Testing
 
   private func begin(_ configurations: [WorkerConfiguration]) {
     declared.introduceWorkers(configurations)
-    world.adoption.adoptSurvivors()
+    world.adopt()
     declared.startWorkers(configurations)
   }
 
   /// What the engine was asked for.
   private var started: [String] {
-    world.notes.all.compactMap {
+    world.base.notes.all.compactMap {
       if case .request(let request) = $0 { "\(request.verb) \(request.worker)" } else { nil }
     }
   }
 
   private func isReady(_ name: String) {
     world.driver.send(.launched(WorkerID(name)))
-    starter.advance()
-  }
-
-  private func logged() throws -> String {
-    log.drain()
-    return try readText(scratch.path + "/log")
+    world.base.starter.advance()
   }
 
   @Test("All declared workers are known, with their environment, before the first is started")
   func introduced() {
     begin([.forTest("web") { $0.environment = ["PORT": "80"] }, .forTest("db")])
-    #expect(world.notes.events == ["added", "added", "request", "request"])
+    #expect(world.events == ["added", "added", "request", "request"])
     #expect(started == ["start web", "start db"])
-    let environment = world.host.workers[WorkerID("web")]?.environment
+    let environment = world.workers[WorkerID("web")]?.environment
     #expect(environment == ["HOME": "/root", "PORT": "80"])
     #expect(world.state(of: "web") == .launching)
   }
@@ -92,41 +68,41 @@ import Testing
 
   @Test("A worker that the operator stopped stays stopped if its restart rule says so")
   func stopped() throws {
-    for name in ["web", "db"] { stoppedByPerson.set(WorkerID(name), true) { _ in } }
+    for name in ["web", "db"] { world.base.stoppedByPerson.set(WorkerID(name), true) { _ in } }
     begin([
       .forTest("web") { $0.restart.condition = .unlessStopped },
       .forTest("db") { $0.restart.condition = .always },
     ])
     #expect(started == ["start db"])
-    #expect(try logged().contains(" web: stays stopped"))
+    #expect(world.base.logged.contains(" web: stays stopped"))
   }
 
   @Test(
     "A worker that an earlier daemon left in the foreground is adopted before others are started")
-  func front() {
-    world.leave("web", "foreground")
+  func front() throws {
+    try world.leave("web", .foreground)
     begin([Self.worker("web"), Self.worker("db")])
     #expect(started == [], "web's own start waits for its adoption, too")
-    world.host.recovered("web", SurvivorRecovery(result: .success(.zero)))
+    world.recovered()
     // `restart` displaces no other worker from the foreground.
     #expect(started == ["restart web", "restart db"])
   }
 
   @Test("A daemon that ends meanwhile starts no waiting workers")
-  func closing() {
-    world.leave("web", "foreground")
+  func closing() throws {
+    try world.leave("web", .foreground)
     begin([Self.worker("web"), Self.worker("db")])
-    phase.isLeaving = true
-    world.host.recovered("web", SurvivorRecovery(result: .success(.zero)))
+    world.base.phase.isLeaving = true
+    world.recovered()
     #expect(started == ["restart web"])
   }
 
   @Test("A worker that is running or unknown isn't started, and a refused start is logged")
   func refused() throws {
-    world.leave("web")
+    try world.leave("web")
     world.declare(.forTest("web"))
-    world.adoption.adoptSurvivors()
-    world.host.recovered("web", SurvivorRecovery(result: .success(.zero)))
+    world.adopt()
+    world.recovered()
     declared.startAutomatically(WorkerID("web"))
     declared.startAutomatically(WorkerID("nothing"))
     #expect(started.isEmpty)
@@ -134,6 +110,6 @@ import Testing
     declared.startAutomatically([Self.worker("db"), Self.worker("off", autostart: false)])
     #expect(started == ["start db"])
     world.driver.send(.launchFailed(WorkerID("db"), "no such program"))
-    #expect(try logged().contains(" db could not be launched: no such program"))
+    #expect(world.base.logged.contains(" db could not be launched: no such program"))
   }
 }

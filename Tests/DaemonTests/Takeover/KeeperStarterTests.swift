@@ -1,5 +1,4 @@
 import Glibc
-import Hibernation
 import Lifecycle
 import Linux
 import Policy
@@ -9,140 +8,121 @@ import TestSupport
 import Testing
 
 @testable import Daemon
-
-/// Keepers that are numbers, and an earlier one that hands over what a test says.
-private final class Means: KeeperMeans {
-  struct State {
-    var forbidsStrangers = true
-    var earlier: [ProcessIdentity: Descriptor]?
-    var started = 0
-    var hasEnded = false
-    var refusal: String?
-    var calls: [String] = []
-  }
-  let state = Mutex(State())
-
-  func set(_ change: @Sendable (inout State) -> Void) { state.withLock { change(&$0) } }
-  var calls: [String] { state.withLock { $0.calls } }
-
-  var forbidsStrangers: Bool { state.withLock { $0.forbidsStrangers } }
-  func collect() -> [ProcessIdentity: Descriptor]? { state.withLock { $0.earlier } }
-  func memories(in handover: [ProcessIdentity: Descriptor]) -> [ProcessIdentity: Descriptor] {
-    handover
-  }
-  func areTaken(_ handover: [ProcessIdentity: Descriptor]) { set { $0.calls.append("taken") } }
-  func requireKeeper() { set { $0.calls.append("required") } }
-  func start() throws -> Int {
-    try state.withLock {
-      if let refusal = $0.refusal { throw TestFailure(refusal) }
-      $0.started += 1
-      $0.hasEnded = false
-      return $0.started
-    }
-  }
-  func hasEnded(_ keeper: Int) -> Bool { state.withLock { $0.hasEnded } }
-  func use(
-    _ keeper: Int, taking: [String: [ProcessIdentity: Descriptor]],
-    from handover: [ProcessIdentity: Descriptor]?
-  ) {
-    let names = taking.keys.sorted().joined(separator: " ")
-    set {
-      $0.calls.append("keeper \(keeper) takes [\(names)]\(handover == nil ? "" : " from before")")
-    }
-  }
-  func log(_ priority: DaemonLog.Priority, _ text: String) { set { $0.calls.append(text) } }
-}
+@testable import Hibernation
 
 @Suite("The keeper of what a later daemon needs") struct KeeperStarterTests {
-  private let means = Means()
+  private let scratch: Scratch
+  private let processes = FakeProcesses { $0.forbidsStrangers = true }
+  private let hibernation = HibernationService(lanes: 1, separatesWorkers: true)
+  private let log: DaemonLog
 
-  private func starter(hasSuccessors: Bool = true) -> KeeperStarter<Means> {
-    KeeperStarter(means, hasSuccessors: hasSuccessors)
+  init() throws {
+    scratch = try Scratch()
+    log = DaemonLog(ofWrapper: scratch.path + "/log")
   }
 
-  private static func memory() throws -> (ProcessIdentity, Descriptor) {
-    (try ProcessStat.read(getpid()).identity, try Descriptor.open("/dev/null", O_RDONLY))
+  private var socket: String { scratch.path + "/keeper.sock" }
+
+  /// Each keeper notes its pid, and lives as long as this process, which has the other end of its input.
+  private func starter(
+    hasSuccessors: Bool = true, program: String = "/bin/sh"
+  ) -> KeeperStarter {
+    KeeperStarter(
+      path: socket,
+      command: [program, "-c", "echo $$ >>\(scratch.path)/pids; exec cat >/dev/null"],
+      processes: processes, hibernation: hibernation, log: log, hasSuccessors: hasSuccessors,
+      patience: .seconds(60))
   }
+
+  /// Those of the keepers that were started.
+  private var pids: [Int32] {
+    // None was started yet.
+    ((try? readText(scratch.path + "/pids")) ?? "").split(separator: "\n").compactMap { Int32($0) }
+  }
+
+  private func started(_ count: Int) throws -> Bool { try eventually { pids.count == count } }
 
   @Test("The keeper is started once before the first hibernation, and again when it was killed")
-  func once() {
+  func once() throws {
     let before = starter().startKeeperWhereMissing()
     before()
+    #expect(try started(1))
     before()
-    #expect(means.calls == ["keeper 1 takes []"])
-    means.set { $0.hasEnded = true }
+    sendSignal(SIGKILL, to: try #require(pids.first))
+    // The next one is started as soon as the first one has ended.
+    #expect(
+      try eventually {
+        before()
+        return pids.count == 2
+      })
     before()
-    #expect(means.calls == ["keeper 1 takes []", "keeper 2 takes []"])
+    #expect(pids.count == 2)
   }
 
   @Test("No keeper is started if a later daemon can open the memory itself, or there will be none")
   func needless() {
     starter(hasSuccessors: false).startKeeperWhereMissing()()
-    means.set { $0.forbidsStrangers = false }
+    processes.set { $0.forbidsStrangers = false }
     starter().startKeeperWhereMissing()()
-    let keeper = starter()
+    let keeper = starter(program: "/no/such/program")
     keeper.collectKeptMemories()
     keeper.takeOverKeeping(of: WorkerRegistry())
-    #expect(means.calls.isEmpty)
+    #expect(pids.isEmpty && !hibernation.kept.isNeeded)
   }
 
   @Test("A keeper that can't be started is logged, and the next hibernation tries again")
-  func refused() {
-    means.set { $0.refusal = "no process" }
-    let before = starter().startKeeperWhereMissing()
+  func refused() throws {
+    let program = scratch.path + "/program"
+    let before = starter(program: program).startKeeperWhereMissing()
     before()
+    log.drain()
     #expect(
-      means.calls == [
-        "no worker is hibernated: can't start the keeper that hands memory to the next daemon: no process"
-      ])
-    means.set { $0.refusal = nil }
+      try readText(scratch.path + "/log").contains(
+        "no worker is hibernated: can't start the keeper that hands memory to the next daemon: "))
+    #expect(symlink("/bin/sh", program) == 0)
     before()
-    #expect(means.calls.last == "keeper 1 takes []")
+    #expect(try started(1))
   }
 
   @Test(
     "Descriptors that an earlier daemon opened are given to its workers and to no other process")
   func givenBack() throws {
-    let (process, memory) = try Self.memory()
-    means.set { $0.earlier = [process: memory] }
+    let earlier = try EarlierKeeper(at: socket)
     let keeper = starter()
-    #expect(!keeper.hasKeptMemories && keeper.keptMemories(of: [process]).isEmpty)
+    #expect(!keeper.hasKeptMemories && keeper.keptMemories(of: [earlier.process]).isEmpty)
     keeper.collectKeptMemories()
-    #expect(means.calls == ["required"] && keeper.hasKeptMemories)
+    #expect(keeper.hasKeptMemories && hibernation.kept.isNeeded)
+    let process = earlier.process
     let other = ProcessIdentity(pid: process.pid, startTime: process.startTime + 1)
     #expect(keeper.keptMemories(of: [other]).isEmpty)
-    #expect(keeper.keptMemories(of: [other, process])[process] === memory)
+    #expect(Array(keeper.keptMemories(of: [other, process]).keys) == [process])
   }
 
   @Test("A new keeper takes the descriptors of adopted workers over before the earlier one ends")
   func takenOver() throws {
-    let (process, memory) = try Self.memory()
-    means.set { $0.earlier = [process: memory] }
+    let earlier = try EarlierKeeper(at: socket)
     let workers = WorkerRegistry()
     for name in ["web", "other"] { workers[WorkerID(name)] = .forTest(name) }
-    let held = try WorkerProcess.forTest(process)
-    held.hold(memory, of: process)
+    let held = try WorkerProcess.forTest(earlier.process)
+    held.hold(earlier.memory, of: earlier.process)
     workers[WorkerID("web")]?.process = held
     let keeper = starter()
     keeper.collectKeptMemories()
     keeper.takeOverKeeping(of: workers)
     keeper.takeOverKeeping(of: workers)
-    // `use` ends the earlier one when the new one has everything.
-    #expect(means.calls == ["required", "keeper 1 takes [web] from before"])
-    #expect(!keeper.hasKeptMemories)
+    #expect(try started(1) && eventually { earlier.end == .taken })
+    #expect(!keeper.hasKeptMemories && hibernation.kept.workers == ["web"])
   }
 
   @Test("The earlier keeper ends at once if no later daemon needs one")
   func notNeededAnyMore() throws {
-    let (process, memory) = try Self.memory()
-    means.set {
-      $0.earlier = [process: memory]
-      $0.forbidsStrangers = false
-    }
+    let earlier = try EarlierKeeper(at: socket)
+    processes.set { $0.forbidsStrangers = false }
     let keeper = starter()
     keeper.collectKeptMemories()
     keeper.takeOverKeeping(of: WorkerRegistry())
-    #expect(means.calls == ["taken"])
+    #expect(try eventually { earlier.end == .taken })
+    #expect(pids.isEmpty)
   }
 }
 

@@ -7,60 +7,11 @@ import Testing
 
 @testable import Daemon
 
-/// Workers of an ended daemon that wake as a test says. The test's own process stands for each.
-private final class Means: RescueMeans {
-  var ended: Set<String> = []
-  /// The keeper's descriptors; nil: there is no keeper.
-  var handover: [ProcessIdentity: Descriptor]?
-  var refusal: String?
-  var failures: [String: HibernationError] = [:]
-  var restored: UInt64 = 0
-  var unkillable: Set<String> = []
-  private(set) var calls: [String] = []
-  private(set) var expected: [ImageExpectation] = []
-  private(set) var obstacles: [String] = []
-  private(set) var memories: [[Int32]] = []
-  /// Called before the first worker is looked for.
-  var first: () -> Void = {}
-
-  func collect() -> [ProcessIdentity: Descriptor]? {
-    first()
-    return handover
-  }
-  func areTaken() { calls.append("the keeper ends") }
-  func life(of record: WorkerRecord) -> ProcessLife {
-    ended.contains(record.name) ? .hasEnded : .lives
-  }
-  func target(
-    of record: WorkerRecord, memories: [Int32: Descriptor]
-  ) throws -> HibernationTarget {
-    if let refusal { throw TestFailure(refusal) }
-    self.memories.append(memories.keys.sorted())
-    return HibernationTarget(
-      name: record.name, root: record.process, session: record.session, cgroup: nil,
-      memories: memories, waits: TimedWaits())
-  }
-  func recover(
-    _ target: HibernationTarget, from image: String, expecting: ImageExpectation,
-    recorded: () -> String?
-  ) throws(HibernationError) -> UInt64 {
-    calls.append("wake \(target.name)")
-    expected.append(expecting)
-    if let failure = failures[target.name] { throw failure }
-    if let obstacle = recorded() { obstacles.append(obstacle) }
-    return restored
-  }
-  func end(_ record: WorkerRecord, _ target: HibernationTarget) throws {
-    calls.append("end \(record.name)")
-    if unkillable.contains(record.name) { throw TestFailure("SIGKILL has no effect") }
-  }
-}
-
 @Suite("Workers of a daemon that no other one follows") struct RescueTests {
   private let scratch: Scratch
   private let state: StateDirectory
   private let records: WorkerRecordStore
-  private let means = Means()
+  private let processes = FakeProcesses()
 
   init() throws {
     scratch = try Scratch()
@@ -68,19 +19,26 @@ private final class Means: RescueMeans {
     records = try WorkerRecordStore(directory: state.workers)
   }
 
-  private func leave(_ name: String, _ rest: String, image: Bool = false) throws {
+  private func leave(
+    _ name: String, _ rest: String, image: Bool = false, cgroup: String? = nil
+  ) throws {
     var record = WorkerRecord(
       name: name, process: try ProcessStat.read(getpid()).identity, session: getpid(),
       bootID: "boot", command: [name], directory: "/", logPath: "/dev/null", state: rest)
+    record.cgroupPath = cgroup
     record.imagePath = image ? state.image(of: name) : nil
     try records.save(record)
     if image { try scratch.write("state/images/\(name).image", "its memory") }
   }
 
+  private func fail(_ name: String, _ error: HibernationError) {
+    processes.set { $0.failures[name] = error }
+  }
+
   /// What is reported, in order.
   private func rescue() throws -> [Rescue.Outcome] {
     var outcomes: [Rescue.Outcome] = []
-    var rescue = try Rescue(state, means)
+    var rescue = try Rescue(state, processes, bootID: "boot", patience: .seconds(60))
     rescue.run { outcomes.append($0) }
     return outcomes
   }
@@ -92,10 +50,12 @@ private final class Means: RescueMeans {
     try leave("web", "suspended")
     try leave("api", "hibernated", image: true)
     try leave("old", "suspended")
-    means.ended = ["old"]
-    means.restored = 8192
+    processes.set {
+      $0.ended = ["old"]
+      $0.restored = 8192
+    }
     let outcomes = try rescue()
-    #expect(means.calls == ["wake api", "wake web"])
+    #expect(processes.rescues == ["wake api", "wake web"])
     #expect(outcomes.map(\.worker) == ["api", "web"] && outcomes.allSatisfy { !$0.isFailure })
     #expect(outcomes.first?.text == "api: runs as pid \(getpid()), 8 KB of memory restored")
     let api = try records.load("api")
@@ -108,16 +68,16 @@ private final class Means: RescueMeans {
     try leave("web", "suspended")
     try leave("api", "hibernated", image: true)
     _ = try rescue()
-    #expect(means.expected.count == 2)
-    if case .hibernated = means.expected[0] {} else { Issue.record("\(means.expected[0])") }
-    if case .unknown = means.expected[1] {} else { Issue.record("\(means.expected[1])") }
+    #expect(processes.expected.count == 2)
+    if case .hibernated = processes.expected[0] {} else { Issue.record("\(processes.expected[0])") }
+    if case .unknown = processes.expected[1] {} else { Issue.record("\(processes.expected[1])") }
   }
 
   @Test("A hibernated worker without its image is ended: its memory is lost")
   func withoutImage() throws {
     try leave("web", "hibernated")
     let outcomes = try rescue()
-    #expect(means.calls == ["end web"])
+    #expect(processes.rescues == ["end web"])
     #expect(outcomes.count == 1 && outcomes[0].isFailure)
     #expect(outcomes[0].text.contains("does not exist any more"))
     #expect(!records.contains("web"))
@@ -126,9 +86,9 @@ private final class Means: RescueMeans {
   @Test("A worker whose memory can't be verified is ended, and its image and record are removed")
   func unverifiable() throws {
     try leave("web", "hibernated", image: true)
-    means.failures["web"] = HibernationError(.reading, "damaged", aftermath: .unverifiable)
+    fail("web", HibernationError(.reading, "damaged", aftermath: .unverifiable))
     let outcomes = try rescue()
-    #expect(means.calls == ["wake web", "end web"])
+    #expect(processes.rescues == ["wake web", "end web"])
     #expect(outcomes[0].text.contains("terminated: its memory can't be restored: damaged"))
     #expect(!records.contains("web") && isAbsent(state.image(of: "web")))
   }
@@ -136,8 +96,8 @@ private final class Means: RescueMeans {
   @Test("A worker that can't be ended keeps its image and its record")
   func unkillable() throws {
     try leave("web", "hibernated", image: true)
-    means.failures["web"] = HibernationError(.reading, "damaged", aftermath: .unverifiable)
-    means.unkillable = ["web"]
+    fail("web", HibernationError(.reading, "damaged", aftermath: .unverifiable))
+    processes.set { $0.unkillable = ["web"] }
     let outcomes = try rescue()
     #expect(outcomes[0].isFailure && outcomes[0].text.contains("ending it failed: SIGKILL has no"))
     #expect(records.contains("web") && !isAbsent(state.image(of: "web")))
@@ -147,70 +107,70 @@ private final class Means: RescueMeans {
   func intact() throws {
     try leave("api", "hibernated", image: true)
     try leave("web", "suspended")
-    means.failures["api"] = HibernationError(.reading, "no memory", aftermath: .intact)
+    fail("api", HibernationError(.reading, "no memory", aftermath: .intact))
     let outcomes = try rescue()
     #expect(outcomes.map(\.isFailure) == [true, false])
     #expect(outcomes[0].text.hasSuffix("it stays asleep"))
     #expect(try records.load("api").state == "hibernated" && !isAbsent(state.image(of: "api")))
-    #expect(!means.calls.contains("end api"))
+    #expect(!processes.rescues.contains("end api"))
   }
 
   @Test("A worker that ended meanwhile is no failure")
   func vanished() throws {
     try leave("web", "suspended")
-    means.failures["web"] = HibernationError(.reading, "gone", aftermath: .vanished)
+    fail("web", HibernationError(.reading, "gone", aftermath: .vanished))
     let outcomes = try rescue()
     #expect(outcomes.map(\.text) == ["web: has already ended"] && !outcomes[0].isFailure)
   }
 
   @Test("A worker whose cgroup can't be used is reported and left as it is")
   func noGroup() throws {
-    try leave("web", "suspended")
-    means.refusal = "no such cgroup"
+    try leave("web", "suspended", cgroup: "/no/such/group")
     let outcomes = try rescue()
-    #expect(
-      outcomes.map(\.text) == ["web: can't be woken: no such cgroup"] && outcomes[0].isFailure)
-    #expect(means.calls == [] && records.contains("web"))
+    #expect(outcomes.count == 1 && outcomes[0].isFailure)
+    #expect(outcomes.first?.text.hasPrefix("web: can't be woken: ") == true)
+    #expect(processes.rescues == [] && records.contains("web"))
   }
 
   @Test("The keeper's descriptors of processes that live are used, and it ends when all are awake")
   func keeper() throws {
     try leave("web", "suspended")
-    let own = try ProcessStat.read(getpid()).identity
-    let null = try Descriptor.open("/dev/null", O_RDONLY)
-    means.handover = [own: null, ProcessIdentity(pid: getpid(), startTime: 1): null]
+    let keeper = try EarlierKeeper(at: state.keeper)
     _ = try rescue()
-    #expect(means.memories == [[getpid()]])
-    #expect(means.calls == ["wake web", "the keeper ends"])
+    #expect(processes.opened == [[getpid()]] && processes.rescues == ["wake web"])
+    #expect(try eventually { keeper.end == .taken })
   }
 
   @Test("The keeper stays for a later daemon while a worker couldn't be woken")
   func keeperStays() throws {
     try leave("web", "suspended")
-    means.handover = [:]
-    means.failures["web"] = HibernationError(.reading, "no memory", aftermath: .intact)
+    let keeper = try EarlierKeeper(at: state.keeper)
+    fail("web", HibernationError(.reading, "no memory", aftermath: .intact))
     _ = try rescue()
-    #expect(means.calls == ["wake web"])
+    #expect(processes.rescues == ["wake web"])
+    #expect(try eventually { keeper.end == .stays })
   }
 
   @Test("The keeper stays when the records can't be read, because no worker was woken")
   func unreadable() throws {
     try leave("web", "suspended")
-    means.handover = [:]
-    means.first = { [state] in _ = rename(state.workers, state.workers + "-away") }
-    let outcomes = try rescue()
+    let keeper = try EarlierKeeper(at: state.keeper)
+    var outcomes: [Rescue.Outcome] = []
+    var rescue = try Rescue(state, processes, bootID: "boot", patience: .seconds(60))
+    _ = rename(state.workers, state.workers + "-away")
+    rescue.run { outcomes.append($0) }
     #expect(outcomes.count == 1 && outcomes[0].isFailure)
     #expect(outcomes.first?.text.hasPrefix("can't look for workers: ") == true)
-    #expect(means.calls == [])
+    #expect(try processes.rescues == [] && eventually { keeper.end == .stays })
   }
 
   @Test("The keeper stays when a record is damaged, because its worker wasn't woken")
   func damaged() throws {
     try leave("web", "suspended")
     try scratch.write("state/workers/api.worker", "no record")
-    means.handover = [:]
+    let keeper = try EarlierKeeper(at: state.keeper)
     let outcomes = try rescue()
     #expect(outcomes.count == 2 && outcomes.contains { $0.isFailure && $0.worker == nil })
-    #expect(means.calls == ["wake web"])
+    #expect(try processes.rescues == ["wake web"] && eventually { keeper.end == .stays })
   }
 }

@@ -9,95 +9,121 @@ import Testing
 @testable import Daemon
 
 @Suite("Workers that an earlier daemon has left") struct SurvivorAdoptionTests {
-  private let world = SurvivorWorld()
+  private let world: SurvivorWorld
+  private let memory: FakeMemory
   private let web = WorkerID("web")
   private static let image = ImageOnDisk(path: "/images/web.image")
 
-  private static func failure(_ aftermath: HibernationError.Aftermath) -> SurvivorRecovery {
-    SurvivorRecovery(
-      result: .failure(HibernationError(.reading, "it is busy", aftermath: aftermath)))
+  init() throws {
+    world = try SurvivorWorld()
+    memory = world.memory
   }
 
-  private func adopt() { world.adoption.adoptSurvivors() }
-  private func recovered(_ name: String = "web", _ memory: ByteCount = .zero) {
-    world.host.recovered(name, SurvivorRecovery(result: .success(memory)))
+  private func unit(_ name: String = "web") throws -> WorkerUnit {
+    try #require(world.workers[WorkerID(name)])
   }
+
+  private func isLogged(_ text: String) -> Bool { world.base.logged.contains(text) }
 
   // MARK: those that run
 
   @Test("A worker in an unknown state is recorded as resuming, woken, and runs in the background")
-  func recovery() {
+  func recovery() throws {
     world.declare(.forTest("web"))
-    world.leave("web", "hibernated")
-    adopt()
-    #expect(world.state(of: "web") == .terminated && world.returning.isAdopting(web))
+    try world.leave("web", .hibernated)
+    world.adopt()
+    #expect(world.state() == .terminated && world.returning.isAdopting(web))
+    #expect(memory.asked == ["recover", "remove orphans"])
+    #expect(world.recorded()?.state == "resuming")
+    #expect(try unit().sleep?.isActing == true, "its process may not be reaped")
+    world.recovered("web", 3_000_000)
+    #expect(world.state() == .background && !world.returning.isUnderWay)
+    #expect(world.recorded()?.state == "background")
     #expect(
-      world.host.calls == ["take over web", "save web resuming", "recover web", "remove orphans"])
-    recovered("web", .megabytes(3))
-    #expect(world.state(of: "web") == .background && !world.returning.isUnderWay)
-    #expect(world.host.calls.suffix(2) == ["save web background", "web is back"])
-    #expect(
-      world.host.lines == [
-        "web: adopted and woken, pid 4711, \(ByteCount.megabytes(3)) of memory restored"
-      ])
+      isLogged(
+        "web: adopted and woken, pid \(getpid()), \(ByteCount.megabytes(3)) of memory restored"))
   }
 
   @Test("A worker that was in the foreground returns there, and is recorded there")
-  func front() {
-    world.leave("web", "foreground")
-    world.leave("old", "suspended") { $0.wasInFront = true }
-    adopt()
-    #expect(world.host.workers[web]?.returnsToFront == true)
-    #expect(world.host.workers[WorkerID("old")]?.returnsToFront == true)
-    recovered()
-    #expect(world.state(of: "web") == .foreground)
-    #expect(world.host.workers[web]?.returnsToFront == false)
-    #expect(world.host.calls.contains("save web foreground"))
+  func front() throws {
+    try world.leave("web", .foreground)
+    try world.leave("old", .suspended) { $0.wasInFront = true }
+    world.adopt()
+    #expect(try unit().returnsToFront && unit("old").returnsToFront)
+    world.recovered()
+    #expect(world.state() == .foreground && world.recorded()?.state == "foreground")
+    #expect(try !unit().returnsToFront)
   }
 
   @Test("Requests wait until a worker is adopted, and are then performed once in their order")
-  func requests() {
-    world.leave("web")
-    world.leave("other")
+  func requests() throws {
+    try world.leave("web")
+    try world.leave("other")
     #expect(!world.returning.whenBack(web) { Issue.record("it isn't being adopted yet") })
-    adopt()
+    world.adopt()
     var performed: [Int] = []
     for number in 1...3 {
       let isWaiting = world.returning.whenBack(web) {
         performed.append(number)
         // What it asks next doesn't wait any more.
         #expect(!world.returning.whenBack(web) { performed.append(-number) })
-        #expect(world.state(of: "web") == .background)
+        #expect(world.state() == .background)
       }
       #expect(isWaiting)
     }
-    recovered("other")
+    world.recovered("other")
     #expect(performed.isEmpty)
-    recovered()
-    recovered()
+    world.recovered()
+    world.recovered()
     #expect(performed == [1, 2, 3])
-    #expect(world.notes.events == ["adopted", "adopted"])
+    #expect(world.events == ["adopted", "adopted"])
+  }
+
+  @Test("Its connections are accepted when the engine knows it again, and lines wait until then")
+  func connections() throws {
+    let path = world.base.scratch.path + "/web.worker"
+    try world.leave("web") { $0.workerSocket = path }
+    world.adopt()
+    let worker = try WorkersEnd(path)
+    try world.base.settle()
+    #expect(try unit().conversation?.connectionCount == nil)
+    world.recovered()
+    try world.base.turn { try unit().conversation?.connectionCount == 1 }
+    #expect(try worker.hear().count == 1)
   }
 
   // MARK: those that sleep
 
-  @Test("A sleeping worker that rests as recorded sleeps on, and its inputs are watched")
-  func asleep() {
+  @Test("A sleeping worker that rests as recorded sleeps on with its image, and is watched")
+  func asleep() throws {
     world.declare(.forTest("web"))
-    world.leave("web", "hibernated")
-    world.host.rests["web"] = .asleep(.hibernated, Self.image)
-    adopt()
-    #expect(
-      world.host.calls == [
-        "take over web", "leave web asleep, /images/web.image", "watch web", "remove orphans",
-      ])
-    #expect(world.returning.isAdopting(web))
-    world.host.watched("web", SurvivorWatch())
-    #expect(world.state(of: "web") == .hibernated)
-    #expect(
-      world.host.calls.suffix(3)
-        == ["save web hibernated", "look for web's inputs", "web is back"])
-    #expect(world.host.lines == ["web: adopted, still hibernated, pid 4711"])
+    try world.leave("web", .hibernated)
+    memory.rests["web"] = .asleep(.hibernated, Self.image)
+    world.adopt()
+    #expect(memory.asked == ["find inputs", "remove orphans"])
+    #expect(try world.returning.isAdopting(web) && unit().image?.path == Self.image.path)
+    let inputs = try FakeInputs()
+    inputs.waiting = "a connection"
+    memory.endSearch(of: "web", .success(inputs))
+    #expect(try unit().wakeWatch?.isWatching == true)
+    let record = try #require(world.recorded())
+    #expect(record.state == "hibernated" && record.imagePath == Self.image.path)
+    #expect(isLogged("web: adopted, still hibernated, pid \(getpid())"))
+    // What has come before it was watched.
+    #expect(world.events == ["added", "adopted", "wakeNeeded"] && world.state() == .resuming)
+  }
+
+  @Test("The timer for which a sleeping worker is to be woken continues")
+  func alarm() throws {
+    try world.leave("web", .suspended) {
+      $0.alarm = EventLoop.now.nanoseconds + 3_600_000_000_000
+    }
+    memory.rests["web"] = .asleep(.suspended, nil)
+    world.adopt()
+    memory.endSearch(of: "web", .success(try FakeInputs()))
+    #expect(world.state() == .suspended)
+    #expect(try unit().wakeWatch?.timer.due?.nanoseconds == world.recorded()?.alarm)
+    #expect(world.recorded()?.alarm != nil)
   }
 
   @Test(
@@ -105,162 +131,168 @@ import Testing
     arguments: [
       (ForegroundRules.Mode.manual, false, false), (.activity, false, true), (.manual, true, true),
     ])
-  func unheard(mode: ForegroundRules.Mode, forbidsStrangers: Bool, isWoken: Bool) {
+  func unheard(mode: ForegroundRules.Mode, forbidsStrangers: Bool, isWoken: Bool) throws {
     world.declare(.forTest("web", mode: mode))
-    world.host.forbidsStrangers = forbidsStrangers
-    world.leave("web", "suspended")
-    world.host.rests["web"] = .asleep(.suspended, nil)
-    adopt()
-    world.host.watched(
-      "web", SurvivorWatch(refusal: SystemCallError("pidfd_getfd", on: "socket", code: EPERM)))
-    #expect(world.notes.events.contains("wakeNeeded") == isWoken)
-    #expect(world.state(of: "web") == (isWoken ? .resuming : .suspended))
+    world.base.strangers.set { $0.forbidsStrangers = forbidsStrangers }
+    try world.leave("web", .suspended)
+    memory.rests["web"] = .asleep(.suspended, nil)
+    world.adopt()
+    let inputs = try FakeInputs()
+    inputs.refusals = [SystemCallError("pidfd_getfd", on: "socket", code: EPERM)]
+    memory.endSearch(of: "web", .success(inputs))
+    #expect(world.events.contains("wakeNeeded") == isWoken)
+    #expect(world.state() == (isWoken ? .resuming : .suspended))
   }
 
   // MARK: failures
 
   @Test("A worker that can't be adopted is reported, and keeps its record and its image")
-  func cantBeTaken() {
+  func cantBeTaken() throws {
     world.declare(.forTest("web"))
-    world.leave("web", "hibernated")
-    world.leave("other")
-    world.host.refusals["web"] = "its cgroup was removed"
-    adopt()
+    try world.leave("web", .hibernated) { $0.cgroupPath = "/no/such/group" }
+    try world.leave("other")
+    world.adopt()
+    #expect(isLogged("web: can't be adopted: "))
     #expect(
-      world.host.lines == [
-        "web: can't be adopted: its cgroup was removed; restart the daemon to try again, or end it "
-          + "with `kill -9 4711`"
-      ])
-    #expect(!world.returning.isAdopting(web) && world.state(of: "web") == .terminated)
+      isLogged("; restart the daemon to try again, or end it with `kill -9 \(getpid())`"))
+    #expect(!world.returning.isAdopting(web) && world.state() == .terminated)
+    #expect(world.recorded()?.state == "hibernated")
     // The others are.
-    #expect(
-      world.host.calls == [
-        "take over other", "save other resuming", "recover other", "remove orphans",
-      ])
+    #expect(memory.asked == ["recover", "remove orphans"])
+    #expect(world.recorded("other")?.state == "resuming")
   }
 
   @Test("A worker that has ended without a daemon, also at the last moment, is removed")
-  func ended() {
-    world.leave("web")
-    world.leave("last")
-    world.host.ended = ["web", "last"]
-    adopt()
-    #expect(world.host.calls == ["forget web", "forget last", "remove orphans"])
-    #expect(world.host.lines.first == "web: ended while no daemon was running")
-    #expect(world.notes.events.isEmpty && !world.returning.isUnderWay)
+  func ended() throws {
+    try world.leave("web")
+    try world.leave("last")
+    let strangers = world.base.strangers
+    strangers.set { $0.ended = ["web"] }
+    memory.endsWhenHeld = { name in
+      strangers.set { $0.ended.insert(name) }
+      return name == "last"
+    }
+    world.base.restarts.add(web, exits: [])
+    world.adopt()
+    #expect(
+      Set(memory.asked.prefix(2)) == ["remove remains of web", "remove remains of last"])
+    #expect(memory.asked.last == "remove orphans")
+    #expect(isLogged("web: ended while no daemon was running"))
+    #expect(isLogged("last: ended while no daemon was running"))
+    let last = world.base.restarts.exits(of: web)?.last
+    #expect(last?.why == "ended while no daemon was running" && last?.status == .unknown)
+    #expect(world.recorded() == nil && world.recorded("last") == nil)
+    #expect(world.events.isEmpty && !world.returning.isUnderWay && world.workers.count == 0)
   }
 
   @Test("A hibernated worker without its image is terminated, and the engine can't wake it before")
-  func withoutImage() {
-    world.leave("web", "hibernated")
-    world.host.rests["web"] = .withoutImage("/images/web.image")
-    adopt()
+  func withoutImage() throws {
+    try world.leave("web", .hibernated)
+    memory.rests["web"] = .withoutImage("/images/web.image")
+    world.adopt()
+    #expect(memory.asked == ["remove orphans"] && world.base.killed == [web])
+    #expect(world.state() == .suspended && !world.returning.isUnderWay)
+    #expect(try unit().sleep?.isMemoryUnverified == true)
+    #expect(world.recorded()?.state == "background")
     #expect(
-      world.host.calls == [
-        "take over web", "kill web", "save web background", "remove orphans",
-      ])
-    #expect(world.state(of: "web") == .suspended && !world.returning.isUnderWay)
-    #expect(
-      world.host.lines == [
+      isLogged(
         "web: terminated: its memory can't be restored: its image /images/web.image does not "
-          + "exist any more (while reading)"
-      ])
+          + "exist any more (while reading)"))
   }
 
   @Test("A worker whose memory can't be verified is ended, and its requests are performed")
-  func unverifiable() {
-    world.leave("web")
-    adopt()
+  func unverifiable() throws {
+    try world.leave("web")
+    world.adopt()
     var isPerformed = false
     #expect(world.returning.whenBack(web) { isPerformed = true })
-    world.host.recovered("web", Self.failure(.unverifiable))
-    #expect(world.host.calls.suffix(3) == ["kill web", "save web background", "web is back"])
-    #expect(world.state(of: "web") == .suspended && isPerformed)
+    world.failed(.unverifiable)
+    #expect(world.base.killed == [web] && world.recorded()?.state == "background")
+    #expect(world.state() == .suspended && isPerformed)
   }
 
   @Test("A worker that can't be woken yet sleeps on, with what is left of its image")
-  func intact() {
-    world.leave("web")
-    world.leave("other")
-    adopt()
-    var recovery = Self.failure(.intact)
-    world.host.recovered("other", recovery)
-    recovery.image = Self.image
-    world.host.recovered("web", recovery)
-    #expect(world.notes.events.suffix(2) == ["adopted", "wakeNeeded"], "no input would wake it")
-    #expect(world.state(of: "web") == .resuming && world.state(of: "other") == .resuming)
-    #expect(world.host.calls.contains("web stays asleep, /images/web.image"))
-    #expect(world.host.calls.contains("other stays asleep, no image"))
+  func intact() throws {
+    try world.leave("web")
+    try world.leave("other")
+    world.adopt()
+    world.failed(.intact, "other")
+    world.failed(.intact, "web", leaving: Self.image)
+    #expect(world.events.suffix(2) == ["adopted", "wakeNeeded"], "no input would wake it")
+    #expect(world.state() == .resuming && world.state(of: "other") == .resuming)
+    #expect(try unit().image?.path == Self.image.path && unit("other").image == nil)
     // Its record stays as it is.
-    #expect(!world.host.calls.contains { $0.hasPrefix("save web") && $0 != "save web resuming" })
-    #expect(world.host.lines.last?.hasPrefix("web: adopted; it can't be woken yet") == true)
+    #expect(world.recorded()?.state == "resuming")
+    #expect(isLogged("web: adopted; it can't be woken yet"))
   }
 
   @Test("The end of a run during its adoption ends the adoption, and requests are performed")
-  func endsMeanwhile() {
+  func endsMeanwhile() throws {
     world.declare(.forTest("web"))
     world.declare(.forTest("sleeper"))
-    world.leave("web")
-    world.leave("sleeper", "suspended")
-    world.host.rests["sleeper"] = .asleep(.suspended, nil)
-    adopt()
+    try world.leave("web")
+    try world.leave("sleeper", .suspended)
+    memory.rests["sleeper"] = .asleep(.suspended, nil)
+    world.adopt()
     var performed: [String] = []
     for name in ["web", "sleeper"] {
       #expect(world.returning.whenBack(WorkerID(name)) { performed.append(name) })
+      try unit(name).endRun(world.base.services.loop)
     }
-    world.host.recovered("web", nil)
-    world.host.watched("sleeper", nil)
+    world.recovered()
+    memory.endSearch(of: "sleeper", .success(try FakeInputs()))
     #expect(performed == ["web", "sleeper"] && !world.returning.isUnderWay)
-    #expect(!world.notes.events.contains("adopted"))
-    #expect(world.state(of: "web") == .terminated)
+    #expect(!world.events.contains("adopted"))
+    #expect(world.state() == .terminated)
   }
 
   @Test("A worker that a reload has removed meanwhile isn't added to the engine again")
-  func removedMeanwhile() {
-    world.leave("web")
-    world.leave("sleeper", "suspended")
-    world.host.rests["sleeper"] = .asleep(.suspended, nil)
-    adopt()
-    for name in ["web", "sleeper"] { world.host.workers[WorkerID(name)] = nil }
-    recovered()
-    world.host.watched("sleeper", SurvivorWatch())
-    #expect(world.notes.events.isEmpty && !world.returning.isUnderWay)
+  func removedMeanwhile() throws {
+    try world.leave("web")
+    try world.leave("sleeper", .suspended)
+    memory.rests["sleeper"] = .asleep(.suspended, nil)
+    world.adopt()
+    for name in ["web", "sleeper"] { world.workers[WorkerID(name)] = nil }
+    world.recovered()
+    memory.endSearch(of: "sleeper", .success(try FakeInputs()))
+    #expect(world.events.isEmpty && !world.returning.isUnderWay)
   }
 
   @Test("A very long adoption is logged once, delays no other, and counts when it ends")
-  func overdue() {
-    world.leave("web")
-    world.leave("other")
-    adopt()
-    recovered("other")
+  func overdue() throws {
+    try world.leave("web")
+    try world.leave("other")
+    world.adopt()
+    world.recovered("other")
     var isPerformed = false
     #expect(world.returning.whenBack(web) { isPerformed = true })
-    world.timers.advance(by: SurvivorAdoption.patience * 3)
+    world.base.timers.advance(by: SurvivorAdoption.patience * 3)
+    let lines = world.base.logged.split(separator: "\n").filter { $0.contains("takes longer") }
+    #expect(lines.count == 1)
     #expect(
-      world.host.lines.last
-        == "web: adopting it takes longer than \(SurvivorAdoption.patience.spoken); "
-        + "requests that wait for it: 1")
-    #expect(world.host.lines.count { $0.contains("takes longer") } == 1)
+      lines.last?.hasSuffix(
+        "web: adopting it takes longer than \(SurvivorAdoption.patience.spoken); "
+          + "requests that wait for it: 1") == true)
     #expect(world.state(of: "other") == .background && !isPerformed)
-    recovered()
-    #expect(world.state(of: "web") == .background && isPerformed)
+    world.recovered()
+    #expect(world.state() == .background && isPerformed)
   }
 
   @Test("A damaged record is reported, and so is a directory that can't be read")
-  func damaged() {
-    world.host.failures = [.damaged(path: "/workers/web.worker", .torn)]
-    world.leave("other")
-    adopt()
-    #expect(world.host.lines.first?.hasPrefix("/workers/web.worker is damaged") == true)
-    #expect(world.host.calls.first == "take over other")
+  func damaged() throws {
+    try world.base.scratch.write("state/workers/web.worker", "damaged")
+    try world.leave("other")
+    world.adopt()
+    #expect(isLogged("/workers/web.worker is damaged"))
+    #expect(memory.asked == ["recover", "remove orphans"])
 
-    let blind = SurvivorWorld()
-    blind.leave("web")
-    blind.host.unusable = SystemCallError("opendir", on: "/workers", code: EIO)
-    blind.adoption.adoptSurvivors()
-    #expect(
-      blind.host.lines.first?.hasPrefix("can't look for workers of an earlier daemon") == true)
+    let blind = try SurvivorWorld()
+    try blind.leave("web")
+    discardDirectory(blind.base.state.workers)
+    try blind.base.scratch.write("state/workers", "no directory")
+    blind.adopt()
+    #expect(blind.base.logged.contains("can't look for workers of an earlier daemon"))
     // No image is taken for an orphan's.
-    #expect(blind.host.calls.isEmpty)
+    #expect(blind.memory.asked.isEmpty)
   }
 }

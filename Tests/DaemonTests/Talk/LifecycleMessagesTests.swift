@@ -24,6 +24,13 @@ import WorkerProtocol
     return worker
   }
 
+  /// Its first process has ended.
+  private func exit() throws {
+    let end = try EndWorld()
+    world.runtime.ending = end.ending
+    end.ending.rootHasEnded()
+  }
+
   private func answer(_ worker: WorkersEnd) throws {
     for request in try worker.hear().requests { try worker.say(.done(id: request.id)) }
     try world.watches.serve()
@@ -32,24 +39,24 @@ import WorkerProtocol
   /// Counts calls.
   private final class Count { var calls = 0 }
 
-  private func suspend() -> Count {
+  private func suspend() throws -> Count {
     let count = Count()
-    world.state = .suspending
+    try world.suspend()
     lifecycle.willSuspend { count.calls += 1 }
     return count
   }
 
   @Test("A worker without a connection is suspended without notice")
-  func unconnected() {
+  func unconnected() throws {
     defer { conversation.end() }
-    #expect(suspend().calls == 1)
+    #expect(try suspend().calls == 1)
   }
 
   @Test("A worker is suspended a moment after it has answered, when its threads wait again")
   func answered() throws {
     defer { conversation.end() }
     let worker = try connect()
-    let count = suspend()
+    let count = try suspend()
     try answer(worker)
     #expect(count.calls == 0)
     world.timers.advance(by: LifecycleMessages.settling)
@@ -61,7 +68,7 @@ import WorkerProtocol
   func silent() throws {
     defer { conversation.end() }
     let worker = try connect()
-    let count = suspend()
+    let count = try suspend()
     world.timers.advance(by: .milliseconds(249))
     #expect(count.calls == 0)
     world.timers.advance(by: .milliseconds(1))
@@ -74,19 +81,26 @@ import WorkerProtocol
   @Test("A worker isn't suspended after its answer if the engine has woken it or it has ended")
   func overtaken() throws {
     let worker = try connect()
-    let woken = suspend()
-    world.state = .background
+    let woken = try suspend()
+    world.adapters.driver.send(.suspendFailed(world.id, "it is busy"))
     try answer(worker)
     world.timers.advance(by: .seconds(1))
-    let exited = suspend()
-    world.hasExited = true
-    world.timers.advance(by: .seconds(1))
-    world.hasExited = false
-    let ended = suspend()
+    let ended = try suspend()
     try answer(worker)
     conversation.end()
     world.timers.advance(by: .seconds(1))
-    #expect(woken.calls == 0 && exited.calls == 0 && ended.calls == 0)
+    #expect(woken.calls == 0 && ended.calls == 0)
+  }
+
+  @Test("A worker whose first process has ended isn't suspended")
+  func endedMeanwhile() throws {
+    defer { conversation.end() }
+    let worker = try connect()
+    let count = try suspend()
+    try exit()
+    world.timers.advance(by: .seconds(1))
+    #expect(count.calls == 0)
+    withExtendedLifetime(worker) {}
   }
 
   @Test(
@@ -96,7 +110,7 @@ import WorkerProtocol
     let worker = try connect()
     lifecycle.didResume(after: .milliseconds(3058), why: nil)
     #expect(
-      try worker.hear() == [.didResume(id: 1, asleepSeconds: 3.058, cause: "it was idle")])
+      try worker.hear() == [.didResume(id: 1, asleepSeconds: 3.058, cause: "adopted while it ran")])
     world.pressure = .critical
     lifecycle.didResume(after: .zero, why: "it was not suspended: busy")
     #expect(
@@ -138,7 +152,7 @@ import WorkerProtocol
   func exited() throws {
     defer { conversation.end() }
     let worker = try connect()
-    world.hasExited = true
+    try exit()
     lifecycle.didEnterForeground()
     lifecycle.pressureChanged()
     #expect(!lifecycle.willTerminate(within: .seconds(2)) {})
@@ -150,15 +164,15 @@ import WorkerProtocol
   func taskExpired() throws {
     defer { conversation.end() }
     let worker = try connect()
-    lifecycle.taskExpired("index", of: world.id)
+    lifecycle.taskExpired("index")
     #expect(try worker.hear().requests.map(\.request) == [.taskExpired(task: "index")])
     world.timers.advance(by: .seconds(60))
     #expect(world.events == [])
-    lifecycle.taskExpired("index", of: world.id)
+    lifecycle.taskExpired("index")
     try answer(worker)
     #expect(world.events == [.taskEnded(world.id, task: "index")])
-    world.events = []
-    lifecycle.taskExpired("index", of: world.id)
+    world.forget()
+    lifecycle.taskExpired("index")
     try worker.say(.endTask(name: "index"))
     try world.watches.serve()
     #expect(world.events.allSatisfy { $0 == .taskEnded(world.id, task: "index") })
@@ -182,7 +196,7 @@ import WorkerProtocol
     _ = try worker.hear()
     #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
     let asked = try #require(try worker.hear().requests.first)
-    #expect(asked.request == .willTerminate(reason: "it was idle") && asked.seconds == 2)
+    #expect(asked.request == .willTerminate(reason: "adopted while it ran") && asked.seconds == 2)
     try worker.say(.done(id: asked.id))
     try world.watches.serve()
     #expect(count.calls == 2)
@@ -193,9 +207,11 @@ import WorkerProtocol
     let worker = try connect()
     let count = Count()
     #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
-    world.isKilled = true
+    let end = try EndWorld()
+    world.runtime.ending = end.ending
+    end.ending.kill()
     try answer(worker)
-    world.isKilled = false
+    world.runtime.ending = nil
     #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
     conversation.end()
     world.timers.advance(by: .seconds(10))

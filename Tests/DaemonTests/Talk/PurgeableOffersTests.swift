@@ -9,13 +9,14 @@ import WorkerProtocol
 
 @Suite("Memory that a worker has offered") struct PurgeableOffersTests {
   private let world: ConversationWorld
-  private let offers: PurgeableOffers
+  private let conversation: WorkerConversation
+  private var offers: PurgeableOffers { conversation.offers }
   /// Stands for a connection's.
   private let connection: Descriptor
 
   init() throws {
     world = try ConversationWorld()
-    offers = PurgeableOffers(world.id, timers: world.timers, host: world)
+    conversation = try world.begin()
     connection = try Descriptor.open("/dev/null", 0)
   }
 
@@ -33,7 +34,8 @@ import WorkerProtocol
     #expect(add(second) == "`purgeable`: one memfd for each connection")
     #expect(add(second, from: 2) == nil)
     #expect(world.events == [offered(first.bytes), offered(first.bytes + second.bytes)])
-    #expect(world.savedOffers == 2 && offers.inodes.count == 2)
+    #expect(offers.inodes.count == 2)
+    #expect(try world.recorded().purgeable == offers.inodes)
     offers.connectionHasEnded(1)
     offers.connectionHasEnded(7)
     #expect(world.events.count == 3 && world.events.last == offered(second.bytes))
@@ -43,7 +45,8 @@ import WorkerProtocol
   func refused() throws {
     #expect(add(nil) == "`purgeable`: the first message needs a descriptor")
     #expect(add(try OfferedMemory(isSealed: false))?.hasPrefix("`purgeable`: ") == true)
-    #expect(world.events == [] && world.savedOffers == 0 && offers.inodes.isEmpty)
+    #expect(world.events == [] && offers.inodes.isEmpty)
+    #expect(throws: (any Error).self) { try world.recorded() }
   }
 
   @Test(

@@ -1,3 +1,4 @@
+import Control
 import Glibc
 import Lifecycle
 import Linux
@@ -11,12 +12,9 @@ import WorkerProtocol
 
 @Suite("What a worker reports of itself") struct SelfReportsTests {
   private let world: ConversationWorld
-  private let id: WorkerID
+  private var id: WorkerID { world.id }
 
-  init() throws {
-    world = try ConversationWorld()
-    id = world.id
-  }
+  init() throws { world = try ConversationWorld() }
 
   @Test("Readiness, tasks, holds and a status mean the same over both channels")
   func sameOverBoth() throws {
@@ -32,17 +30,17 @@ import WorkerProtocol
       .hold(id, true), .hold(id, false),
     ]
     #expect(world.events == expected)
-    #expect(world.readies == 1 && conversation.statusText == "reads")
-    world.events = []
+    #expect(conversation.statusText == "reads")
+    world.forget()
     try world.notify(
       "READY=1\nX_DORMOUSE_TASK=index\nX_DORMOUSE_TASK_END=index\nX_DORMOUSE_HOLD=1\n"
         + "X_DORMOUSE_HOLD=0\nSTATUS=writes", conversation)
     try world.watches.serve()
     #expect(world.events == [.taskBegan(id, task: "index", limit: nil)] + expected.dropFirst())
-    #expect(world.readies == 2 && conversation.statusText == "writes")
+    #expect(conversation.statusText == "writes")
   }
 
-  @Test("Notifications that only NOTIFY_SOCKET has are passed to the engine or to the host")
+  @Test("Notifications that only NOTIFY_SOCKET has are passed to the engine")
   func notifications() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -50,9 +48,13 @@ import WorkerProtocol
       "EXTEND_TIMEOUT_USEC=5000000\nRELOADING=1\nWATCHDOG=trigger\nWATCHDOG_USEC=2000000\n"
         + "STOPPING=1\nMAINPID=7", conversation)
     try world.watches.serve()
-    #expect(world.events == [.extendTimeout(id, .seconds(5)), .watchdogTriggered(id)])
-    #expect(world.reloads == 1 && world.intervals == [.seconds(2)])
-    world.events = []
+    #expect(
+      world.events == [
+        .extendTimeout(id, .seconds(5)), .watchdogTriggered(id),
+        .watchdogInterval(id, .seconds(2)),
+      ])
+    #expect(try world.recorded().watchdog == 2_000_000_000)
+    world.forget()
     #expect(!conversation.canAnswer)
     try world.notify("X_DORMOUSE_DONE=1", conversation)
     try world.notify("X_DORMOUSE_DONE=1", conversation)
@@ -61,12 +63,51 @@ import WorkerProtocol
     #expect(conversation.canAnswer && !conversation.canShed && world.channelChanges == 1)
   }
 
-  @Test("A hold or a task that arrives while the worker is falling asleep or sleeps wakes it")
+  @Test(
+    "READY=1 makes a worker ready that is awaited, over either channel", arguments: [false, true])
+  func ready(overSocket: Bool) throws {
+    let world = try ConversationWorld(.launching)
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    world.runtime.readiness = ReadinessWatch(
+      .notify, try #require(world.runtime.process), of: world.adapters.handle(world.runtime),
+      heldBy: world.adapters.processes)
+    if overSocket {
+      let worker = try world.connect(conversation)
+      try worker.say(.ready)
+    } else {
+      try world.notify("READY=1", conversation)
+    }
+    try world.watches.serve()
+    #expect(world.events == [.ready(id)])
+  }
+
+  @Test("A reload is over with the READY=1 that follows its RELOADING=1, and not with one before")
+  func reloading() throws {
+    // What the test's own process does at the signal: nothing.
+    signal(SIGWINCH) { _ in }
+    let world = try ConversationWorld { $0.reloadSignal = SIGWINCH }
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    var results: [ControlResponse.Result] = []
+    world.adapters.reloads.reloadWorker(
+      ControlRequest(id: 7, verb: .reloadWorker, worker: "web")
+    ) { results.append($0.result) }
+    try world.notify("READY=1", conversation)
+    try world.notify("RELOADING=1", conversation)
+    try world.watches.serve()
+    #expect(results == [])
+    try world.notify("READY=1", conversation)
+    try world.watches.serve()
+    #expect(results == [.done])
+  }
+
+  @Test("A hold that arrives while the worker is falling asleep wakes it")
   func lateInhibit() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
     let worker = try world.connect(conversation)
-    world.state = .suspending
+    try world.suspend()
     try worker.say(.hold(true))
     try world.watches.serve()
     #expect(
@@ -74,8 +115,14 @@ import WorkerProtocol
         .hold(id, true),
         .wakeNeeded(id, "its request not to be suspended, sent while it was being suspended"),
       ])
-    world.events = []
-    world.state = .suspended
+  }
+
+  @Test("A task that a sleeping worker has begun before wakes it, and no message of an end does")
+  func lateTask() throws {
+    let world = try ConversationWorld(.suspended)
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    let worker = try world.connect(conversation)
     try worker.say(.beginTask(name: "a", limitSeconds: nil))
     try worker.say(.beginTask(name: "b", limitSeconds: 0), .hold(false))
     try world.watches.serve()
@@ -151,17 +198,18 @@ import WorkerProtocol
   func early() throws {
     let conversation = try world.begin(listens: false)
     defer { conversation.end() }
-    world.hasProcess = false
+    let process = world.runtime.process
+    world.runtime.process = nil
     let worker = try WorkersEnd(try #require(conversation.workerSocketPath))
     try worker.say(.hold(true))
-    try world.notify("READY=1", conversation)
+    try world.notify("WATCHDOG=trigger", conversation)
     try world.watches.serveOnce()
-    #expect(world.readies == 0)
-    world.hasProcess = true
+    #expect(world.events == [])
+    world.runtime.process = process
     try world.watches.serve()
-    #expect(world.readies == 1 && world.events == [])
+    #expect(world.events == [.watchdogTriggered(id)])
     try conversation.listenToConnections()
     try world.watches.serve()
-    #expect(world.events == [.hold(id, true)])
+    #expect(world.events == [.watchdogTriggered(id), .hold(id, true)])
   }
 }

@@ -1,6 +1,9 @@
 import Glibc
+import Lifecycle
+import Linux
 import Policy
 import Supervision
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -10,12 +13,16 @@ import Testing
 
   init() throws { world = try ShedWorld() }
 
+  private func finished(_ before: Int64, _ after: Int64) -> Event {
+    .shedFinished(world.id, before: .megabytes(before), after: .megabytes(after))
+  }
+
   @Test("A shed signal counts as answered when the footprint has fallen and rests for three looks")
-  func signalFalls() {
-    let attempt = world.begin(.signal(SIGUSR1))
-    #expect(world.asked == [.signal(SIGUSR1)])
+  func signalFalls() throws {
+    let attempt = try world.begin(.signal(SIGUSR1))
+    #expect(world.processes.signals == [SIGUSR1])
     world.timers.advance(by: .milliseconds(100))
-    world.footprint = .megabytes(40)
+    world.source.footprint = .megabytes(40)
     // The first look sees it move, and the next three see it at rest.
     world.timers.advance(by: .milliseconds(300))
     #expect(world.events == [])
@@ -24,16 +31,14 @@ import Testing
     world.timers.advance(by: .seconds(5))
     #expect(world.isAnswered, "once")
     attempt.finish()
-    #expect(
-      world.events.last
-        == .shedFinished(world.id, before: .megabytes(100), after: .megabytes(40)))
+    #expect(world.events.last == finished(100, 40))
     #expect(
       world.logged == ["memory request: \(ByteCount.megabytes(100)) → \(ByteCount.megabytes(40))"])
   }
 
   @Test("A shed signal to a worker that frees nothing counts as answered after a second")
-  func signalRests() {
-    let attempt = world.begin(.signal(SIGUSR1))
+  func signalRests() throws {
+    let attempt = try world.begin(.signal(SIGUSR1))
     defer { attempt.end() }
     world.timers.advance(by: .milliseconds(999))
     #expect(world.events == [])
@@ -41,81 +46,153 @@ import Testing
     #expect(world.isAnswered)
   }
 
+  @Test("A shed signal is sent to no process that doesn't handle it")
+  func unhandled() throws {
+    let process = try WorkerProcess.forTest()
+    #expect(throws: ShedRefusal.notCaught(signal: SIGUSR1)) {
+      try KernelProcesses().signal(process, SIGUSR1, ifHandledIn: ProcessTree(processes: []))
+    }
+  }
+
+  // MARK: what is measured
+
   @Test("Shedding is requested when the footprint before it is known, unless it has ended by then")
-  func measuredFirst() {
-    world.isSlow = true
-    let attempt = world.begin(.signal(SIGUSR1))
-    world.footprint = .megabytes(90)
-    #expect(world.asked == [])
-    world.measured()
-    #expect(world.asked.count == 1)
+  func measuredFirst() throws {
+    world.source.isSlow = true
+    let attempt = try world.begin(.signal(SIGUSR1))
+    world.source.footprint = .megabytes(90)
+    #expect(world.processes.signals == [])
+    world.source.answer()
+    #expect(world.processes.signals.count == 1)
     attempt.finish()
-    world.footprint = .megabytes(80)
-    world.measured()
-    #expect(
-      world.events == [
-        .shedFinished(world.id, before: .megabytes(90), after: .megabytes(80))
-      ])
-    let ended = world.begin(.signal(SIGUSR1))
+    world.source.footprint = .megabytes(80)
+    world.source.answer()
+    #expect(world.events == [finished(90, 80)])
+    let ended = try world.begin(.signal(SIGUSR1))
     ended.end()
-    world.measured()
+    world.source.answer()
     world.timers.advance(by: .seconds(10))
-    #expect(world.asked.count == 1 && world.events.count == 1)
+    #expect(world.processes.signals.count == 1 && world.events.count == 1)
   }
 
   @Test("A worker whose footprint isn't known in half of its time is asked all the same")
-  func measuredLate() {
-    world.isSlow = true
-    let attempt = world.begin(.signal(SIGUSR1))
+  func measuredLate() throws {
+    world.source.isSlow = true
+    let attempt = try world.begin(.signal(SIGUSR1))
     world.timers.advance(by: .milliseconds(2499))
-    #expect(world.asked == [])
+    #expect(world.processes.signals == [])
     world.timers.advance(by: .milliseconds(1))
-    #expect(world.asked == [.signal(SIGUSR1)])
-    world.footprint = .megabytes(40)
-    world.measured()
-    #expect(world.asked.count == 1, "once")
+    #expect(world.processes.signals == [SIGUSR1])
+    world.source.footprint = .megabytes(40)
+    world.source.answer()
+    #expect(world.processes.signals.count == 1, "once")
     attempt.finish()
-    world.measured()
-    #expect(
-      world.events.last
-        == .shedFinished(world.id, before: .megabytes(100), after: .megabytes(40)))
+    world.source.answer()
+    #expect(world.events.last == finished(100, 40))
+  }
+
+  @Test("Where the footprint can't be measured, the one that the engine knows is reported")
+  func unmeasured() throws {
+    world.source.footprint = nil
+    let attempt = try world.begin(nil)
+    #expect(world.isAnswered)
+    attempt.finish()
+    #expect(world.events.last == finished(100, 100))
   }
 
   @Test("The watchdog doesn't wait for the answer of a worker that wasn't asked")
-  func neverAsked() {
-    world.isSlow = true
-    let attempt = world.begin(.signal(SIGUSR1))
+  func neverAsked() throws {
+    world.source.isSlow = true
+    let attempt = try world.begin(.signal(SIGUSR1))
     attempt.finish()
     #expect(world.isAnswered)
     world.timers.advance(by: .seconds(5))
-    #expect(world.asked == [])
+    #expect(world.processes.signals == [])
   }
 
   @Test("Nor for one whose processes weren't found in time")
-  func neverFound() {
-    world.isHidden = true
-    let attempt = world.begin(.signal(SIGUSR1))
+  func neverFound() throws {
+    world.scans.isHidden = true
+    let attempt = try world.begin(.signal(SIGUSR1))
     attempt.finish()
-    #expect(world.asked == [] && world.events.first == .shedAnswered(world.id))
+    #expect(world.processes.signals == [] && world.events.first == .shedAnswered(world.id))
   }
 
+  // MARK: runs that end
+
+  @Test("What was measured or found of a run that has ended is nothing of the next run")
+  func replaced() throws {
+    world.source.isSlow = true
+    _ = try world.begin(.signal(SIGUSR1))
+    try world.beginNextRun()
+    world.source.answer()
+    #expect(world.processes.signals == [])
+    world.source.isSlow = false
+    world.scans.isHidden = true
+    _ = try world.begin(.signal(SIGUSR1))
+    try world.beginNextRun()
+    world.scans.pending.answer(try ProcessScan.read())
+    #expect(world.processes.signals == [] && world.events == [])
+  }
+
+  @Test("A request whose run ends before its last measurement reports nothing of the next run")
+  func replacedAtTheEnd() throws {
+    let attempt = try world.begin(nil)
+    world.source.isSlow = true
+    attempt.finish()
+    try world.beginNextRun()
+    world.source.answer()
+    #expect(world.isAnswered && world.logged == [])
+  }
+
+  @Test("A run that has ended is neither measured nor searched for processes")
+  func ended() throws {
+    world.scans.isHidden = true
+    let attempt = try world.begin(.signal(SIGUSR1))
+    let runtime = world.talk.runtime
+    runtime.process = nil
+    runtime.endRun()
+    world.scans.pending.answer(try ProcessScan.read())
+    attempt.finish()
+    world.timers.advance(by: .seconds(5))
+    #expect(world.processes.signals == [] && world.source.count == 1)
+  }
+
+  @Test("A worker that was freed isn't measured, and gets no answer")
+  func freed() throws {
+    let workers = world.talk.adapters.workers
+    let id = WorkerID("api")
+    world.source.isSlow = true
+    var runtime: WorkerUnit? = try world.talk.adapters.add("api")
+    world.sheds.beginShed(id, .memoryWarning, until: world.timers.now + .seconds(5))
+    let attempt = try #require(runtime?.shed)
+    workers[id] = nil
+    runtime = nil
+    world.source.answer()
+    attempt.finish()
+    world.source.answer()
+    #expect(world.events == [.shedAnswered(id)] && world.source.count == 1)
+  }
+
+  // MARK: channels
+
   @Test("A worker that has returned to the foreground gets no message of its background")
-  func returned() {
-    world.isSlow = true
-    let attempt = world.begin(.signal(SIGUSR1), .didEnterBackground)
-    world.isInForeground = true
-    world.measured()
-    #expect(world.asked == [] && world.isAnswered)
+  func returned() throws {
+    world.source.isSlow = true
+    let attempt = try world.begin(.signal(SIGUSR1), .didEnterBackground)
+    world.talk.adapters.driver.request(.foreground, world.id) { _ in }
+    world.source.answer()
+    #expect(world.processes.signals == [] && world.isAnswered)
     attempt.end()
   }
 
   @Test("A shed request without a usable channel counts as answered at once")
-  func noChannel() {
-    let unasked = world.begin(nil)
+  func noChannel() throws {
+    let unasked = try world.begin(nil)
     #expect(world.isAnswered && world.logged == [])
     unasked.end()
-    world.refusal = .notCaught(signal: SIGUSR1)
-    let refused = world.begin(.signal(SIGUSR1))
+    world.processes.set { $0.shedRefusal = .notCaught(signal: SIGUSR1) }
+    let refused = try world.begin(.signal(SIGUSR1))
     #expect(
       world.events.count == 2 && world.logged == ["\(ShedRefusal.notCaught(signal: SIGUSR1))"])
     refused.end()
@@ -125,31 +202,56 @@ import Testing
 
   @Test("The footprint is watched after a shed command's end, and a failed command is logged")
   func command() throws {
-    let attempt = world.begin(.command(["free"]))
-    let command = try #require(world.command)
-    #expect(attempt.commandPid == 4711)
+    let attempt = try world.begin(.command(["/bin/sh", "-c", "exit 1"]))
+    #expect(try world.start(attempt))
     world.timers.advance(by: .seconds(3))
-    #expect(world.events == [] && world.measurementCount == 1)
-    command.ended(.ended(.exited(1)))
-    #expect(attempt.commandPid == nil)
+    #expect(world.events == [] && world.source.count == 1)
+    #expect(try world.end(attempt))
     #expect(world.logged.count == 1 && world.logged[0].hasPrefix("its shed command failed: "))
     world.timers.advance(by: .seconds(1))
     #expect(world.isAnswered)
     attempt.end()
-    #expect(!command.isCancelled, "it has ended")
+    #expect(world.logged.count == 1, "it has ended")
   }
 
   @Test("The end of a shed request ends its command and logs what delayed the command's start")
   func commandHangs() throws {
-    let attempt = world.begin(.command(["free"]))
-    let command = try #require(world.command)
-    command.hang = "its file system doesn't answer"
+    // What its thread has to say of it isn't heard.
+    let attempt = try world.begin(.command(["/bin/sleep", "60"]))
+    #expect(world.loop.watched.count == 1)
     attempt.end()
     attempt.end()
-    #expect(command.isCancelled)
-    #expect(world.logged == ["its shed command did not start: its file system doesn't answer"])
-    command.ended(.cancelled)
+    #expect(world.loop.watched.isEmpty && world.logged.count == 1)
+    #expect(
+      world.logged[0].hasPrefix(
+        "its shed command did not start: its program and files can't be opened within "))
     world.timers.advance(by: .seconds(5))
     #expect(world.events == [])
+  }
+
+  // MARK: one after the other
+
+  @Test("A request for memory that was never begun ends, so that the ladder continues")
+  func neverBegun() throws {
+    let nothing = Event.shedFinished(world.id, before: .zero, after: .zero)
+    world.sheds.finishShed(world.id)
+    #expect(world.events == [nothing])
+    world.talk.runtime.process = nil
+    world.sheds.beginShed(world.id, .memoryWarning, until: world.timers.now + .seconds(5))
+    #expect(world.talk.runtime.shed == nil)
+    world.sheds.finishShed(world.id)
+    #expect(world.events == [nothing, nothing])
+  }
+
+  @Test("Each request for memory replaces the one before it, and each run has one client for HTTP")
+  func replaces() throws {
+    let runtime = world.talk.runtime
+    runtime.shedOverHTTP = nil
+    let first = try world.begin(nil)
+    let http = runtime.shedOverHTTP
+    let second = try world.begin(nil)
+    #expect(http != nil && second !== first && runtime.shedOverHTTP === http)
+    world.sheds.finishShed(world.id)
+    #expect(runtime.shed == nil)
   }
 }

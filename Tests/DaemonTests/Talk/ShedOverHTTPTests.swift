@@ -11,7 +11,7 @@ import Testing
 
   @Test("An HTTP response answers a shed request")
   func http() throws {
-    let attempt = world.begin(.http(request))
+    let attempt = try world.begin(.http(request))
     #expect(world.questions.world.asked.map(\.timeout) == [.seconds(5)])
     #expect(world.http.isAsking)
     world.timers.advance(by: .seconds(2))
@@ -26,8 +26,8 @@ import Testing
   }
 
   @Test("A shed request over HTTP that fails is logged, and the footprint is watched instead")
-  func httpFails() {
-    let attempt = world.begin(.http(request))
+  func httpFails() throws {
+    let attempt = try world.begin(.http(request))
     defer { attempt.end() }
     world.questions.answer(.failure("status 500"))
     #expect(world.logged == ["its shed request failed: status 500"] && world.events == [])
@@ -36,8 +36,8 @@ import Testing
   }
 
   @Test("A shed request over HTTP is dropped when its time is over")
-  func httpOverdue() {
-    let attempt = world.begin(.http(request))
+  func httpOverdue() throws {
+    let attempt = try world.begin(.http(request))
     attempt.finish()
     #expect(world.questions.world.dropped == 1)
     #expect(world.logged.first == "its shed request failed: no answer in time")
@@ -50,7 +50,7 @@ import Testing
   func httpTraffic() throws {
     try world.questions.watchTraffic()
     world.questions.world.hasTraffic = true
-    let attempt = world.begin(.http(request))
+    let attempt = try world.begin(.http(request))
     defer { attempt.end() }
     #expect(world.questions.active == 1 && world.questions.world.asked.count == 1)
     world.questions.world.hasTraffic = true

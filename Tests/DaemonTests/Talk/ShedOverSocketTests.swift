@@ -1,3 +1,4 @@
+import Glibc
 import Linux
 import Policy
 import TestSupport
@@ -10,25 +11,32 @@ import WorkerProtocol
   private func connected(
     _ body: (ConversationWorld, WorkerConversation, WorkersEnd, ShedWorld) throws -> Void
   ) throws {
-    let talk = try ConversationWorld()
+    let world = try ShedWorld()
+    let talk = world.talk
     let conversation = try talk.begin()
     defer { conversation.end() }
     let worker = try talk.connect(conversation)
     _ = try worker.hear()
-    try body(talk, conversation, worker, try ShedWorld(talk.timers))
+    try body(talk, conversation, worker, world)
+  }
+
+  /// How often it was asked since the last call.
+  private static func heard(_ listener: Descriptor) -> Int {
+    var bytes = [UInt8](repeating: 0, count: 64)
+    return recv(listener.raw, &bytes, bytes.count, Int32(MSG_DONTWAIT))
   }
 
   @Test("A shed request over the socket is answered by `done`, and not by a footprint that rests")
   func socket() throws {
     try connected { talk, conversation, worker, world in
-      let attempt = world.begin(nil, .memoryWarning, conversation)
+      let attempt = try world.begin(nil)
       let asked = try #require(try worker.hear().requests.first)
       #expect(
         asked.request
           == .memoryWarning(level: "warning", footprintBytes: ByteCount.megabytes(100).bytes))
       #expect(asked.seconds == 5)
       talk.timers.advance(by: .seconds(4))
-      #expect(world.events == [] && world.measurementCount == 1)
+      #expect(world.events == [] && world.source.count == 1)
       try worker.say(.done(id: asked.id))
       try talk.watches.serve()
       #expect(world.isAnswered)
@@ -40,10 +48,10 @@ import WorkerProtocol
   @Test(
     "A shed request over the socket has the current pressure level, or announces the background")
   func kinds() throws {
-    try connected { _, conversation, worker, world in
-      world.pressure = .critical
-      world.begin(nil, .memoryWarning, conversation).end()
-      world.begin(nil, .didEnterBackground, conversation).end()
+    try connected { talk, conversation, worker, world in
+      talk.pressure = .critical
+      try world.begin(nil).end()
+      try world.begin(nil, .didEnterBackground).end()
       let asked = try worker.hear().requests.map(\.request)
       #expect(
         asked == [
@@ -58,16 +66,16 @@ import WorkerProtocol
   func both() throws {
     for isCommandFirst in [false, true] {
       try connected { talk, conversation, worker, world in
-        let attempt = world.begin(.command(["free"]), .memoryWarning, conversation)
+        let attempt = try world.begin(.command(["/bin/true"]))
         defer { attempt.end() }
         let asked = try #require(try worker.hear().requests.first)
-        let command = try #require(world.command)
-        if isCommandFirst { command.ended(.ended(.exited(0))) }
+        #expect(try world.start(attempt))
+        if isCommandFirst { #expect(try world.end(attempt)) }
         try worker.say(.done(id: asked.id))
         try talk.watches.serve()
         if !isCommandFirst {
           #expect(world.events == [])
-          command.ended(.ended(.exited(0)))
+          #expect(try world.end(attempt))
         }
         talk.timers.advance(by: .seconds(3))
         #expect(world.isAnswered)
@@ -78,7 +86,7 @@ import WorkerProtocol
   @Test("A shed request isn't reported as missed if all connections that were asked have closed")
   func abandoned() throws {
     try connected { talk, conversation, worker, world in
-      let attempt = world.begin(nil, .memoryWarning, conversation)
+      let attempt = try world.begin(nil)
       worker.hangUp()
       try talk.watches.serve()
       #expect(world.events == [])
@@ -94,7 +102,7 @@ import WorkerProtocol
   @Test("A worker whose run has ended answers no shed request")
   func runEnds() throws {
     try connected { talk, conversation, _, world in
-      let attempt = world.begin(nil, .memoryWarning, conversation)
+      let attempt = try world.begin(nil)
       conversation.end()
       attempt.end()
       talk.timers.advance(by: .seconds(10))
@@ -111,18 +119,18 @@ import WorkerProtocol
       let listener = try UnixSocket.connected(
         to: try #require(conversation.pressurePath), .stream)
       try talk.watches.serve()
-      let first = world.begin(.notify, .memoryWarning, conversation)
-      #expect(world.asked == [.notify])
+      let first = try world.begin(.notify)
+      #expect(Self.heard(listener) == 1)
       talk.timers.advance(by: .seconds(1))
       #expect(world.isAnswered)
       first.end()
       try talk.notify("X_DORMOUSE_DONE=1", conversation)
       try talk.watches.serve()
-      let second = world.begin(nil, .memoryWarning, conversation)
+      talk.forget()
+      let second = try world.begin(nil)
       talk.timers.advance(by: .seconds(10))
-      #expect(world.asked == [.notify, .notify] && world.isAnswered)
+      #expect(Self.heard(listener) == 1 && world.events == [])
       second.end()
-      withExtendedLifetime(listener) {}
     }
   }
 }

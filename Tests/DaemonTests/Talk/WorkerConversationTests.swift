@@ -11,12 +11,9 @@ import WorkerProtocol
 
 @Suite("What a worker and the daemon say to each other") struct WorkerConversationTests {
   private let world: ConversationWorld
-  private let id: WorkerID
+  private var id: WorkerID { world.id }
 
-  init() throws {
-    world = try ConversationWorld()
-    id = world.id
-  }
+  init() throws { world = try ConversationWorld() }
 
   /// What became of questions.
   private final class Replies {
@@ -34,10 +31,10 @@ import WorkerProtocol
 
   @Test("A connection gets the worker's state and the pressure level, and can be asked")
   func greeting() throws {
+    let world = try ConversationWorld(.launching)
     let conversation = try world.begin()
     defer { conversation.end() }
     #expect(conversation.connectionCount == nil && !conversation.canShed)
-    world.state = .launching
     world.pressure = .urgent
     let worker = try world.connect(conversation)
     #expect(
@@ -141,11 +138,12 @@ import WorkerProtocol
       return number
     }
     try worker.say(.done(id: numbers[0]))
-    world.isShedding = true
+    let deadline = world.timers.now + .seconds(5)
+    world.adapters.sheds.beginShed(id, .memoryWarning, until: deadline)
     try worker.say(.done(id: numbers[1]))
     try world.watches.serve()
-    #expect(world.events == [])
-    world.isShedding = false
+    #expect(world.runtime.shed != nil && world.events == [])
+    world.runtime.shed = nil
     let last = try #require(
       conversation.askForMemory(.didEnterBackground, within: .seconds(1)) { _ in })
     conversation.withdraw(last)
@@ -158,14 +156,14 @@ import WorkerProtocol
   func strangers() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
-    world.ownsTest = false
+    try world.beStranger()
     for _ in 0..<4 {
       let stranger = try world.connect(conversation)
       #expect(try eventually { stranger.isClosed })
     }
-    try world.notify("READY=1", conversation)
+    try world.notify("WATCHDOG_USEC=3000000", conversation)
     try world.watches.serve()
-    #expect(world.readies == 0 && world.channelChanges == 0)
+    #expect(world.events == [] && world.channelChanges == 0)
     #expect(world.logged.count == 3)
     #expect(conversation.withoutEffect == "connections refused or closed by the daemon: 4")
   }
@@ -176,15 +174,13 @@ import WorkerProtocol
     defer { conversation.end() }
     let worker = try world.connect(conversation)
     _ = try worker.hear()
-    world.snapshotProblem = "`snapshot`: it is odd"
-    try worker.say(.snapshot(.text("x")), .purgeable)
+    try worker.say(.snapshot(.image(mime: "no type", base64: "AAAA")), .purgeable)
     try world.watches.serve()
-    #expect(world.snapshots == [.text("x")])
     let errors = try worker.hear().map {
       if case .error(let text) = $0 { text } else { "\($0)" }
     }
     #expect(errors.count == 2)
-    #expect(errors.first?.contains("it is odd") == true)
+    #expect(errors.first?.contains("`mime` is not a MIME type") == true)
     #expect(errors.last?.contains("the first message needs a descriptor") == true)
     #expect(world.events == [])
   }
@@ -198,7 +194,7 @@ import WorkerProtocol
     try worker.say(.purgeable, passing: memory.descriptor)
     try world.watches.serve()
     #expect(world.events == [.purgeableOffered(id, ByteCount(memory.bytes))])
-    #expect(world.savedOffers == 1 && conversation.offers.inodes.count == 1)
+    #expect(conversation.offers.inodes.count == 1)
     worker.hangUp()
     try world.watches.serve()
     #expect(world.events.last == .purgeableOffered(id, .zero))
@@ -237,13 +233,14 @@ import WorkerProtocol
     let memory = try OfferedMemory()
     try worker.say(.purgeable, passing: memory.descriptor)
     try world.watches.serve()
-    world.events = []
+    world.forget()
     try worker.say(.hold(true))
 
     conversation.end()
     #expect(replies.all == [.runEnded, .runEnded, .runEnded] && nested)
     #expect(world.watches.active == 0 && world.timers.pending == [])
-    #expect(Set(world.removedFiles) == paths && conversation.paths == [])
+    #expect(try eventually { paths.allSatisfy { access($0, F_OK) != 0 } })
+    #expect(conversation.paths == [])
     #expect(conversation.connectionCount == nil && !conversation.canShed)
     #expect(conversation.offers.inodes.isEmpty && conversation.offers.purge == nil)
     #expect(try eventually { worker.isClosed })
@@ -252,7 +249,7 @@ import WorkerProtocol
     conversation.receiveNotifications()
     try world.watches.serve()
     world.timers.advance(by: .seconds(100))
-    #expect(replies.all.count == 3 && world.removedFiles.count == 3)
+    #expect(replies.all.count == 3)
     // What it said last wasn't heard: its run is over.
     #expect(world.events == [])
   }

@@ -144,7 +144,7 @@ import Testing
     runtime.process = nil
     ask()
     runtime.process = try .forTest()
-    let end = EndWorld()
+    let end = try EndWorld()
     runtime.ending = end.ending
     end.ending.rootHasEnded()
     ask()

@@ -98,4 +98,24 @@ import Testing
     let missing = try hibernate(with: .missing)
     #expect(missing.outcome.hasPrefix("its record can't be written") && missing.left.isEmpty)
   }
+
+  @Test("The images of a worker that has ended are removed, and its next image can wait for that")
+  func removed() throws {
+    let image = world.state.image(of: "web")
+    let base = Hibernator.basePath(of: image)
+    let memory = world.makeMemory()
+    try world.scratch.writeImage("state/images/web.image", of: [])
+    try world.scratch.write("state/images/" + base.dropFirst(world.state.images.count + 1), "base")
+    var isReported = false
+    memory.removeImage(of: "web", isUnreadableNeeded: false) { isReported = true }()
+    #expect(isAbsent(image) && isAbsent(base) && !isReported)
+    try world.turn { isReported }
+
+    // A launch that is refused because a process of an earlier instance lives ends like a run.
+    try world.scratch.writeImage("state/images/web.image", of: [.current(of: getpid())])
+    try world.scratch.write("state/images/" + base.dropFirst(world.state.images.count + 1), "base")
+    memory.removeImage(of: "web", isUnreadableNeeded: false, then: nil)()
+    #expect(fileExists(image) && fileExists(base))
+    #expect(world.logged.contains("web: its image \(image) is kept: "))
+  }
 }

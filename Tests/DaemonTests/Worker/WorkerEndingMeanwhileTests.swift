@@ -5,9 +5,12 @@ import Testing
 @testable import Daemon
 
 @Suite("A worker's end, while other threads work on the worker") struct WorkerEndingMeanwhileTests {
-  private let world = EndWorld()
+  private let world: EndWorld
   private var ending: WorkerEnding { world.ending }
+  private var processes: FakeWorkerProcesses { world.processes }
   private var timers: FakeTimers { world.timers }
+
+  init() throws { world = try EndWorld() }
 
   // MARK: SIGKILL
 
@@ -16,8 +19,8 @@ import Testing
     ending.kill()
     ending.rootHasEnded()
     #expect(world.begun == ["kill"])
-    world.kills.last?(nil)
-    world.succeed()
+    processes.kills.last?(nil)
+    processes.succeed()
     #expect(world.begun == ["kill", "look", "clear", "reap", "remove group", "read log"])
   }
 
@@ -26,7 +29,7 @@ import Testing
     ending.kill()
     ending.rootHasEnded()
     timers.advance(by: WorkerEnding.patience)
-    world.succeed()
+    processes.succeed()
     #expect(world.gone.count == 1)
     #expect(world.lines == ["no effect of SIGKILL within 15 s"])
     #expect(world.isAtRest)
@@ -37,10 +40,10 @@ import Testing
     ending.kill()
     ending.kill()
     ending.rootHasEnded()
-    world.kills.first?(nil)
-    world.kills.first?(nil)
+    processes.kills.first?(nil)
+    processes.kills.first?(nil)
     #expect(!world.begun.contains("look"), "one is still under way")
-    world.kills.last?("not permitted")
+    processes.kills.last?("not permitted")
     #expect(world.begun.last == "look" && world.lines == ["not permitted"])
   }
 
@@ -48,9 +51,9 @@ import Testing
   func killWhileLooking() {
     ending.rootHasEnded()
     ending.kill()
-    world.looked()
+    processes.looked()
     #expect(world.begun == ["look", "kill"])
-    world.kills.last?(nil)
+    processes.kills.last?(nil)
     #expect(world.begun.last == "look")
   }
 
@@ -58,57 +61,55 @@ import Testing
   func killWhileClearing() {
     world.endRoot()
     ending.kill()
-    world.kills.last?(nil)
+    processes.kills.last?(nil)
     #expect(world.begun == ["look", "clear", "kill"])
-    world.cleared()
-    world.removals.last?(nil)
-    world.readings.last?(nil)
+    processes.cleared()
+    processes.removals.last?(nil)
+    processes.readings.last?(nil)
     #expect(world.gone.count == 1 && world.isAtRest)
   }
 
   @Test("After the root process was reaped a SIGKILL is sent to the cgroup only, not by number")
-  func killWhenReaped() {
-    world.endRoot()
-    world.cleared()
-    ending.kill()
-    #expect(world.kills.count == 1)
-    world.hasGroup = false
-    ending.kill()
-    #expect(world.kills.count == 1)
+  func killWhenReaped() throws {
+    for hasGroup in [true, false] {
+      let world = try EndWorld(hasGroup: hasGroup)
+      world.endRoot()
+      world.processes.cleared()
+      world.ending.kill()
+      #expect(world.processes.kills.count == (hasGroup ? 1 : 0))
+    }
   }
 
   // MARK: sleep
 
   @Test("A worker's end waits for the memory operation that is under way")
   func duringSleepOperation() {
-    world.isActedOn = true
+    world.actOnMemory()
     ending.rootHasEnded()
     #expect(ending.hasExited && world.begun.isEmpty)
-    world.isActedOn = false
-    // The operation's outcome.
-    ending.rootHasEnded()
+    world.memory.evict(to: "/image")
     #expect(world.begun == ["look"])
   }
 
   @Test("A worker's end notices by itself the end of an operation whose outcome was lost")
   func sleepOutcomeIsLost() {
-    world.isActedOn = true
+    world.actOnMemory()
     ending.rootHasEnded()
     timers.advance(by: .seconds(30))
     #expect(world.begun.isEmpty)
-    world.isActedOn = false
+    world.memory.loseOutcome()
     timers.advance(by: WorkerEnding.interval)
-    world.succeed()
+    processes.succeed()
     #expect(world.gone.count == 1)
   }
 
   @Test("A worker's end waits for an operation that begins during the look for remaining processes")
   func operationWhileLooking() {
     ending.rootHasEnded()
-    world.isActedOn = true
-    world.looked()
+    world.recoverMemory()
+    processes.looked()
     #expect(world.begun == ["look"])
-    world.isActedOn = false
+    world.memory.loseOutcome()
     timers.advance(by: WorkerEnding.interval)
     #expect(world.begun == ["look", "look"])
   }

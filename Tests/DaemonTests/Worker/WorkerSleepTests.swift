@@ -70,9 +70,9 @@ import Testing
     arguments: [false, true])
   func notified(isInspected: Bool) throws {
     let talk = try ConversationWorld()
-    talk.state = .suspending
     let conversation = try talk.begin()
     let worker = try talk.connect(conversation)
+    try talk.suspend()
     world.runtime.conversation = conversation
     sleep.suspend()
     #expect(memory.asked.isEmpty)
@@ -105,8 +105,8 @@ import Testing
   }
 
   @Test("A worker without a process isn't acted on, and one whose end has begun isn't hibernated")
-  func noProcess() {
-    let end = EndWorld(world.timers)
+  func noProcess() throws {
+    let end = try EndWorld()
     world.runtime.ending = end.ending
     end.ending.kill()
     sleep.hibernate()
@@ -258,24 +258,18 @@ import Testing
     #expect(world.named == ["resumeFailed"])
   }
 
-  @Test("A worker's end waits while the worker of an earlier daemon is being adopted")
+  @Test("The outcome of an operation for an adoption counts once, and the run's end is reported")
   func performing() {
+    var outcomes: [Int?] = []
     var back: ((Int) -> Void)?
-    var outcomes: [Int] = []
-    sleep.perform({ back = $0 }, then: { outcomes.append($0) })
-    #expect(sleep.isBusy && sleep.isActing, "its process may not be reaped")
+    sleep.perform({ _, done in back = done }, then: { outcomes.append($0) })
+    #expect(sleep.isBusy)
     back?(7)
     back?(8)
-    #expect(outcomes == [7] && !sleep.isActing)
-  }
-
-  @Test("An adoption's outcome after the run's end is dropped, and nothing is under way then")
-  func performedTooLate() {
-    var back: ((Int) -> Void)?
-    var outcomes: [Int] = []
-    sleep.perform({ back = $0 }, then: { outcomes.append($0) })
+    #expect(outcomes == [7] && !sleep.isBusy)
+    sleep.perform({ _, done in back = done }, then: { outcomes.append($0) })
     sleep.end()
-    back?(7)
-    #expect(outcomes.isEmpty && !sleep.isActing)
+    back?(9)
+    #expect(outcomes == [7, nil])
   }
 }

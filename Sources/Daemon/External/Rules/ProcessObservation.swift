@@ -3,7 +3,7 @@ import Linux
 import Policy
 
 /// A process as rules see it. What a rule asks for is read then, and once. Not for the loop's thread.
-final class ProcessObservation: ObservedProcess {
+final class ProcessObservation {
   let stat: ProcessStat
   private let now: Instant
   /// nil: it is read.
@@ -18,6 +18,7 @@ final class ProcessObservation: ObservedProcess {
 
   var name: String { stat.name }
   var age: Duration { max(.zero, now - Instant(nanoseconds: stat.started)) }
+  // nil, here and below: it may not be read.
   lazy var words: [String]? = knownCommand ?? ProcessDetails.command(of: stat.pid)
   lazy var command: String? = words.map { $0.joined(separator: " ") }
   lazy var executable: String? = ProcessDetails.executable(of: stat.pid)

@@ -2,27 +2,6 @@ import Lifecycle
 import Linux
 import Policy
 
-/// The functions of the daemon that `RuleAdoption` uses. Tests provide their own.
-protocol RuleAdoptionHost: AnyObject {
-  /// The daemon ends, or leaves its workers.
-  var isClosing: Bool { get }
-  /// Why workers of rules can't sleep on this machine; nil: they can.
-  var obstacle: String? { get }
-  /// Looks on another thread, and calls back once, later; nil: it took too long.
-  func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void)
-  /// Which rule each of these workers belongs to now; nil: it took too long.
-  func examineAgain(
-    _ workers: [RuledWorker], by matching: RuleMatching,
-    then: @escaping ([WorkerID: AdoptionRule]?) -> Void)
-  func owner(of pid: Int32) -> WorkerID?
-  func adopt(_ ruled: RuledProcess, then: @escaping (AdoptionRefusal?) -> Void)
-  /// - Parameter then: with a sentence if it couldn't be released.
-  func release(_ id: WorkerID, then: @escaping (String?) -> Void)
-  /// The engine and the next daemon know what has changed.
-  func hasChanged(_ runtime: WorkerUnit)
-  func log(_ priority: DaemonLog.Priority, _ text: String)
-}
-
 /// A worker that a rule has adopted. Its memory may be on disk, so that its command line can't be read.
 struct RuledWorker: Sendable {
   var id: WorkerID
@@ -34,9 +13,12 @@ struct RuledWorker: Sendable {
 /// is looked at. Belongs to the loop's thread.
 final class RuleAdoption {
   private let timers: any Timers
-  private let workers: WorkerRegistry
+  private let externals: ExternalAdoption
   private let released: ReleasedProcesses
-  private let host: any RuleAdoptionHost
+  private let looks: any WorkerProcesses
+  private let processes: any Processes
+  private let phase: DaemonPhase
+  private let log: DaemonLog
 
   private(set) var rules: [AdoptionRule] = []
   private var known: [Int32: RuleLook.Known] = [:]
@@ -57,14 +39,20 @@ final class RuleAdoption {
   private static let retry = Duration.seconds(30)
 
   init(
-    timers: any Timers, workers: WorkerRegistry, released: ReleasedProcesses,
-    host: any RuleAdoptionHost
+    timers: any Timers, externals: ExternalAdoption, released: ReleasedProcesses,
+    looks: any WorkerProcesses, processes: any Processes, phase: DaemonPhase, log: DaemonLog
   ) {
     self.timers = timers
-    self.workers = workers
+    self.externals = externals
     self.released = released
-    self.host = host
+    self.looks = looks
+    self.processes = processes
+    self.phase = phase
+    self.log = log
+    externals.rules = self
   }
+
+  private var workers: WorkerRegistry { externals.workers }
 
   /// At the daemon's start, and when the configuration was read again.
   func follow(_ rules: [AdoptionRule]) {
@@ -74,10 +62,14 @@ final class RuleAdoption {
     known = [:]
     waiting = []
     noted = [:]
-    if !rules.isEmpty, let obstacle = host.obstacle {
-      host.log(.warning, "adoption by rule: \(obstacle)")
+    if !rules.isEmpty, processes.forbidsStrangers {
+      log(
+        .warning,
+        "adoption by rule: Yama (kernel.yama.ptrace_scope) keeps this daemon from watching the inputs of "
+          + "processes that it hasn't started, so they can't be put to sleep; use `dormouse wrap` or root's "
+          + "daemon")
     }
-    released.keepOnly(rules) { [host] in host.log(.warning, $0) }
+    released.keepOnly(rules) { [log] in log(.warning, $0) }
     examineWorkers()
     lookSoon()
   }
@@ -85,7 +77,7 @@ final class RuleAdoption {
   /// The operator has released it.
   func wasReleased(_ process: ProcessIdentity, from rule: String) {
     guard let rule = rules.first(where: { $0.name == rule }) else { return }
-    released.add(process, from: rule) { [host] in host.log(.warning, $0) }
+    released.add(process, from: rule) { [log] in log(.warning, $0) }
   }
 
   /// What the rules would take of all processes that run now, and what they have taken.
@@ -126,16 +118,16 @@ final class RuleAdoption {
   }
 
   private func lookNow() {
-    guard !rules.isEmpty, !host.isClosing else { return }
+    guard !rules.isEmpty, !phase.isClosing else { return }
     isLooking = true
     let asked = generation
     unanswering.removeAnswered()
     let look = look(known: known)
-    host.look(look) { [unowned self] outcome in
+    looks.look(look) { [unowned self] outcome in
       isLooking = false
-      guard !host.isClosing else { return }
+      guard !phase.isClosing else { return }
       if outcome == nil, let process = unanswering.add(look.progress) {
-        host.log(
+        log(
           .warning,
           "adoption by rule: pid \(process.pid) can't be read: its memory or its file system doesn't answer. "
             + "It isn't adopted until it does")
@@ -151,7 +143,7 @@ final class RuleAdoption {
 
   private func noteSlowness(_ isSlow: Bool) {
     if isSlow, !self.isSlow {
-      host.log(
+      log(
         .warning, "adoption by rule: /proc can't be read in time. Nothing is adopted until it can")
     }
     self.isSlow = isSlow
@@ -177,17 +169,17 @@ final class RuleAdoption {
   /// Once for a process and reason.
   private func note(_ ruled: RuledProcess, _ why: String) {
     guard noted.updateValue(why, forKey: ruled.process) != why else { return }
-    host.log(.notice, "rule \(ruled.rule.name): pid \(ruled.process.pid) isn't adopted: \(why)")
+    log(.notice, "rule \(ruled.rule.name): pid \(ruled.process.pid) isn't adopted: \(why)")
   }
 
   // MARK: adoption
 
   private func adoptNext() {
-    guard !isAdopting, !host.isClosing else { return }
+    guard !isAdopting, !phase.isClosing else { return }
     while !waiting.isEmpty {
       let ruled = waiting.removeFirst()
       // It was adopted while it waited.
-      if host.owner(of: ruled.process.pid) != nil { continue }
+      if workers.owner(of: ruled.process.pid) != nil { continue }
       if let why = refusal(by: ruled.rule) {
         note(ruled, why)
         continue
@@ -206,7 +198,7 @@ final class RuleAdoption {
   private func adopt(_ ruled: RuledProcess) {
     isAdopting = true
     let asked = generation
-    host.adopt(ruled) { [unowned self] refusal in
+    externals.adopt(ruled) { [unowned self] refusal in
       isAdopting = false
       if let refusal { note(ruled, refusal.text) }
       // Adopted by a rule that is no longer the same.
@@ -226,10 +218,10 @@ final class RuleAdoption {
     }
     if ruled.isEmpty { return }
     let asked = generation
-    host.examineAgain(ruled, by: RuleMatching(rules)) { [unowned self] choices in
-      guard asked == generation, !host.isClosing else { return }
+    looks.chooseRules(for: ruled, by: RuleMatching(rules)) { [unowned self] choices in
+      guard asked == generation, !phase.isClosing else { return }
       guard let choices else {
-        host.log(.warning, "the workers of rules can't be examined in time; they stay as they are")
+        log(.warning, "the workers of rules can't be examined in time; they stay as they are")
         return examineLater()
       }
       for worker in ruled { apply(choices[worker.id], to: worker) }
@@ -239,7 +231,7 @@ final class RuleAdoption {
   private func examineLater() {
     let asked = generation
     timers.after(Self.retry) { [unowned self] in
-      if asked == generation, !host.isClosing { examineWorkers() }
+      if asked == generation, !phase.isClosing { examineWorkers() }
     }
   }
 
@@ -248,10 +240,10 @@ final class RuleAdoption {
       return
     }
     guard let rule else {
-      host.log(.notice, "\(worker.id): no rule matches it any more")
-      return host.release(worker.id) { [unowned self] failure in
+      log(.notice, "\(worker.id): no rule matches it any more")
+      return externals.release(worker.id) { [unowned self] failure in
         guard let failure else { return }
-        host.log(.warning, "\(worker.id) can't be released: \(failure)")
+        log(.warning, "\(worker.id) can't be released: \(failure)")
         examineLater()
       }
     }
@@ -261,6 +253,8 @@ final class RuleAdoption {
     runtime.configuration.importance = rule.importance
     runtime.configuration.policy = rule.effectivePolicy
     let new = (runtime.external?.rule, runtime.external?.mayBeTerminated, runtime.configuration)
-    if old != new { host.hasChanged(runtime) }
+    guard old != new else { return }
+    externals.driver.send(.profileChanged(runtime.id, runtime.profile))
+    externals.save(runtime)
   }
 }

@@ -7,7 +7,7 @@ import Supervision
 final class StopCommand {
   private let timers: any Timers
   private let log: (DaemonLog.Priority, String) -> Void
-  private var program: FollowedProgram<SideProgram>?
+  private var program: FollowedProgram?
   private var timer: EventLoop.Token?
   private var then: (() -> Void)?
 

@@ -1,5 +1,7 @@
 import Lifecycle
+import Linux
 import Policy
+import Supervision
 
 /// How one run of a worker ends, from the request, or the end of its root process, until nothing of it is left:
 ///
@@ -33,13 +35,13 @@ final class WorkerEnding {
   /// Between two looks at processes that may still save their work.
   static let savingInterval = Duration.milliseconds(10)
 
-  private let timers: any Timers
-  private let mechanics: any EndMechanics
-  private let host: any EndHost
+  let worker: WorkerHandle
+  let process: WorkerProcess
+  let ends: WorkerEnds
 
   private(set) var step = Step.runs
   /// It was asked to end, or SIGKILL was sent.
-  private(set) var hasBegun = false
+  var hasBegun = false
   /// SIGKILL has been sent to all of it.
   private(set) var isKilled = false
   /// The root's number may be another process's by now.
@@ -55,62 +57,36 @@ final class WorkerEnding {
   private var nextKill: EventLoop.Token?
   static let killPauses = Backoff()
 
-  init(timers: any Timers, mechanics: any EndMechanics, host: any EndHost) {
-    self.timers = timers
-    self.mechanics = mechanics
-    self.host = host
+  init(of runtime: WorkerUnit, process: WorkerProcess, ends: WorkerEnds) {
+    worker = WorkerHandle(runtime: runtime, driver: ends.driver, log: ends.log)
+    self.process = process
+    self.ends = ends
   }
+
+  var id: WorkerID { worker.id }
+  private var timers: any Timers { ends.loop }
+  var processes: any WorkerProcesses { ends.processes }
 
   /// The root process has ended. No further operation begins: `isGone` follows, and completes all of them.
   var hasExited: Bool { step != .runs }
 
-  // MARK: what ends it
-
-  /// Asks all of it to end (as systemd does by default: a shell that is asked alone would leave its
-  /// children behind), and lets it run for that.
-  ///
-  /// - Parameter signal: instead of its stop signal. Its end isn't announced over `DORMOUSE_WORKER_SOCKET` then.
-  func terminate(by signal: Int32? = nil) {
-    guard step == .runs else { return }
-    hasBegun = true
-    host.stopListening()
-    if host.isMemoryUnverified { return kill() }
-    host.willBeAsked()
-    if signal == nil, host.runStopCommand(then: { [weak self] in self?.ask(by: nil) }) {
-      // The command needs a worker that runs.
-      return mechanics.wake(askingBy: nil, then: hasWoken)
-    }
-    ask(by: signal)
-  }
-
-  private func ask(by signal: Int32?) {
-    guard step == .runs else { return }
-    let asked = signal ?? host.stopSignal
-    let isAnnounced = signal == nil && host.announceEnd { [mechanics] in mechanics.ask(by: asked) }
-    // The signal is pending while the worker is frozen or stopped, and delivered when it continues.
-    mechanics.wake(askingBy: isAnnounced ? nil : asked, then: hasWoken)
-  }
-
-  private var hasWoken: (String?) -> Void {
-    { [host] failure in
-      if let failure { host.log(.warning, "can't be woken before its end: \(failure)") }
-    }
-  }
+  // MARK: SIGKILL
 
   func kill() {
     guard step != .isOver else { return }
     // All have been killed.
-    if isReaped, !mechanics.hasGroup { return }
+    if isReaped, process.cgroup == nil { return }
     set(nextKill: nil)
     (hasBegun, isKilled) = (true, true)
+    worker.runtime?.run.stopCommand?.cancel()
     killCount += 1
     let number = killCount
     kills[number] = timers.after(Self.patience) { [weak self] in
       self?.killHasEnded(number, "no effect of SIGKILL within \(Self.patience.spoken)")
     }
-    mechanics.kill { [weak self, host] failure in
+    processes.kill(process, of: id.name) { [weak self, worker] failure in
       guard let self else {
-        if let failure { host.log(.warning, failure) }
+        if let failure { worker.log(.warning, failure) }
         return
       }
       killHasEnded(number, failure)
@@ -123,7 +99,7 @@ final class WorkerEnding {
   private func killLater() {
     guard step == .runs else { return }
     let pause = Self.killPauses.delay(afterRestarts: failedKills - 1)
-    host.log(.warning, "next SIGKILL in \(pause.spoken)")
+    worker.log(.warning, "next SIGKILL in \(pause.spoken)")
     set(
       nextKill: timers.after(pause) { [weak self] in
         guard let self, step == .runs else { return }
@@ -132,7 +108,7 @@ final class WorkerEnding {
   }
 
   private func killHasEnded(_ number: UInt64, _ failure: String?) {
-    if let failure { host.log(.warning, failure) }
+    if let failure { worker.log(.warning, failure) }
     guard let timer = kills.removeValue(forKey: number) else { return }
     timers.cancel(timer)
     if step == .waits { rootHasEnded() }
@@ -149,10 +125,10 @@ final class WorkerEnding {
 
   // MARK: the root process has ended
 
-  /// Also called when something ends for which `isActedOn` was true, and as often as that may be.
+  /// Also called when an operation on its memory has ended, and as often as that may be.
   func rootHasEnded() {
     guard step == .runs || step == .waits else { return }
-    host.rootHasEnded()
+    takeLastMessages()
     // Its last message may have led to its end by another way.
     guard step == .runs || step == .waits else { return }
     step = .waits
@@ -160,13 +136,25 @@ final class WorkerEnding {
     look()
   }
 
-  private var mustWait: Bool { host.isActedOn || !kills.isEmpty }
+  /// As long as the sender is known. Nothing is watched any more.
+  private func takeLastMessages() {
+    guard let runtime = worker.runtime else { return }
+    runtime.wakeWatch?.stop()
+    if runtime.configuration.fdstore > 0 { runtime.conversation?.receiveNotifications(limit: 64) }
+    runtime.traffic = nil
+    if let token = runtime.exitWatch { ends.loop.unwatch(process.pidfd, token) }
+    runtime.exitWatch = nil
+  }
+
+  /// A process may not be reaped while its memory is being worked on: that could take a stop away from the thread
+  /// that traces it.
+  private var mustWait: Bool { worker.runtime?.sleep?.isActing == true || !kills.isEmpty }
 
   private func look() {
     if mustWait { return lookAgain(in: Self.interval) }
     step = .looks
     begin(orElse: .unknown) {
-      $0.lookForWhatIsLeft(then: $1)
+      $0.processes.lookForWhatIsLeft(of: $0.process, then: $1)
     } then: {
       $0.hasLooked($1)
     }
@@ -180,20 +168,31 @@ final class WorkerEnding {
   private func hasLooked(_ left: WhatIsLeft) {
     if mustWait { return lookAgain(in: Self.interval) }
     // A shell that was asked to end does so at once. What it leaves behind has been asked as well.
-    if !left.isEmpty, host.isTerminating, !isKilled { return lookAgain(in: Self.savingInterval) }
-    if host.isExternal {
-      end()
-      return host.externalRootHasEnded()
+    if !left.isEmpty, worker.state == .terminating, !isKilled {
+      return lookAgain(in: Self.savingInterval)
     }
+    if let runtime = worker.runtime, runtime.external != nil { return externalEnds(runtime) }
     clear(others: left.others, tries: 1)
+  }
+
+  /// Another program supervises it: its other processes aren't ended, and it isn't reaped.
+  private func externalEnds(_ runtime: WorkerUnit) {
+    end()
+    ends.externalRootHasEnded(runtime)
+    // Another process represents the worker now, and has an end of its own.
+    if runtime.process != nil { runtime.ending = nil }
   }
 
   // MARK: what is left is ended
 
   private func clear(others: Int, tries: Int) {
     step = .clears
-    begin(orElse: nil) { (mechanics, then: @escaping (Clearing?) -> Void) in
-      mechanics.clear { then($0) }
+    let mark = ends.launchPlanner.mark(of: id)
+    let notify = worker.runtime?.conversation?.notifyPath
+    begin(orElse: nil) { (ending, then: @escaping (Clearing?) -> Void) in
+      ending.processes.clear(ending.process, of: ending.id.name, mark: mark, notify: notify) {
+        then($0)
+      }
     } then: {
       $0.hasCleared($1, others: others, tries: tries)
     }
@@ -203,11 +202,11 @@ final class WorkerEnding {
   private func hasCleared(_ outcome: Clearing?, others: Int, tries: Int) {
     let failure = outcome.map(\.failure) ?? "can't look for its remaining processes"
     if let failure {
-      host.log(.warning, "can't kill all of its processes: \(failure)")
+      worker.log(.warning, "can't kill all of its processes: \(failure)")
       // A thread hangs: another try would hang, too.
       if outcome != nil, tries < Self.maxTries {
         let pause = Duration.seconds(Int64(1) << Int64(tries - 1))
-        host.log(.warning, "next attempt in \(pause.spoken)")
+        worker.log(.warning, "next attempt in \(pause.spoken)")
         return set(
           timer: timers.after(pause) { [weak self] in
             self?.clear(others: others, tries: tries + 1)
@@ -218,36 +217,43 @@ final class WorkerEnding {
   }
 
   private func reap(others: Int) {
-    if others > 0, host.isUnexpected {
-      host.log(
+    if others > 0, ends.requests.isAlive(id), worker.state != .terminating {
+      worker.log(
         .warning,
         "its first process has ended; its \(others) other processes are ended with "
           + "it; if the program puts itself into the background, use its option that prevents that")
     }
-    let status = mechanics.reap()
+    let status = status(processes.reap(process, of: id.name))
     isReaped = true
     step = .tidies
-    host.isReaped(status, leavingBehind: others)
+    ends.restarts.record(leftBehind: others, by: id)
     removeGroup(status)
+  }
+
+  private func status(_ exit: WorkerExit) -> ExitStatus {
+    guard let runtime = worker.runtime else { return ExitStatus(exit) }
+    let status = ends.kernelKills.status(exit, of: runtime)
+    if status == .outOfMemory { ends.kernelKills.keepReport(ofKernelKill: runtime) }
+    return status
   }
 
   /// The worker has ended when all of it has ended, and its cgroup can be used again.
   private func removeGroup(_ status: ExitStatus) {
     let lost = "can't remove its cgroup within \(Self.patience.spoken)"
     begin(orElse: lost) {
-      $0.removeGroup(then: $1)
+      $0.processes.removeGroup(of: $0.process, $0.id.name, then: $1)
     } then: {
-      if let failure = $1 { $0.host.log(.warning, failure) }
+      if let failure = $1 { $0.worker.log(.warning, failure) }
       $0.readLastLines(status)
     }
   }
 
   private func readLastLines(_ status: ExitStatus) {
     begin(orElse: nil) {
-      $0.readLastLines(then: $1)
+      $0.processes.readLastLines(of: $0.process, $0.id.name, then: $1)
     } then: {
       $0.end()
-      $0.host.isGone(status, lastLines: $1)
+      if let runtime = $0.worker.runtime { $0.ends.isGone(runtime, status, lastLines: $1) }
     }
   }
 
@@ -256,7 +262,7 @@ final class WorkerEnding {
   /// - Parameter lost: what counts as the outcome when the patience is over.
   private func begin<Outcome>(
     orElse lost: Outcome,
-    _ work: (any EndMechanics, @escaping (Outcome) -> Void) -> Void,
+    _ work: (WorkerEnding, @escaping (Outcome) -> Void) -> Void,
     then: @escaping (WorkerEnding, Outcome) -> Void
   ) {
     let number = outcomes.begin()
@@ -268,7 +274,7 @@ final class WorkerEnding {
       then(self, outcome)
     }
     set(timer: timers.after(Self.patience) { take(lost) })
-    work(mechanics, take)
+    work(self, take)
   }
 
   /// There is one at most.

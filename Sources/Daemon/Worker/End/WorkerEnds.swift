@@ -1,14 +1,20 @@
 import Lifecycle
 import Linux
+import Supervision
 
 /// Ends workers: passes each request, and the end of each root process, to the run's `WorkerEnding`. Belongs to
 /// the loop's thread.
 struct WorkerEnds {
-  let services: Services
+  let loop: any Timers & DescriptorWatches
+  let processes: any WorkerProcesses
+  let memory: any WorkerMemory
+  let records: any WorkerRecords
+  let log: DaemonLog
   let driver: EngineDriver
   let workers: WorkerRegistry
   let requests: WorkerRequests
-  let senses: Senses
+  let kernelKills: KernelKillWatch
+  let imageDisk: ImageDiskMonitor
   let snapshots: SnapshotKeeper
   let launchPlanner: LaunchPlanner
   let restarts: RestartSupervisor
@@ -36,11 +42,26 @@ struct WorkerEnds {
   private func ending(of runtime: WorkerUnit?) -> WorkerEnding? {
     guard let runtime, let process = runtime.process else { return nil }
     if let ending = runtime.ending { return ending }
-    let worker = WorkerHandle(runtime: runtime, driver: driver, log: services.log)
-    let adapter = EndOfWorker(worker: worker, process: process, ends: self)
-    let ending = WorkerEnding(timers: services.loop, mechanics: adapter, host: adapter)
+    let ending = WorkerEnding(of: runtime, process: process, ends: self)
     runtime.ending = ending
     return ending
+  }
+
+  /// Nothing of it is left: the engine gets the end, and the next run may begin.
+  func isGone(_ runtime: WorkerUnit, _ status: ExitStatus, lastLines: [String]?) {
+    let id = runtime.id
+    guard workers[id] === runtime else { return }
+    restarts.record(
+      footprint: driver.state.footprint(of: id), lastWords: lastLines?.last, of: id)
+    keepLastLines(id, lastLines)
+    clearAway(runtime)
+    records.remove(id.name)
+    program?.hasEnded(status)
+    driver.send(.exited(id, status))
+    listening.offer(runtime)
+    // It isn't declared any more, and only its end was waited for.
+    if driver.state.state(of: id) == nil { supervision.removeWorker(id) }
+    if !runtime.isDeclared { endedRuns.forgetOldRuns(after: id) }
   }
 
   /// Nothing of a worker's run stays: sockets, watches, image, process.
@@ -49,9 +70,19 @@ struct WorkerEnds {
     // Before its files are removed: it can't bring new ones.
     runtime.conversation?.end()
     snapshots.remove(runtime.id.name)
-    senses.imageRemover.removeImages(of: runtime)
-    runtime.endRun(services.loop)
+    removeImage(of: runtime)
+    runtime.endRun(loop)
     if runtime.profile != before { driver.send(runtime.channelsChanged) }
+  }
+
+  private func removeImage(of runtime: WorkerUnit) {
+    let name = runtime.id.name
+    imageDisk.imageGone(of: name, keepsBase: false)
+    // Only a worker's own image has made the disk fuller.
+    let then = runtime.image == nil ? nil : { [imageDisk] in imageDisk.sendReading() }
+    // What is there may be another process's of that name, of which no record is left.
+    runtime.imageRemoval = memory.removeImage(
+      of: name, isUnreadableNeeded: runtime.process == nil, then: then)
   }
 }
 
@@ -89,5 +120,16 @@ final class EndedRuns {
     guard workers[oldest]?.isDeclared == false, !requests.isAlive(oldest) else { return }
     supervision.removeWorker(oldest)
     driver.send(.removed(oldest))
+  }
+}
+
+extension ExitStatus {
+  init(_ exit: WorkerExit) {
+    self =
+      switch exit {
+      case .exited(let code): .exited(code)
+      case .signaled(let signal): .signaled(signal)
+      case .unknown: .unknown
+      }
   }
 }

@@ -7,20 +7,22 @@ import Synchronization
 
 /// `WorkerMemory` as it is: the threads of `mechanics` stop and continue processes, those of `hibernation` move their memory.
 final class KernelMemory: WorkerMemory {
-  private let services: Services
-  private let state: StateDirectory
-  private let keeper: KeeperStarter<DescriptorKeeperMeans>
+  let services: Services
+  let state: StateDirectory
+  let bootID: String
+  let keeper: KeeperStarter
   private let standby: StandbyStarter<Standby>
   private let resumeChoice: ResumeChoice
   private let recordPatience: Duration
 
   init(
-    _ services: Services, _ state: StateDirectory,
-    keeper: KeeperStarter<DescriptorKeeperMeans>, standby: StandbyStarter<Standby>,
+    _ services: Services, _ state: StateDirectory, bootID: String,
+    keeper: KeeperStarter, standby: StandbyStarter<Standby>,
     resumeChoice: ResumeChoice, recordPatience: Duration = RecordWait.patience
   ) {
     self.services = services
     self.state = state
+    self.bootID = bootID
     self.keeper = keeper
     self.standby = standby
     self.resumeChoice = resumeChoice
@@ -28,7 +30,7 @@ final class KernelMemory: WorkerMemory {
   }
 
   /// What the operation's thread calls with the outcome.
-  private func callback<Outcome: Sendable>(
+  func callback<Outcome: Sendable>(
     _ then: @escaping (Outcome) -> Void
   ) -> (underway: Underway, done: @Sendable (Outcome) -> Void) {
     let underway = Underway()
@@ -185,6 +187,21 @@ final class KernelMemory: WorkerMemory {
   }
 
   func prioritize(_ name: String) { services.hibernation.prioritize(name) }
+
+  /// On the thread for small files.
+  func removeImage(
+    of name: String, isUnreadableNeeded: Bool, then: (() -> Void)?
+  ) -> @Sendable () -> Void {
+    let done = then.map { then in services.loopReturn.callback { (_: Bool) in then() } }
+    return services.disk.submitAwaited { [image = state.image(of: name), log = services.log] in
+      if let obstacle = Hibernator.removeUnlessNeeded(
+        image, isUnreadableNeeded: isUnreadableNeeded)
+      {
+        log(.error, "\(name): its image \(image) is kept: \(obstacle)")
+      }
+      done?(true)
+    }
+  }
 
   func dropIdleBases() { services.hibernation.dropIdleBases() }
 }

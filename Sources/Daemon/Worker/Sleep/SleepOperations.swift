@@ -1,3 +1,4 @@
+import Glibc
 import Hibernation
 import Lifecycle
 import Linux
@@ -131,6 +132,14 @@ extension WorkerSleep {
       runtime?.measuring.memoryMoves()
       then($0)
     }
+  }
+
+  func findInputs(then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void) {
+    guard let runtime, let target = runtime.target() else {
+      return refuse(then, .failure(SystemCallError("pidfd_open", on: "\(id)", code: ESRCH)))
+    }
+    current = memory.findInputs(
+      of: target, ownChannels: runtime.ownChannels, answering: runtime.answeredPorts, then: then)
   }
 
   func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {

@@ -50,8 +50,44 @@ protocol WorkerMemory: AnyObject {
   /// The worker's remaining operations, such as a hibernation, are done before work that no client waits for.
   func prioritize(_ name: String)
 
+  /// Removes the image of a worker that has ended. The next one waits for that, by what is returned, which isn't for
+  /// the loop's thread.
+  ///
+  /// - Parameter isUnreadableNeeded: an image that can't be read is kept.
+  func removeImage(
+    of name: String, isUnreadableNeeded: Bool, then: (() -> Void)?
+  ) -> @Sendable () -> Void
+
   /// Removes what running workers have left on disk for their next images, before later operations.
   func dropIdleBases()
+
+  // MARK: workers that another daemon or supervisor has started
+
+  /// Its memory isn't open yet. ESRCH: it has ended.
+  func hold(
+    _ process: ProcessIdentity, _ plan: LaunchPlan
+  ) throws(SystemCallError) -> WorkerProcess
+
+  /// All its processes; outside a cgroup only while the daemon starts.
+  func tree(of process: WorkerProcess) throws(SystemCallError) -> ProcessTree
+
+  /// Of all its processes, with those that an earlier daemon has opened; while the daemon starts, as all below but
+  /// `findInputs`.
+  func openMemories(of process: WorkerProcess) throws(SystemCallError)
+
+  func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest
+
+  /// What can wake it while it sleeps on.
+  func findInputs(
+    of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
+    then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
+  ) -> Underway
+
+  /// Of a worker that has ended: its image, and the processes that are left in its cgroup.
+  func removeRemains(of record: WorkerRecord)
+
+  /// Removes images whose workers don't exist any more.
+  func removeOrphanedImages(except isRecorded: (String) -> Bool)
 }
 
 /// An operation, until its thread reports that it has ended. False while a caller still waits: its outcome was lost.

@@ -19,9 +19,7 @@ final class WorkerSleep {
   private(set) var isBusy = false
   /// The same, where its outcome hasn't been lost: until it has ended the worker's process may not be reaped,
   /// which could take a stop away from the thread that traces it.
-  var isActing: Bool { isBusy && (isPerforming || isUnderWay) }
-  /// An operation of `perform` hasn't called back.
-  private var isPerforming = false
+  var isActing: Bool { isBusy && isUnderWay }
   var current: Underway?
   /// How it is resumed, and why, once it has been hibernated.
   private(set) var restoreMode: CodedText?
@@ -128,18 +126,19 @@ final class WorkerSleep {
   /// It rests as its record says, and sleeps on.
   func adopt(asleepWith image: ImageOnDisk?) { rest = .recover(image) }
 
-  /// Keeps every other operation away until `operation` has called back.
+  /// - Parameter then: called once; with nil where the run has ended meanwhile.
   func perform<Outcome>(
-    _ operation: (_ then: @escaping (Outcome) -> Void) -> Void,
-    then: @escaping (Outcome) -> Void
+    _ operation: (WorkerSleep, @escaping (Outcome) -> Void) -> Void,
+    then: @escaping (Outcome?) -> Void
   ) {
-    isPerforming = true
-    begin { [weak self] _, done in
-      operation { outcome in
-        self?.isPerforming = false
+    var isTaken = false
+    begin { sleep, done in
+      operation(sleep) { outcome in
         done(outcome)
+        if !isTaken { then(nil) }
       }
     } then: {
+      isTaken = true
       then($1)
     }
   }

@@ -1,0 +1,69 @@
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+
+/// The components for one run of a worker after another: its launch, processes, sleep and end, and workers whose runs
+/// another supervisor starts.
+struct RunComponents {
+  let launcher: WorkerLauncher
+  let processes: ProcessHolder
+  let sleeps: WorkerSleeps
+  let ends: WorkerEnds
+  /// Workers of other supervisors: by request, and by rule.
+  let externals: ExternalAdoption
+  let rules: RuleAdoption
+
+  init(_ shared: SharedComponents, _ components: WorkerComponents) {
+    let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
+    let (loop, log, hibernation) = (services.loop, services.log, services.hibernation)
+    let (requests, restarts, role) = (shared.requests, shared.restarts, shared.role)
+    let endedRuns = EndedRuns(
+      driver: driver, workers: workers, requests: requests, supervision: components.supervision)
+    weak var adoption: ExternalAdoption?
+    let memory = KernelMemory(
+      services, shared.state, bootID: shared.bootID, keeper: components.keeperStarter,
+      standby: .pager(
+        jobs: services.jobs, hibernation: hibernation, log: log,
+        hasSuccessors: role.hasSuccessor),
+      resumeChoice: ResumeChoice(override: role.resumeOverride))
+    ends = WorkerEnds(
+      loop: loop, processes: KernelWorkerProcesses(services, scanner: components.senses.scanner),
+      memory: memory, records: services.records, log: log, driver: driver, workers: workers,
+      requests: requests, kernelKills: components.senses.kernelKills,
+      imageDisk: components.senses.imageDisk, snapshots: shared.snapshots,
+      launchPlanner: components.launchPlanner, restarts: restarts,
+      listening: components.listening, supervision: components.supervision, endedRuns: endedRuns,
+      program: role.program,
+      keepLastLines: { [chronicle = shared.chronicle] in chronicle.keep(lastLines: $1, of: $0) },
+      externalRootHasEnded: { adoption?.externalRootHasEnded($0) })
+    sleeps = WorkerSleeps(
+      driver: driver, workers: workers, timers: loop, watches: loop, memory: memory,
+      imageDisk: components.senses.imageDisk, costs: components.senses.hibernationCosts,
+      managers: ManagerWatching(driver, workers, timers: loop) { hibernation.prioritize($0.name) },
+      log: log, kill: { [ends] in ends.kill($0) })
+    processes = ProcessHolder(
+      loop: loop, jobs: services.jobs, processes: services.processes,
+      probes: components.senses.probes, sleeps: sleeps, ends: ends)
+    launcher = WorkerLauncher(
+      driver: driver, workers: workers, timers: loop,
+      host: WorkerLaunches(
+        services: services, driver: driver, workers: workers, bootID: shared.bootID,
+        socket: shared.socket, program: role.program, recordWriter: shared.recordWriter,
+        senses: components.senses, starter: shared.starter, supervision: components.supervision,
+        endedRuns: endedRuns,
+        listening: components.listening, planner: components.launchPlanner,
+        conversations: components.conversations,
+        processes: processes, ends: ends))
+    externals = ExternalAdoption(
+      ends: ends, holder: processes, phase: shared.phase, wrappers: components.wrappers,
+      declared: components.declared, configuration: shared.configuration,
+      recordWriter: shared.recordWriter)
+    rules = RuleAdoption(
+      timers: loop, externals: externals,
+      released: ReleasedProcesses(
+        path: shared.state.path + "/released", bootID: shared.bootID, files: services.stateFiles),
+      looks: ends.processes, processes: services.processes, phase: shared.phase, log: log)
+    adoption = externals
+  }
+}

@@ -1,0 +1,104 @@
+import Control
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+/// What the components of a daemon have in common: its settings, the machine, the registry of workers, the engine,
+/// and the components that need no others. Made once, and passed to those that make components from it.
+struct SharedComponents {
+  let role: DaemonRole
+  let configuration: ConfigurationInForce
+  let socket: String
+  /// What workers inherit.
+  let environment: [String: String]
+  let version: String
+  /// Reads the configuration again.
+  let read: @Sendable () -> ParseResult<DaemonConfiguration>
+  let state: StateDirectory
+  let cgroups: CgroupRoot?
+  /// Where an earlier version kept the workers of this state directory, if that is there.
+  let earlierCgroups: CgroupRoot?
+  /// Why workers' memory can't be limited, in addition to the kernel's reason.
+  let limitsObstacle: DelegatedGroup.Obstacle?
+  let bootID: String
+
+  let services: Services
+  let driver: EngineDriver
+  let workers = WorkerRegistry()
+  let phase = DaemonPhase()
+  let returning = ReturningWorkers()
+  let requests: WorkerRequests
+  let recordWriter: WorkerRecordWriter
+  let jetsam: JetsamKeeper
+  let snapshots: SnapshotKeeper
+  let chronicle: Chronicle
+  let learnedMemory: LearnedMemoryKeeper
+  let pressure: PressureMonitor
+  let stoppedByPerson: StoppedByPerson
+  let control: ControlSocket
+  let restarts: RestartSupervisor
+  /// Starts workers when their dependencies have reached the required states.
+  let starter: DependencyStarter
+
+  init(_ settings: DaemonSettings, _ role: DaemonRole) throws(StartError) {
+    self.role = role
+    configuration = ConfigurationInForce(settings.configuration)
+    socket = settings.socket
+    environment = settings.environment
+    version = settings.version
+    read = settings.reload
+    let log = role.log
+    // Checked before anything is created that would have to be removed again.
+    try ControlListener.check(path: settings.socket)
+    state = try StateDirectory(path: settings.stateDirectory)
+    do throws(SystemCallError) { bootID = try BootMark.current() } catch {
+      throw .system(error)
+    }
+    let records: WorkerRecordKeeper
+    do throws(WorkerRecordError) {
+      records = try WorkerRecordKeeper(directory: state.workers)
+    } catch { throw .socket(path: state.workers, error.description) }
+    do throws(SystemCallError) {
+      services = try Services(
+        log: log, records: records,
+        hibernation: HibernationService(
+          features: OwnProcess.kernelFeatures(), separatesWorkers: true))
+    } catch { throw .system(error) }
+    control = ControlSocket(path: settings.socket, services.loop, log)
+    stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
+    jetsam = JetsamKeeper(
+      directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
+    snapshots = SnapshotKeeper(
+      directory: state.snapshots, disk: services.disk, loop: services.loopReturn, log: log)
+    learnedMemory = LearnedMemoryKeeper(
+      path: role.hasSuccessor ? state.path + "/memory" : nil, services)
+    driver = EngineDriver(
+      Engine(policy: settings.configuration.policy, remembering: learnedMemory.takeLearned()),
+      clock: services.loop,
+      replies: RequestReplies(records, timers: services.loop))
+    requests = WorkerRequests(driver, returning)
+    restarts = RestartSupervisor(
+      timers: services.loop, stopped: stoppedByPerson, phase: phase, driver: driver,
+      workers: workers, log: log)
+    starter = DependencyStarter(
+      clock: services.loop, driver: driver, workers: workers, returning: returning,
+      restarts: restarts, requests: requests)
+    restarts.connect(starter)
+    recordWriter = WorkerRecordWriter(records: records, bootID: bootID, log: log)
+    chronicle = try Chronicle(settings: settings, state: state, log: log)
+    limitsObstacle = role.leavesCgroup ? DelegatedGroup.leave() : nil
+    // Every daemon of this state directory uses the same cgroup, so that the next one finds it.
+    earlierCgroups = CgroupRoot.findEarlier(forStateDirectory: settings.stateDirectory)
+    cgroups = role.cgroups(of: settings.stateDirectory, limitsObstacle: limitsObstacle)
+    pressure = PressureMonitor(
+      services.loop, .kernel(workers: cgroups?.path), send: { [driver] in driver.send($0) },
+      log: { log($0, $1) })
+    learnedMemory.connect(driver, workers) { [restarts] in restarts.exits(of: $0) }
+  }
+
+  var freezer: CodedText { .freezer(hasCgroups: cgroups != nil) }
+}

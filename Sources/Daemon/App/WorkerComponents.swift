@@ -1,0 +1,66 @@
+import Lifecycle
+import Linux
+import Policy
+
+/// The components for all workers: what is sampled of them, what they say, their listening sockets, and who supervises
+/// them. Each is made after those that it needs.
+struct WorkerComponents {
+  let declared: DeclaredWorkers
+  let supervision: WorkerSupervision
+  let schedules: ScheduleMonitor
+  let senses: Senses
+  let listening: ListeningSockets
+  let launchPlanner: LaunchPlanner
+  let conversations: WorkerConversations
+  let reloads: WorkerReloads
+  let wrappers: RegisteredWrappers
+  let keeperStarter: KeeperStarter
+
+  init(_ shared: SharedComponents) {
+    let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
+    let (loop, log, hibernation) = (services.loop, services.log, services.hibernation)
+    let (phase, returning, requests) = (shared.phase, shared.returning, shared.requests)
+    let (restarts, starter, role) = (shared.restarts, shared.starter, shared.role)
+    wrappers = RegisteredWrappers(
+      driver: driver, workers: workers, clock: loop,
+      host: WrapperSockets(services, shared.control))
+    declared = DeclaredWorkers(
+      driver: driver, workers: workers, returning: returning, phase: phase,
+      environment: shared.environment, restarts: restarts, starter: starter,
+      learnedMemory: shared.learnedMemory, wrappers: wrappers,
+      stoppedByPerson: shared.stoppedByPerson, log: log)
+    reloads = WorkerReloads(
+      timers: loop, driver: driver, workers: workers, phase: phase, returning: returning,
+      requests: requests, wrappers: wrappers, restarts: restarts, hibernation: hibernation,
+      log: log)
+    senses = Senses(
+      .init(
+        services: services, driver: driver, workers: workers, role: role, state: shared.state,
+        jetsam: shared.jetsam, learnedMemory: shared.learnedMemory, restarts: restarts,
+        recordWriter: shared.recordWriter, pressure: shared.pressure,
+        logs: LogKeeper(services) { [state = shared.state] in state.logTimes(of: $0.name) }))
+    listening = ListeningSockets(
+      watches: loop, timers: loop, jobs: services.jobs, files: services.socketFiles,
+      driver: driver, workers: workers, phase: phase, declared: declared, log: log)
+    supervision = WorkerSupervision(
+      workers: workers, restarts: restarts, starter: starter, reloads: reloads,
+      liveness: senses.liveness, listening: listening)
+    schedules = ScheduleMonitor(
+      services: services, state: shared.state, driver: driver, workers: workers,
+      returning: returning)
+    conversations = WorkerConversations(
+      services: services, timers: services.loop, watches: services.loop, driver: driver,
+      workers: workers, reloads: reloads, watchdogs: senses.watchdogs,
+      snapshots: shared.snapshots, recordWriter: shared.recordWriter)
+    keeperStarter = KeeperStarter(
+      path: shared.state.keeper, processes: services.processes, hibernation: hibernation, log: log,
+      hasSuccessors: role.hasSuccessor)
+    launchPlanner = LaunchPlanner(
+      settings: LaunchSettings(
+        cgroups: shared.cgroups, earlierCgroups: shared.earlierCgroups,
+        limitsObstacle: shared.limitsObstacle, records: services.records.store,
+        logs: shared.state.logs, socket: shared.socket, processes: services.processes,
+        inheritance: role.program?.inheritance),
+      restarts: restarts, services: services)
+  }
+}

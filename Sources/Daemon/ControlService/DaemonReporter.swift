@@ -1,0 +1,63 @@
+import Control
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+
+/// What `ps`, `status` and `doctor` report of the daemon itself. Belongs to the loop's thread.
+struct DaemonReporter {
+  let driver: EngineDriver
+  let version: String
+  let state: StateDirectory
+  let configuration: ConfigurationInForce
+  let chronicle: Chronicle
+  let pressure: PressureMonitor
+  let imageDisk: ImageDiskMonitor
+  let cgroups: CgroupRoot?
+  /// nil: no commands are run here.
+  let hooks: HookRunner?
+
+  private var freezer: CodedText { .freezer(hasCgroups: cgroups != nil) }
+
+  func report(at now: Instant) -> DaemonReport {
+    let engine = driver.state
+    var report = DaemonReport(
+      pid: getpid(), version: version, policy: engine.policy.name,
+      mode: engine.policy.mode.rawValue, pressure: engine.pressure.name,
+      budget: engine.budget.bytes, available: engine.available.bytes,
+      budgetIsHost: engine.policy.memory == .host, freezer: freezer,
+      stateDirectory: state.path)
+    report.configuration = configuration.current.file
+    if report.budgetIsHost { report.limitedBy = pressure.limitedBy }
+    if let set = engine.setPressure, now < set.until {
+      report.pressureSet = set.level.name
+      report.pressureSetSeconds = (set.until - now) / .seconds(1)
+    }
+    let costs = imageDisk.costs
+    report.writtenInDay = costs.bytes
+    report.hibernatingSecondsInDay = Double(costs.milliseconds) / 1000
+    report.imagesInDay = costs.images
+    report.dailyWrites = engine.policy.hibernate.disk.dailyWrites.bytes
+    report.shadow = ShadowReport(engine.shadowSummary)
+    report.savings = chronicle.savings(at: now)
+    return report
+  }
+
+  /// What the daemon measures of itself and of the machine.
+  func measurements(at now: Instant) -> DaemonMeasurements {
+    var measured = DaemonMeasurements(chronicle.counts, driver.state, at: now)
+    measured.hooks = hooks?.report
+    return measured
+  }
+
+  /// For `doctor`.
+  ///
+  /// - Parameter user: this process's effective user id.
+  func context(user: UInt32, at now: Instant) -> DaemonContext {
+    let engine = driver.state
+    return DaemonContext(
+      user: user, cgroup: cgroups?.path, freezer: freezer,
+      hibernation: engine.policy.permittedHibernation,
+      hibernated: engine.snapshots(at: now).count { $0.state == .hibernated })
+  }
+}

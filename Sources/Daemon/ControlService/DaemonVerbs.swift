@@ -1,0 +1,70 @@
+import Control
+import Lifecycle
+import Policy
+
+/// The verbs about the daemon as a whole. Belongs to the loop's thread.
+struct DaemonVerbs {
+  let clock: any Timers
+  let driver: EngineDriver
+  let ending: DaemonEnd
+  let reloader: ConfigurationReloader
+  let rules: RuleAdoption
+  let examination: SelfExamination
+  let reporter: DaemonReporter
+  let jobs: LoopJobs
+  let log: DaemonLog
+
+  /// `shutdown` or `leave`.
+  func end(by verb: ControlRequest.Verb) {
+    if verb == .leave { return ending.leave() }
+    log(.notice, "stopping: requested by `dormouse shutdown`; all workers are stopped first")
+    ending.end()
+  }
+
+  /// Tries what the machine allows the daemon; that takes a second or more.
+  func doctor(_ call: ControlCall) {
+    examination.examine { outcome in
+      call.respond(
+        ControlResponse(
+          id: call.request.id,
+          outcome.map {
+            DaemonExamination(
+              context: reporter.context(user: $0.user, at: clock.now), report: $0)
+          }))
+    }
+  }
+
+  func setPressure(_ call: ControlCall) {
+    if ending.phase.isClosing { return call.answerEnding() }
+    let (result, text) = PressureSetting(driver: driver).set(
+      call.request.level, for: call.request.seconds)
+    call.answer(result, text)
+  }
+
+  /// `reload`, or its preview.
+  func reload(_ call: ControlCall) {
+    let allowEmpty = call.request.allowEmpty == true
+    let answer = { (outcome: ReloadOutcome) in
+      call.answer(outcome.isDone ? .done : .refused, outcome.text)
+    }
+    if call.request.verb == .reload {
+      reloader.reload(allowEmpty: allowEmpty, then: answer)
+    } else {
+      reloader.preview(allowEmpty: allowEmpty, then: answer)
+    }
+  }
+
+  func previewAdoption(_ call: ControlCall) {
+    let preview = rules.preview(footprint: driver.state.footprint)
+    jobs.run(about: "preview of rules", within: .seconds(20), preview.perform) { outcome in
+      var response = ControlResponse(
+        id: call.request.id, result: .failed,
+        text: "the processes of this machine can't be read in time")
+      if case .done(let report?) = outcome {
+        (response.result, response.text) = (.done, report.text)
+        response.adoption = report
+      }
+      call.respond(response)
+    }
+  }
+}

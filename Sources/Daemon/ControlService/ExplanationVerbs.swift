@@ -1,0 +1,76 @@
+import Control
+import Hibernation
+import Lifecycle
+import Policy
+import PolicyFile
+
+/// The verbs that ask for reasons: `explain`, its `--savings`, and `policy`. Belongs to the loop's thread.
+struct ExplanationVerbs {
+  let clock: any Timers
+  let driver: EngineDriver
+  let wrappers: RegisteredWrappers
+  let configuration: ConfigurationInForce
+  let facts: WorkerFactsReader
+  let status: StatusReporter
+  /// Overrules the policies.
+  let resumeOverride: ResumePreference?
+
+  private var isWrapper: Bool { facts.program != nil }
+  private var reporter: ExplanationReporter {
+    ExplanationReporter(engine: driver.state, now: clock.now)
+  }
+  private var remedies: RemedyReporter {
+    RemedyReporter(
+      engine: driver.state, origins: configuration.current.origins, isWrapper: isWrapper,
+      now: clock.now)
+  }
+
+  func explain(_ call: ControlCall) {
+    guard let name = call.request.worker else {
+      var response = ControlResponse(
+        id: call.request.id, result: .done, text: "the order of termination and hibernation")
+      response.ranking = reporter.ranking()
+      return call.respond(response)
+    }
+    let id = WorkerID(name)
+    let facts = facts.read(id)
+    guard var found = reporter.explanation(of: id, facts) else { return call.answerUnknown(name) }
+    let text = "\(name) is \(found.state.spoken): \(found.report.because.text)"
+    var response = ControlResponse(id: call.request.id, result: .done, text: text)
+    (found.report.rule, found.report.activity) = (facts?.rule, self.facts.activity(of: id))
+    found.report.remedy = remedies.remedy(of: id, facts, activity: found.report.activity)
+    response.explanation = found.report
+    call.respond(response)
+  }
+
+  /// Of all workers that keep memory.
+  func explainSavings(_ call: ControlCall) {
+    status.report(ControlRequest(id: call.request.id, verb: .ps)) { response in
+      KeptMemoryReporter(
+        reporter: reporter, remedies: remedies, facts: facts, wrappers: wrappers
+      ).answer(call, about: response.workers ?? [])
+    }
+  }
+
+  func policyInForce(_ call: ControlCall) {
+    let reporter = PolicyReporter(
+      engine: driver.state,
+      facts: PolicyFacts(
+        origins: configuration.current.origins, resumeOverride: resumeOverride,
+        isWrapper: isWrapper),
+      now: clock.now)
+    var response = ControlResponse(id: call.request.id, result: .done, text: "the policy in effect")
+    if let name = call.request.worker {
+      let id = WorkerID(name)
+      guard let facts = facts.read(id), let snapshot = driver.state.snapshot(of: id) else {
+        return call.answerUnknown(name)
+      }
+      response.text += " for \(name)"
+      response.policy = reporter.worker(
+        snapshot, facts.policy, isChosen: facts.hasChosenPolicy)
+    } else {
+      response.policy = reporter.machine()
+    }
+    call.respond(response)
+  }
+}

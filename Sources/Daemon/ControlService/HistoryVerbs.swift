@@ -1,0 +1,46 @@
+import Control
+import Lifecycle
+import Policy
+
+/// The verbs that ask for what has happened: `events` and `jetsam`. Belongs to the loop's thread.
+struct HistoryVerbs {
+  let clock: any Timers
+  let driver: EngineDriver
+  let chronicle: Chronicle
+  let jetsam: JetsamKeeper
+  let loopReturn: LoopReturn
+
+  /// Answered when the journal can be read: clients read the past from its files, so that the daemon
+  /// needs to keep none of it in memory.
+  func events(_ call: ControlCall) {
+    var place = JournalPlace(directory: nil, reports: "", run: nil, at: 0)
+    let saved: @Sendable (Bool) -> Void = loopReturn.callback { _ in
+      var response = ControlResponse(
+        id: call.request.id, result: .done,
+        text: place.directory.map { "the journal is in \($0)" } ?? "there is no journal")
+      response.journal = place
+      call.respond(response)
+    }
+    place = chronicle.save(at: clock.now) { saved(true) }
+  }
+
+  func showJetsam(_ call: ControlCall) {
+    let ids = jetsam.ids
+    guard let wanted = call.request.report ?? ids.first else {
+      let text =
+        driver.state.isTerminatingForMemory
+        ? "workers are being terminated for lack of memory; the report follows when that is over"
+        : "no worker has been terminated for lack of memory"
+      return call.respond(
+        ControlResponse(id: call.request.id, result: .done, text: text, reports: ids))
+    }
+    jetsam.load(wanted) { record in
+      let text =
+        record == nil ? "there is no jetsam report \(wanted)" : "jetsam report \(wanted)"
+      call.respond(
+        ControlResponse(
+          id: call.request.id, result: record == nil ? .failed : .done, text: text, jetsam: record,
+          reports: ids))
+    }
+  }
+}

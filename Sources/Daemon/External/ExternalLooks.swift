@@ -1,0 +1,71 @@
+import Control
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+// Looks at the processes of other supervisors, on threads that may wait for a process or a file system.
+extension KernelWorkerProcesses {
+  /// A look at 10,000 processes takes less than a second.
+  private static let patienceForRules = Duration.seconds(20)
+
+  func examine(
+    _ wanted: AdoptionSpecification, as name: String, in library: PolicyLibrary,
+    within limit: Duration,
+    then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
+  ) {
+    services.jobs.run(about: "adoption of \(name)", within: limit) {
+      Result { () throws(AdoptionRefusal) in
+        let named: LifecyclePolicy?
+        do throws(SettingError) {
+          named = try wanted.chosenPolicy.load(from: library)
+        } catch { throw .malformed("\(name) isn't adopted: \(error)") }
+        var found = try ExternalProcess.examine(wanted)
+        found.policy = named
+        return found
+      }
+    } then: {
+      then($0)
+    }
+  }
+
+  func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
+    // A look that doesn't end keeps its subject.
+    let left = look.passedOver.map { "\($0.pid)" }.sorted().joined(separator: ", ")
+    let subject = "processes of rules" + (left.isEmpty ? "" : " without \(left)")
+    let wait = LookWait(for: look.progress, services.loop, then: then)
+    run(subject, { look.perform() }) { wait.end($0 ?? nil) }
+  }
+
+  func chooseRules(
+    for workers: [RuledWorker], by matching: RuleMatching,
+    then: @escaping ([WorkerID: AdoptionRule]?) -> Void
+  ) {
+    let now = EventLoop.now
+    run("workers of rules") {
+      var choices: [WorkerID: AdoptionRule] = [:]
+      let matching = RuleLook.resolved(matching)
+      for worker in workers {
+        // One that has ended is removed soon.
+        guard let stat = try? ProcessStat.read(worker.process.pid) else { continue }
+        let process = ProcessObservation(stat, now: now, command: worker.command)
+        if let choice = matching.choose(process, isAdopted: true) {
+          choices[worker.id] = matching.rules[choice.rule]
+        }
+      }
+      return choices
+    } then: {
+      then($0)
+    }
+  }
+
+  private func run<Value: Sendable>(
+    _ subject: String, _ job: @escaping @Sendable () -> Value, then: @escaping (Value?) -> Void
+  ) {
+    services.jobs.run(about: subject, within: Self.patienceForRules, job) { outcome in
+      guard case .done(let value) = outcome else { return then(nil) }
+      then(value)
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import Lifecycle
+import Policy
+import Supervision
+
+/// Makes the conversation of each run of a worker, and has what all of them use. Belongs to the loop's thread.
+final class WorkerConversations {
+  let services: Services
+  let timers: any Timers
+  let watches: any DescriptorWatches
+  let workers: WorkerRegistry
+  let reloads: WorkerReloads
+  let watchdogs: WatchdogReporter
+  let snapshots: SnapshotKeeper
+  let recordWriter: WorkerRecordWriter
+  private let driver: EngineDriver
+  private var lastNumber: UInt64 = 0
+
+  init(
+    services: Services, timers: any Timers, watches: any DescriptorWatches, driver: EngineDriver,
+    workers: WorkerRegistry, reloads: WorkerReloads, watchdogs: WatchdogReporter,
+    snapshots: SnapshotKeeper, recordWriter: WorkerRecordWriter
+  ) {
+    self.services = services
+    self.timers = timers
+    self.watches = watches
+    self.driver = driver
+    self.workers = workers
+    self.reloads = reloads
+    self.watchdogs = watchdogs
+    self.snapshots = snapshots
+    self.recordWriter = recordWriter
+  }
+
+  /// A worker's run begins to have channels; nothing is read yet.
+  func makeConversation(_ runtime: WorkerUnit, over channels: WorkerChannels) {
+    runtime.conversation = WorkerConversation(
+      WorkerHandle(runtime: runtime, driver: driver, log: services.log), over: channels, self)
+  }
+
+  /// Of what workers are sent: unique in the daemon's life.
+  func nextNumber() -> UInt64 {
+    lastNumber += 1
+    return lastNumber
+  }
+
+  // MARK: messages about its life cycle
+
+  func sendPressure() {
+    for runtime in workers.values where driver.state.state(of: runtime.id)?.runs == true {
+      runtime.conversation?.lifecycle.pressureChanged()
+    }
+  }
+
+  func expireTask(_ id: WorkerID, _ task: String) {
+    services.log(.notice, "\(id): background task \(task) is out of time")
+    workers[id]?.conversation?.lifecycle.taskExpired(task)
+  }
+
+  // MARK: purgeable memory
+
+  func findOffersAgain(_ record: WorkerRecord, _ runtime: WorkerUnit) {
+    // A worker that has ended doesn't sleep on.
+    guard !record.purgeable.isEmpty, let tree = try? runtime.process?.tree() else { return }
+    runtime.conversation?.offers.findAgain(record.purgeable, in: tree)
+  }
+
+  func purge(_ id: WorkerID) {
+    guard let purge = workers[id]?.conversation?.offers.purge else {
+      return driver.send(.purgeFailed(id, "it offers no purgeable memory"))
+    }
+    let done = services.loopReturn.callback { [unowned self] in purged(id, $0) }
+    // A worker whose daemon has ended counts slots that are being purged as its own as soon as it runs. So the
+    // wake waits for this (`afterWhatIsUnderWay`).
+    services.mechanics.submit(about: id.name) { done(purge()) }
+  }
+
+  private func purged(_ id: WorkerID, _ freed: Int64) {
+    guard freed > 0 else {
+      return driver.send(.purgeFailed(id, "all of its purgeable memory is in use"))
+    }
+    workers[id]?.measuring.memoryMoves()
+    services.log(.info, "\(id): purged: freed \(ByteCount(freed)) of purgeable memory")
+    driver.send(.purged(id, freed: ByteCount(freed)))
+  }
+}

@@ -1,0 +1,133 @@
+import CLinux
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// `WorkerProcesses` as it is: the threads of `mechanics` signal and wake, those of `killers` end.
+final class KernelWorkerProcesses: WorkerProcesses {
+  let services: Services
+  private let scanner: ProcessScanner
+
+  private static let patience = Duration.seconds(5)
+  private static let patienceForStrays = Duration.seconds(1)
+  private static let patienceForLog = Duration.seconds(1)
+  /// For `dormouse report`.
+  private static let keptLines = 5
+
+  init(_ services: Services, scanner: ProcessScanner) {
+    self.services = services
+    self.scanner = scanner
+  }
+
+  func openMemory(
+    _ refresh: MemoryRefresh, of name: String, then: @escaping (MemoryRefresh.Outcome) -> Void
+  ) {
+    let done = services.loopReturn.callback { (opened: MemoryRefresh.Outcome?) in
+      if let opened { then(opened) }
+    }
+    // What can't be opened isn't, until the next time.
+    services.mechanics.submit(about: name) { done(try? refresh.perform()) }
+  }
+
+  func ask(_ process: WorkerProcess, of name: String, by signal: Int32) {
+    services.mechanics.submit(about: name, isUrgent: true, asking(process, by: signal))
+  }
+
+  private func asking(_ process: WorkerProcess, by signal: Int32) -> @Sendable () -> Void {
+    let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
+    let pidfd = process.pidfd
+    return {
+      // Its processes may be others by then.
+      do throws(SystemCallError) {
+        try ProcessTree.discover(root: root, session: session, cgroup: cgroup).signalAll(signal)
+      } catch {
+        // The held descriptor reaches the root at least. What isn't reached is killed when the grace is over.
+        _ = clinux_pidfd_send_signal(pidfd.raw, signal)
+      }
+    }
+  }
+
+  func wake(
+    _ target: HibernationTarget, _ process: WorkerProcess, askingBy signal: Int32?,
+    then: @escaping (String?) -> Void
+  ) {
+    let done = services.loopReturn.callback(then)
+    let ask = signal.map { asking(process, by: $0) }
+    services.mechanics.submit(about: target.name, isUrgent: true) {
+      ask?()
+      done(failureText { try target.wake(mastersLast: false) })
+    }
+  }
+
+  func kill(_ process: WorkerProcess, of name: String, then: @escaping (String?) -> Void) {
+    let (killing, hibernation) = (process.killing, services.hibernation)
+    let done = services.loopReturn.callback(then)
+    services.killers.submit(about: name, isUrgent: process.cgroup != nil) {
+      let failure = failureText { try killing.perform(until: Deadline(in: Self.patience)) }
+      // Not before: a process that is released without its memory must be dying.
+      hibernation.forget(name)
+      done(failure)
+    }
+  }
+
+  func lookForWhatIsLeft(of process: WorkerProcess, then: @escaping (WhatIsLeft) -> Void) {
+    scanner.withTree(of: process) { [process] tree in
+      // An empty tree has no process that could have children.
+      guard let pids = tree?.pids else { return then(.unknown) }
+      let root = process.identity.pid
+      then(WhatIsLeft(isEmpty: pids.isEmpty, others: pids.count { $0 != root }))
+    }
+  }
+
+  func clear(
+    _ process: WorkerProcess, of name: String, mark: String, notify: String?,
+    then: @escaping (Clearing) -> Void
+  ) {
+    let killing = process.killing
+    let strays = Strays(
+      root: process.identity, mark: mark, notify: notify, processes: services.processes)
+    let done = services.loopReturn.callback(then)
+    services.killers.submit(about: name, isUrgent: process.cgroup != nil) {
+      let failure = failureText { try killing.perform(until: Deadline(in: Self.patience)) }
+      // The tree may have used all of its time.
+      let found =
+        killing.cgroup == nil
+        ? strays.kill(within: Self.patienceForStrays) : (killed: 0, failure: nil)
+      done(Clearing(strays: found.killed, failure: failure ?? found.failure))
+    }
+  }
+
+  func forget(_ name: String) { services.hibernation.forget(name) }
+
+  func reap(_ process: WorkerProcess, of name: String) -> WorkerExit {
+    forget(name)
+    // A process that can't be waited for isn't the daemon's child, and its status isn't known.
+    return (try? process.reap()) ?? .unknown
+  }
+
+  func removeGroup(
+    of process: WorkerProcess, _ name: String, then: @escaping (String?) -> Void
+  ) {
+    let cgroup = process.cgroup
+    let done = services.loopReturn.callback(then)
+    services.mechanics.submit(about: name) {
+      done(
+        cgroup.flatMap { group in
+          failureText { try group.remove(until: Deadline(in: Self.patience)) }
+        })
+    }
+  }
+
+  func readLastLines(
+    of process: WorkerProcess, _ name: String, then: @escaping ([String]?) -> Void
+  ) {
+    guard let words = process.lastWordsReader else { return then(nil) }
+    services.jobs.run(about: "log of \(name)", within: Self.patienceForLog) {
+      words.readLines(upTo: Self.keptLines)
+    } then: { outcome in
+      if case .done(let lines) = outcome { then(lines) } else { then(nil) }
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import Control
+import Lifecycle
+import Linux
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Verbs of the control socket about the daemon, and about new workers") struct DaemonVerbTests
+{
+  private typealias Verb = ControlRequest.Verb
+
+  private let control: ControlWorld
+  private var world: AdapterWorld { control.world }
+
+  init() throws { control = try ControlWorld() }
+
+  private func run(
+    _ name: String?, _ command: [String] = ["/bin/true"], importance: Int? = nil
+  ) -> ControlWorld.Heard {
+    var request = ControlRequest(id: 7, verb: .run, worker: name)
+    request.launch = LaunchSpecification(
+      command: command, directory: "/", environment: ["A": "b"], importance: importance)
+    return control.ask(request)
+  }
+
+  @Test("The verb run launches a worker that isn't declared, and is answered when it has started")
+  func runs() throws {
+    let heard = run("job", importance: 5)
+    let runtime = try #require(world.workers[WorkerID("job")])
+    #expect(runtime.configuration.importance == 5 && runtime.environment == ["A": "b"])
+    #expect(!runtime.isDeclared && heard.responses.isEmpty)
+    #expect(world.notes.events == ["added", "request"])
+    #expect(world.driver.state.state(of: runtime.id) == .launching)
+    world.driver.send(.launchFailed(runtime.id, "no program of that name"))
+    #expect(try control.only(heard).result == .failed)
+  }
+
+  @Test(
+    "`run` is refused without a valid name, command and importance, and with a name that is in use")
+  func runRefusals() throws {
+    try world.add("web")
+    let db = try world.add("db", .terminated)
+    control.wrap("clangd-4")
+    for (heard, result, words) in [
+      (run(nil), ControlResponse.Result.badRequest, "needs a name and a command"),
+      (run("job", []), .badRequest, "needs a name and a command"),
+      (run("a/b"), .badRequest, "not a valid worker name"),
+      (run("job", importance: 101), .badRequest, "importance 101"),
+      (run("web"), .refused, "web is already running"),
+      (run("db"), .refused, "db is in the configuration"),
+      (run("clangd-4"), .refused, "clangd-4 is the name of a wrapped worker"),
+    ] {
+      let response = try control.only(heard)
+      #expect(response.result == result && response.text.contains(words), "\(words)")
+    }
+    #expect(world.asked.isEmpty)
+    // A worker of an earlier `run` has ended: its name is free.
+    db.isDeclared = false
+    _ = run("db")
+    #expect(world.asked == ["start db"])
+    world.ending.end()
+    #expect(run("job").responses.map(\.text) == ["the daemon is ending"])
+  }
+
+  @Test("`pressure set` accepts levels and times within its limits, and `auto` ends it")
+  func pressure() throws {
+    func set(_ level: String?, _ seconds: Double? = nil) throws -> ControlResponse {
+      var request = ControlRequest(id: 7, verb: .setPressure)
+      (request.level, request.seconds) = (level, seconds)
+      return try control.only(control.ask(request))
+    }
+    let driver = world.driver
+    #expect(try set(nil).text == "`setPressure` needs a level")
+    for (level, seconds) in [("high", 1.0), ("normal", 1), ("urgent", 0), ("urgent", 86_401)] {
+      #expect(try set(level, seconds).result == .badRequest, "\(level) \(seconds)")
+    }
+    #expect(try set("auto").result == .done)
+    #expect(driver.state.setPressure == nil)
+    #expect(try set("urgent").text == "memory pressure is at least urgent for 30 s")
+    #expect(driver.state.setPressure?.level == .urgent)
+    #expect(try set("auto").text.hasPrefix("memory pressure is urgent, and returns to normal "))
+    #expect(try set("auto").text.hasPrefix("no level is set any more: memory pressure is urgent, "))
+    #expect(driver.state.setPressure == nil)
+    world.ending.leave()
+    #expect(try set("urgent").result == .refused)
+  }
+
+  @Test("The verb reload and its preview are answered once, when the configuration was read")
+  func reload() throws {
+    try world.add("web", .terminated)
+    for (verb, change) in [(Verb.previewReload, "web would be removed"), (.reload, "web removed")] {
+      var request = ControlRequest(id: 7, verb: verb)
+      let refused = control.ask(request)
+      #expect(refused.responses.isEmpty, "the file may be in a file system that doesn't answer")
+      let refusal = try control.only(refused)
+      #expect(refusal.result == .refused && refusal.text.contains("--allow-empty"))
+      request.allowEmpty = true
+      let done = try control.only(control.ask(request))
+      #expect(done.result == .done && done.text == change)
+      #expect((world.workers.count == 0) == (verb == .reload))
+    }
+    control.file.content.withLock { $0 = nil }
+    let response = try control.only(control.ask(.reload))
+    #expect(response.result == .refused && response.text.contains("has errors"))
+  }
+
+  @Test(
+    "The verbs adopt, release and reload of one worker are answered once with the daemon's answer",
+    arguments: [
+      (Verb.adopt, "`adopt` needs"), (.release, "not adopted"),
+      (.reloadWorker, "web has no `reload_signal`"),
+    ])
+  func passedOn(verb: ControlRequest.Verb, words: String) throws {
+    try world.add("web")
+    let response = try control.only(control.ask(verb, "web"))
+    #expect(response.result != .done && response.text.contains(words), "\(response.text)")
+  }
+
+  @Test("A wrapper is registered under its connection until that ends")
+  func register() throws {
+    world.wrapped.processes[control.client] = 77
+    var request = ControlRequest(id: 7, verb: .register)
+    request.wrapper = WrapperWorld.report("job")
+    #expect(try control.only(control.ask(request)).text == "known")
+    request.wrapper = WrapperWorld.report("a/b")
+    let response = try control.only(control.ask(request))
+    #expect(response.result == .badRequest && response.text.hasPrefix("use "))
+    #expect(world.wrappers.leads(WorkerID("job")))
+    control.service.hasLeft(control.client)
+    #expect(!world.wrappers.leads(WorkerID("job")))
+  }
+
+  @Test("The verb shutdown ends the daemon with its workers, and leave ends it without them")
+  func end() throws {
+    try world.add("web")
+    control.service.end(by: .leave)
+    #expect(world.phase.isLeaving && !world.phase.isEnding && world.asked.isEmpty)
+    control.service.end(by: .shutdown)
+    #expect(world.phase.isEnding && world.asked == ["stop web"])
+  }
+}

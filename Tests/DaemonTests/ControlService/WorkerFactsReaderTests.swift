@@ -1,0 +1,87 @@
+import Control
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("What the daemon knows of a worker") struct WorkerFactsReaderTests {
+  private let world: AdapterWorld
+
+  init() throws { world = try AdapterWorld() }
+
+  private final class Program: CallersProgram {
+    let inheritance = Inheritance(firstArgument: 0)
+    let logPath: String? = nil
+    let wakes = 3
+    var host: String? { "nvim" }
+    var directory: String? { "/home/me/shop" }
+    func hasLaunched() {}
+    func hasEnded(_ status: Lifecycle.ExitStatus) {}
+    func hasChanged(_ transition: Transition) {}
+  }
+
+  @Test("Nothing is known of a worker that there isn't")
+  func unknown() throws {
+    let reader = world.makeFacts()
+    #expect(reader.read(WorkerID("web")) == nil && reader.activity(of: WorkerID("web")) == nil)
+  }
+
+  @Test("A worker is shown with what it was launched with, and with what has changed since")
+  func facts() throws {
+    let reader = world.makeFacts()
+    let runtime = try world.add()
+    runtime.noteLaunch()
+    runtime.configuration.command = ["web", "--new"]
+    let facts = try #require(reader.read(runtime.id))
+    #expect(facts.command == ["web", "--serve"] && facts.changedSinceLaunch == ["command"])
+    #expect(facts.isDeclared && !facts.isAdopted && facts.process === runtime.process)
+    #expect(facts.log == "/logs/web.log", "the file that it was launched to write to")
+    runtime.process = nil
+    #expect(reader.read(runtime.id)?.log == world.state.log(of: "web"))
+  }
+
+  @Test("An adopted worker's log is its supervisor's")
+  func external() throws {
+    let runtime = try world.add()
+    runtime.external = ExternalWorker(mayBeTerminated: false)
+    let facts = try #require(world.makeFacts().read(runtime.id))
+    #expect(facts.log == nil && facts.isAdopted && facts.wrapper == nil)
+  }
+
+  @Test("A wrapper's program has no log where it has its caller's output, and names the wrapper")
+  func wrapper() throws {
+    let runtime = try world.add()
+    let facts = try #require(world.makeFacts(Program()).read(runtime.id))
+    #expect(facts.log == nil && facts.wrapper?.pid == getpid() && facts.wrapper?.wakes == 3)
+    func policy(_ control: ControlWorld) throws -> [PolicyValueReport]? {
+      try control.only(control.ask(.policy)).policy
+    }
+    #expect(try policy(ControlWorld(program: Program())) != policy(ControlWorld()))
+  }
+
+  @Test("A worker's earlier ends and what is planned for it are shown")
+  func plans() throws {
+    let runtime = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
+    world.hasEnded(runtime, RestartWorld.failure)
+    let plans = try #require(world.makeFacts().read(runtime.id)).plans
+    #expect(plans.exits.count == 1)
+    guard case .backingOff = plans.restart else {
+      Issue.record("\(String(describing: plans.restart))")
+      return
+    }
+  }
+
+  @Test("A worker's uses are counted from the events that the chronicle gets")
+  func activity() throws {
+    world.driver.connect([world.chronicle])
+    let runtime = try world.add()
+    let reader = world.makeFacts()
+    #expect(reader.activity(of: runtime.id)?.uses == 0)
+    world.driver.send(.activity(runtime.id))
+    #expect(reader.activity(of: runtime.id)?.uses == 1)
+  }
+}

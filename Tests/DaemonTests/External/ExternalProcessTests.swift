@@ -1,0 +1,123 @@
+import Control
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Looks at processes of another supervisor") struct ExternalLooksTests {
+  private let world: AdapterWorld
+  private let processes: KernelWorkerProcesses
+
+  init() throws {
+    world = try AdapterWorld()
+    processes = KernelWorkerProcesses(world.services, scanner: world.senses.scanner)
+  }
+
+  @Test("A process that belongs to a worker has that worker as its owner")
+  func owner() throws {
+    #expect(world.workers.owner(of: getpid()) == nil)
+    try world.add("db", .terminated)
+    try world.add("web")
+    #expect(world.workers.owner(of: getpid()) == WorkerID("web"))
+    #expect(world.workers.owner(of: 1) == nil)
+  }
+
+  private func examine(_ wanted: AdoptionSpecification) throws -> AdoptionRefusal {
+    var outcomes: [JobOutcome<Result<ExternalProcess, AdoptionRefusal>>] = []
+    processes.examine(wanted, as: "web", in: .builtIn, within: .seconds(60)) {
+      outcomes.append($0)
+    }
+    #expect(outcomes.isEmpty)
+    try world.turn { !outcomes.isEmpty }
+    guard outcomes.count == 1, case .done(.failure(let refusal)) = outcomes[0] else {
+      throw TestFailure("\(outcomes)")
+    }
+    return refusal
+  }
+
+  @Test("A process is examined on another thread, and a refusal comes back with its reason")
+  func examined() throws {
+    let own = try examine(AdoptionSpecification(pid: getpid()))
+    #expect(own.text.contains("is the daemon or one of its parents"))
+    #expect(try examine(AdoptionSpecification(pid: 1)).text == "pid 1 can't be adopted")
+    #expect(
+      try examine(AdoptionSpecification()).text == "`adopt` needs either a pid or a cgroup")
+  }
+
+  @Test("A policy that a request for adoption names is looked up before any process is examined")
+  func named() throws {
+    let refusal = try examine(AdoptionSpecification(pid: 1, policy: "sever"))
+    #expect(refusal.isMalformed)
+    #expect(
+      refusal.text.hasPrefix("web isn't adopted: `policy=sever`: there is no policy named"),
+      "\(refusal.text)")
+  }
+}
+
+@Suite("Processes that are refused before they are adopted") struct ExternalProcessTests {
+  private func refusal(_ wanted: AdoptionSpecification) -> AdoptionRefusal? {
+    do throws(AdoptionRefusal) {
+      _ = try ExternalProcess.examine(wanted)
+      return nil
+    } catch { return error }
+  }
+
+  @Test("A request with neither a pid nor a cgroup, or with both, makes no sense")
+  func malformed() {
+    for wanted in [
+      AdoptionSpecification(), AdoptionSpecification(pid: getpid(), cgroup: "system.slice"),
+    ] {
+      #expect(refusal(wanted)?.isMalformed == true)
+    }
+  }
+
+  @Test("The system's first process, and numbers that are none, are refused")
+  func numbers() {
+    for pid: Int32 in [1, 0, -1, .min] {
+      let refusal = refusal(AdoptionSpecification(pid: pid))
+      #expect(refusal?.text == "pid \(pid) can't be adopted" && refusal?.isMalformed == false)
+    }
+    // The kernel's greatest number is 2²² − 1.
+    #expect(refusal(AdoptionSpecification(pid: 1 << 22))?.text == "there is no process 4194304")
+  }
+
+  @Test("A process that has got the number of the one that was meant is refused")
+  func startTime() throws {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let child = try spawn(
+      SpawnRequest(
+        path: "/bin/sleep", arguments: ["sleep", "1000"], environment: [:], directory: "/",
+        input: null.raw, output: null.raw, error: null.raw, cgroup: nil))
+    let (pid, start) = (child.pid, child.startTime)
+    defer {
+      sendSignal(SIGKILL, to: pid)
+      waitpid(pid, nil, 0)
+    }
+    let later = AdoptionSpecification(pid: pid, startTime: start + 1)
+    #expect(refusal(later)?.text.contains("was started at another time") == true)
+    for start in [start, nil] {
+      #expect(refusal(AdoptionSpecification(pid: pid, startTime: start)) == nil)
+    }
+  }
+
+  @Test("The daemon itself, and what it lives in, never sleep")
+  func own() {
+    for pid in [getpid(), getppid()] where pid > 1 {
+      #expect(
+        refusal(AdoptionSpecification(pid: pid))?.text
+          .contains("is the daemon or one of its parents") == true)
+    }
+  }
+
+  @Test("A cgroup that doesn't exist is refused with its name")
+  func noGroup() {
+    let text = refusal(AdoptionSpecification(cgroup: "/no/such/group.here"))?.text
+    #expect(text?.isEmpty == false)
+  }
+}

@@ -1,0 +1,54 @@
+import Glibc
+import Linux
+import Supervision
+import Synchronization
+import TestSupport
+
+@testable import Hibernation
+
+/// The keeper of a daemon that has ended, on a thread of the test. It keeps the memory of the test's own process, and
+/// serves one daemon.
+final class EarlierKeeper {
+  enum End {
+    /// It ends: another one has the descriptors, or no daemon needs them.
+    case taken
+    /// It waits for a later daemon.
+    case stays
+  }
+
+  private let serving: Serving
+  let process: ProcessIdentity
+  let memory: Descriptor
+
+  private final class Serving: Sendable {
+    let end = Mutex<End?>(nil)
+  }
+
+  init(at path: String) throws {
+    let own = try ProcessStat.read(getpid()).identity
+    let memory = try Descriptor.open("/proc/\(getpid())/mem", O_RDWR)
+    (process, self.memory) = (own, memory)
+    let listener = try UnixSocket.bound(to: path, .packets)
+    try listener.listen(backlog: 4, path: path)
+    let serving = Serving()
+    self.serving = serving
+    try TestThread {
+      let peer = Descriptor(owning: accept(listener.raw, nil, nil))
+      // A daemon that doesn't get them has closed its end.
+      try? KeeperMessage.keep(own).send(to: peer, passing: memory)
+      try? KeeperMessage.end.send(to: peer)
+      var end: End?
+      while end == nil {
+        switch KeeperMessage.receive(from: peer) {
+        case .message(.taken, _): end = .taken
+        case .closed: end = .stays
+        case .message, .nothing: usleep(1000)
+        }
+      }
+      serving.end.withLock { [end] in $0 = end }
+    }.detach()
+  }
+
+  /// nil: a daemon still has its connection, or none has come.
+  var end: End? { serving.end.withLock { $0 } }
+}

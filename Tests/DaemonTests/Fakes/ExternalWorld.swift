@@ -1,0 +1,85 @@
+import Control
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+
+@testable import Daemon
+
+/// An `AdapterWorld` with processes of another supervisor: a test says what is found of them. The test's own process
+/// stands for each.
+struct ExternalWorld {
+  let memory = FakeMemory()
+  let base: AdapterWorld
+  let externals: ExternalAdoption
+  var looks: FakeWorkerProcesses { base.workerProcesses }
+
+  final class Heard { var responses: [ControlResponse] = [] }
+
+  init() throws {
+    base = try AdapterWorld(memory: memory)
+    externals = base.externals
+  }
+
+  var driver: EngineDriver { base.driver }
+  var workers: WorkerRegistry { base.workers }
+  var events: [String] { base.notes.events }
+
+  /// No process has this number.
+  static let pid: Int32 = 1 << 22 + 100
+
+  static func stat(_ pid: Int32 = pid) throws -> ProcessStat {
+    var stat = try ProcessStat.read(getpid())
+    stat.pid = pid
+    return stat
+  }
+
+  static func process(in cgroup: WorkerCgroup? = nil) throws -> ExternalProcess {
+    let root = try stat()
+    return ExternalProcess(root: root, tree: ProcessTree(processes: [root]), cgroup: cgroup)
+  }
+
+  func ask(
+    _ name: String? = "web", _ wanted: AdoptionSpecification? = AdoptionSpecification(pid: 100)
+  ) -> Heard {
+    let heard = Heard()
+    externals.adopt(ControlRequest(id: 7, verb: .adopt, worker: name, adoption: wanted)) {
+      heard.responses.append($0)
+    }
+    return heard
+  }
+
+  func askRelease(_ name: String? = "web") -> Heard {
+    let heard = Heard()
+    externals.release(ControlRequest(id: 8, verb: .release, worker: name)) {
+      heard.responses.append($0)
+    }
+    return heard
+  }
+
+  func examined(_ found: ExternalProcess? = nil) throws {
+    looks.answer(examination: .done(.success(try found ?? Self.process())))
+  }
+
+  /// The engine has it in this state.
+  func move(_ name: String = "web", to state: WorkerState) {
+    let id = WorkerID(name)
+    driver.send(.exited(id, .unknown))
+    if let runtime = workers[id] { driver.send(.adopted(id, runtime.profile, state)) }
+  }
+
+  func state(of name: String = "web") -> WorkerState? { driver.state.state(of: WorkerID(name)) }
+
+  /// What the next daemon would find.
+  func recorded(_ name: String = "web") -> WorkerRecord? { base.services.records.record(of: name) }
+
+  /// How many lines of the log have this.
+  func lines(_ text: String) -> Int {
+    base.logged.split(separator: "\n").count { $0.contains(text) }
+  }
+
+  func isLogged(_ text: String) -> Bool { base.logged.contains(text) }
+}

@@ -1,0 +1,225 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Processes and images that an earlier daemon has left") struct SurvivorTakeoverTests {
+  private let world: AdapterWorld
+  private let memory: KernelMemory
+
+  init() throws {
+    world = try AdapterWorld()
+    memory = world.makeMemory()
+  }
+
+  @discardableResult
+  private func takeOver(_ record: WorkerRecord) throws -> WorkerUnit {
+    try world.survivors.takeover.takeOver(record)
+  }
+
+  private func unit(_ name: String = "web") throws -> WorkerUnit {
+    try #require(world.workers[WorkerID(name)])
+  }
+
+  // MARK: its process
+
+  private func life(of record: WorkerRecord) -> ProcessLife {
+    world.services.processes.life(of: record, bootID: AdapterWorld.bootID)
+  }
+
+  @Test(
+    "A worker that the configuration doesn't have is taken over as one of `run`, as it was recorded"
+  )
+  func undeclared() throws {
+    try takeOver(
+      try world.record {
+        $0.command = ["serve", "-v"]
+        $0.directory = "/srv"
+        $0.importance = 40
+        $0.asleepSince = 5
+        $0.watchdog = 3_000_000_000
+      })
+    let runtime = try unit()
+    #expect(!runtime.isDeclared && runtime.configuration.command == ["serve", "-v"])
+    #expect(runtime.configuration.importance == 40 && runtime.environment == ["HOME": "/root"])
+    #expect(runtime.process?.identity.pid == getpid() && runtime.exitWatch != nil)
+    #expect(runtime.asleepSince == Instant(nanoseconds: 5))
+    #expect(runtime.watchdogInterval == .seconds(3) && runtime.external == nil)
+    #expect(runtime.sleep != nil && runtime.wakeWatch != nil && runtime.conversation != nil)
+  }
+
+  @Test("An importance that no configuration could have is limited to one that it could")
+  func importance() throws {
+    for (recorded, kept) in [(-5, 0), (1000, 100), (40, 40)] {
+      try takeOver(try world.record("w\(kept)") { $0.importance = recorded })
+      #expect(try unit("w\(kept)").configuration.importance == kept)
+    }
+  }
+
+  @Test("A declared worker keeps its configuration, and is shown with what it was launched with")
+  func declared() throws {
+    let runtime = try world.add("web", .terminated)
+    try takeOver(
+      try world.record {
+        $0.command = ["old"]
+        $0.external = .mayNot
+      })
+    #expect(try unit() === runtime && runtime.isDeclared)
+    #expect(runtime.configuration.command == ["web", "--serve"])
+    #expect(runtime.launched?.command == ["old"])
+    #expect(runtime.keysChangedSinceLaunch.contains("command"))
+    #expect(runtime.external?.mayBeTerminated == false)
+  }
+
+  @Test("An adopted worker keeps the policy of its adoption, or is in shadow mode without it")
+  func chosenPolicy() throws {
+    try takeOver(
+      try world.record {
+        $0.external = .mayNot
+        $0.policy = "server"
+        $0.settings = ["hibernate.after=7s"]
+      })
+    let runtime = try unit()
+    let policy = runtime.configuration.policy
+    #expect(policy.name == "server" && policy.hibernate.after == .seconds(7))
+    #expect(policy.mode == .enforce && runtime.external?.chosen?.name == "server")
+    try takeOver(
+      try world.record("db") {
+        $0.external = .mayNot
+        $0.policy = "removed"
+      })
+    #expect(try unit("db").configuration.policy.mode == .shadow)
+  }
+
+  @Test("A process that has ended can't be taken over")
+  func ended() throws {
+    let record = try world.record { $0.process = ProcessIdentity(pid: getpid(), startTime: 1) }
+    #expect(life(of: record) == .hasEnded)
+    #expect(throws: (any Error).self) { try takeOver(record) }
+    #expect(world.workers.count == 0 && world.restarts.exits(of: WorkerID("web")) == nil)
+    #expect(life(of: try world.record()) == .lives)
+    #expect(life(of: try world.record { $0.bootID = "another" }) == .hasEnded)
+  }
+
+  @Test(
+    "A declared worker that couldn't be taken over has nothing of the run that its record describes"
+  )
+  func notTakenOver() throws {
+    let runtime = try world.add("web", .terminated)
+    let path = world.scratch.path + "/web.worker"
+    let record = try world.record {
+      $0.process = ProcessIdentity(pid: getpid(), startTime: 1)
+      $0.external = .mayNot
+      $0.asleepSince = 5
+      $0.watchdog = 3_000_000_000
+      $0.workerSocket = path
+    }
+    #expect(throws: (any Error).self) { try takeOver(record) }
+    #expect(try unit() === runtime && runtime.isDeclared)
+    #expect(runtime.external == nil, "its next run is the daemon's own")
+    #expect(runtime.asleepSince == nil && runtime.watchdogInterval == nil)
+    #expect(runtime.conversation == nil && runtime.process == nil)
+    world.services.socketFiles.drain(within: .seconds(60))
+    #expect(isAbsent(path))
+  }
+
+  @Test("A worker whose cgroup can't be used isn't taken over by half, and keeps its image")
+  func byHalf() throws {
+    try world.scratch.write("state/images/web.image", "memory")
+    let record = try world.record { $0.cgroupPath = "/no/such/group" }
+    #expect(throws: (any Error).self) { try takeOver(record) }
+    #expect(world.workers.count == 0)
+    #expect(!isAbsent(world.state.image(of: "web")))
+  }
+
+  @Test("Nothing is left of a worker that ended without a daemon, and others keep their images")
+  func forgotten() throws {
+    let record = try world.record { $0.bootID = "another" }
+    try world.services.records.store.save(record)
+    for name in ["web.image", "web.image.base", "db.image"] {
+      try world.scratch.write("state/images/\(name)", "memory")
+    }
+    // Whatever it says: its worker may live.
+    try world.scratch.write("state/workers/db.worker", "damaged")
+    world.survivors.adoptSurvivors()
+    world.services.records.drain()
+    world.services.disk.drain()
+    #expect(try listDirectory(world.state.images) == ["db.image"])
+    #expect(!world.services.records.contains("web") && world.workers.count == 0)
+  }
+
+  @Test("Of images without a record, those stay whose processes live")
+  func orphans() throws {
+    let scratch = world.scratch
+    try scratch.writeImage("state/images/lost.image", of: [.current(of: getpid())])
+    try scratch.writeImage("state/images/lost.image.base", of: [.current(of: getpid())])
+    try scratch.write("state/images/lost.image.partial", "")
+    try scratch.writeImage("state/images/ended.image", of: [])
+    try scratch.write("state/images/idle.image.base", "memory")
+    try scratch.write("state/images/notes.txt", "text")
+    memory.removeOrphanedImages { _ in false }
+    #expect(
+      Set(try listDirectory(world.state.images)) == ["lost.image", "lost.image.base", "notes.txt"])
+  }
+
+  // MARK: how it rests
+
+  private func rest(of record: WorkerRecord) throws -> SurvivorRest {
+    let target = try #require(try takeOver(record).target())
+    return memory.rest(of: target, by: record)
+  }
+
+  private func isInDoubt(_ record: WorkerRecord) throws -> Bool {
+    if case .inDoubt = try rest(of: record) { true } else { false }
+  }
+
+  @Test("A worker that is recorded as hibernated, runs, and has no image is without its image")
+  func withoutImage() throws {
+    guard case .withoutImage(let path) = try rest(of: try world.record("web", .hibernated)) else {
+      Issue.record("it is at rest, or in doubt")
+      return
+    }
+    #expect(path == world.state.image(of: "web"))
+  }
+
+  @Test("A worker that doesn't rest as its record says is in doubt: its memory is verified")
+  func inDoubt() throws {
+    try world.scratch.write("state/images/web.image", "damaged")
+    for state in [WorkerState.hibernated, .suspended, .background, .resuming, .hibernating] {
+      #expect(try isInDoubt(try world.record("web", state)), "\(state)")
+      world.workers.removeAll()
+    }
+  }
+
+  @Test(
+    "A suspended worker with an image, whole or partial, may be half hibernated: it is in doubt")
+  func halfHibernated() throws {
+    let record = try world.record("web", .suspended)
+    #expect(try isInDoubt(record), "it runs")
+    try world.scratch.write("state/images/web.image.partial", "half")
+    #expect(try isInDoubt(record))
+  }
+
+  // MARK: what it was left
+
+  @Test("Only a worker that is recorded as hibernated is certain to have its memory in an image")
+  func expectations() throws {
+    for state in [WorkerState.suspended, .resuming, .background] {
+      guard case .unknown = ImageExpectation.of(try world.record("web", state)) else {
+        Issue.record("\(state)")
+        continue
+      }
+    }
+    if case .hibernated = ImageExpectation.of(try world.record("web", .hibernated)) {
+    } else {
+      Issue.record("hibernated")
+    }
+  }
+}

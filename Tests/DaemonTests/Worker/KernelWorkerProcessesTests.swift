@@ -1,0 +1,62 @@
+import Glibc
+import Lifecycle
+import Linux
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("What threads do to the processes of a worker that ends")
+struct KernelWorkerProcessesTests {
+  private let world: AdapterWorld
+  private let processes: KernelWorkerProcesses
+
+  init() throws {
+    world = try AdapterWorld()
+    processes = KernelWorkerProcesses(world.services, scanner: world.senses.scanner)
+  }
+
+  @Test("A process is found, asked, killed, and reaped")
+  func end() throws {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let child = try spawn(
+      SpawnRequest(
+        path: "/bin/sleep", arguments: ["sleep", "1000"], environment: [:], directory: "/",
+        input: null.raw, output: null.raw, error: null.raw, cgroup: nil))
+    let process = try WorkerProcess.forTest(child.identity)
+    var left: WhatIsLeft?
+    processes.lookForWhatIsLeft(of: process) { left = $0 }
+    try world.turn { left != nil }
+    #expect(left == WhatIsLeft(isEmpty: false, others: 0))
+    // A signal without effect.
+    processes.ask(process, of: "web", by: SIGCONT)
+    var failures: [String?] = []
+    processes.kill(process, of: "web") { failures.append($0) }
+    try world.turn { failures.count == 1 }
+    #expect(failures == [nil])
+    try #require(try eventually { process.life == .hasEnded })
+    var outcome: Clearing?
+    processes.clear(process, of: "web", mark: "none", notify: nil) { outcome = $0 }
+    try world.turn { outcome != nil }
+    #expect(outcome == Clearing())
+    #expect(processes.reap(process, of: "web") == .signaled(SIGKILL))
+    // It was waited for.
+    #expect(processes.reap(process, of: "web") == .unknown)
+  }
+
+  @Test("The status of a process that isn't the daemon's child is unknown")
+  func unknownStatus() throws {
+    #expect(processes.reap(try .forTest(), of: "web") == .unknown)
+  }
+
+  @Test("A worker without a cgroup and without a log has its end reported later, with nothing")
+  func nothingToDo() throws {
+    let process = try WorkerProcess.forTest()
+    var outcomes: [String?] = []
+    processes.removeGroup(of: process, "web") { outcomes.append($0) }
+    processes.readLastLines(of: process, "web") { outcomes.append($0?.last) }
+    try world.turn { outcomes.count == 2 }
+    #expect(outcomes == [nil, nil])
+  }
+}

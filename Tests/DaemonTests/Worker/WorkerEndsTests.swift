@@ -1,0 +1,214 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("The ends of workers") struct WorkerEndsTests {
+  private let world: AdapterWorld
+  private var processes: FakeWorkerProcesses { world.workerProcesses }
+
+  init() throws { world = try AdapterWorld() }
+
+  /// Its root process has ended, and nothing of it is left.
+  private func end(_ runtime: WorkerUnit, lastLines: [String]? = nil) {
+    world.ends.rootHasEnded(runtime)
+    processes.succeed(lastLines: lastLines)
+  }
+
+  private func isRecorded(_ name: String = "web") -> Bool {
+    world.services.records.drain()
+    return world.services.records.store.contains(name)
+  }
+
+  @Test(
+    "When nothing of a worker is left, the engine gets its end, and its record, its files and its run are removed"
+  )
+  func gone() throws {
+    let runtime = try world.add()
+    world.recordWriter.save(runtime, state: .background)
+    #expect(isRecorded())
+    let files = [world.state.image(of: "web"), world.state.snapshots + "/web"]
+    for file in files { try StateFile.replace(file, with: [1], durability: .none) }
+    processes.exit = .exited(3)
+    end(runtime, lastLines: ["hello", "bye"])
+    #expect(!isRecorded())
+    #expect(try eventually { files.allSatisfy { access($0, F_OK) != 0 } })
+    #expect(world.notes.all == [.exited(runtime.id, .exited(3))])
+    #expect(world.keptLines == [runtime.id: ["hello", "bye"]])
+    #expect(runtime.process == nil && runtime.sleep == nil)
+    #expect(world.driver.state.state(of: runtime.id) == .terminated)
+    #expect(world.workers[runtime.id] === runtime)
+  }
+
+  @Test("A worker that the engine doesn't know any more is removed at its end")
+  func undeclared() throws {
+    let runtime = try world.add()
+    world.driver.send(.removed(runtime.id))
+    end(runtime)
+    #expect(world.workers[runtime.id] == nil)
+  }
+
+  @Test("The end of a worker that was replaced by another of its name concerns nothing")
+  func replaced() throws {
+    let old = try world.add()
+    world.ends.rootHasEnded(old)
+    let new = try world.add()
+    world.recordWriter.save(new, state: .background)
+    processes.succeed()
+    #expect(world.notes.all == [] && new.process != nil && isRecorded())
+  }
+
+  @Test("The end of a worker that was freed concerns nothing")
+  func freed() throws {
+    var runtime: WorkerUnit? = try world.add()
+    let ending = WorkerEnding(
+      of: try #require(runtime), process: try #require(runtime?.process), ends: world.ends)
+    world.workers.removeAll()
+    runtime = nil
+    ending.terminate()
+    ending.rootHasEnded()
+    processes.succeed()
+    #expect(world.notes.all == [] && world.externalEnds == [] && world.keptLines.isEmpty)
+    #expect(processes.begun == ["look", "clear", "reap", "remove group", "read log"])
+  }
+
+  @Test("Of workers of `run`, only the last ones that ended are still known")
+  func oldRuns() throws {
+    for name in ["one", "two", "three"] {
+      end(try world.add(name, isDeclared: false))
+    }
+    // The world keeps two.
+    #expect(Set(world.workers.keys.map(\.name)) == ["two", "three"])
+    #expect(world.driver.state.state(of: WorkerID("one")) == nil)
+    #expect(world.driver.state.state(of: WorkerID("three")) == .terminated)
+  }
+
+  @Test("Workers of the configuration are known after any number of ends")
+  func declaredRuns() throws {
+    for name in ["one", "two", "three", "four"] {
+      end(try world.add(name))
+    }
+    #expect(world.workers.count == 4)
+  }
+
+  @Test("The end of a worker that runs is unexpected, unless its end was requested")
+  func unexpected() throws {
+    let left = WhatIsLeft(isEmpty: false, others: 1)
+    for isRequested in [false, true] {
+      let runtime = try world.add(isRequested ? "asked" : "web")
+      if isRequested { world.driver.request(.stop, runtime.id) { _ in } }
+      world.ends.rootHasEnded(runtime)
+      processes.looked(left)
+      // Of one whose end was requested they may save their work, until SIGKILL.
+      if isRequested {
+        world.ends.kill(runtime.id)
+        processes.kills.last?(nil)
+        processes.looked(left)
+      }
+      processes.cleared()
+    }
+    #expect(processes.begun.count { $0 == "reap" } == 2)
+    #expect(world.logged.contains("web: its first process has ended; its 1 other"))
+    #expect(!world.logged.contains("asked: its first process has ended"))
+  }
+
+  @Test("Processes that the end of a worker has ended are in the answer to its start")
+  func leftBehind() throws {
+    let runtime = try world.add()
+    var answers: [Answer?] = []
+    _ = world.restarts.watch(runtime.id) { answers.append($0) }
+    world.ends.rootHasEnded(runtime)
+    processes.looked(WhatIsLeft(isEmpty: false, others: 2))
+    processes.cleared()
+    world.restarts.record(
+      Transition(
+        worker: runtime.id, from: .background, to: .terminated, cause: .exited(.exited(1)),
+        at: world.timers.now))
+    let text = answers.last.flatMap(\.self)?.text
+    #expect(text?.contains("its other processes were ended with it") == true)
+  }
+
+  @Test("Processes that have left a worker's tree are found by the mark of its launch")
+  func mark() throws {
+    let runtime = try world.add()
+    end(runtime)
+    #expect(processes.marks == [world.planner.mark(of: runtime.id)])
+  }
+
+  @Test("When the root process has ended, the loop doesn't watch for that any more")
+  func exitWatch() throws {
+    let runtime = try world.add()
+    let process = try #require(runtime.process)
+    runtime.exitWatch = try world.loop.whenReadable(process.pidfd) {}
+    world.ends.rootHasEnded(runtime)
+    #expect(runtime.exitWatch == nil && world.loop.watched.isEmpty)
+    // A second end finds nothing to unwatch.
+    world.ends.rootHasEnded(runtime)
+  }
+
+  @Test("A cgroup whose next process represents the worker has an end of its own")
+  func successor() throws {
+    let runtime = try world.add()
+    runtime.external = ExternalWorker(mayBeTerminated: false)
+    world.ends.rootHasEnded(runtime)
+    processes.looked()
+    #expect(world.externalEnds == [runtime.id] && runtime.ending == nil)
+    // None is left: this end is the worker's.
+    world.whenExternalRootEnds = { $0.process = nil }
+    world.ends.rootHasEnded(runtime)
+    processes.looked()
+    #expect(world.externalEnds.count == 2 && runtime.ending != nil)
+  }
+
+  // MARK: the requests to end it
+
+  @Test("A worker without a process isn't ended")
+  func withoutProcess() throws {
+    let runtime = try world.add("web", .terminated)
+    world.ends.terminate(runtime.id)
+    world.ends.kill(runtime.id)
+    world.ends.rootHasEnded(runtime)
+    world.ends.terminate(WorkerID("unknown"))
+    #expect(runtime.ending == nil && world.notes.all == [])
+  }
+
+  @Test("Every request to end a run, and the end of its process, reach the same sequence")
+  func oneSequence() throws {
+    let runtime = try world.add()
+    world.ends.terminate(runtime.id, by: SIGABRT)
+    #expect(processes.begun == ["ask \(SIGABRT) and wake"])
+    let ending = runtime.ending
+    world.ends.kill(runtime.id)
+    #expect(processes.begun.last == "kill")
+    world.ends.rootHasEnded(runtime)
+    #expect(runtime.hasExited && runtime.ending === ending)
+  }
+
+  @Test("The engine hears that a worker has lost its channels only if it had some")
+  func channels() throws {
+    let runtime = try world.add()
+    world.ends.clearAway(runtime)
+    #expect(world.notes.all == [])
+    runtime.process = try .forTest()
+    do {
+      var channels = WorkerChannels()
+      channels.talk = try WorkerSocket(path: world.scratch.uniquePath("worker"))
+      world.conversations.makeConversation(runtime, over: channels)
+    }
+    try runtime.conversation?.listenToConnections()
+    let worker = try WorkersEnd(try #require(runtime.conversation?.workerSocketPath))
+    try world.watches.serve()
+    world.notes.forget()
+    world.ends.clearAway(runtime)
+    #expect(
+      world.notes.all == [.channelsChanged(runtime.id, canShed: false, canAnswer: false)])
+    // Another thread closes it.
+    #expect(try eventually { worker.isClosed })
+  }
+}
