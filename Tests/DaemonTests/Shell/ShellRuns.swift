@@ -106,7 +106,8 @@ final class ShellRuns: ProcessHost {
     guard let run else { return }
     if run.isExternal { world.externalHost.wasLetGo(run, runtime.external?.rule) }
     cleared.insert(id)
-    world.liveness.forget(run)
+    // The run itself is over a moment later, and its questions with it.
+    world.clock.after(.zero) { [unowned world] in world.liveness.forget(run) }
     if run.body == .evicted { world.complain("\(id) is let go of without its memory") }
     if !run.isExternal, !run.deeds.isReaped {
       world.complain("\(id) is reported as ended before it was reaped")
