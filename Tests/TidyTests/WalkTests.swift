@@ -33,7 +33,7 @@ import Testing
     }
     guard files.count == 1, let lines = files.first?.lines else { return nil }
     let text = lines.map { $0.components(separatedBy: "//")[0] }.joined(separator: "\n")
-    return text.matches(of: /\bfunc (\w+) *(?=[(<])/).reduce(into: [:]) { found, match in
+    return text.matches(of: /func (\w+) *(?=[(<])/).reduce(into: [:]) { found, match in
       if let body = body(in: text[match.range.upperBound...]) {
         found[String(match.1), default: []].append(body)
       }
@@ -68,7 +68,7 @@ import Testing
     var text = ""
     for body in functions[name] ?? [] {
       var rest = body.startIndex
-      for word in body.matches(of: /\b\w+\b/) {
+      for word in body.matches(of: /\w+/) {
         let used = String(word.output)
         guard functions[used] != nil, !seen.contains(used) else { continue }
         text += body[rest..<word.range.upperBound] + " " + expanded(used, functions, &seen) + " "
@@ -94,7 +94,8 @@ import Testing
         texts[step.number] = Self.expanded(step.function, functions, &seen)[...]
         guard let number = step.caller else { continue }
         let caller = try #require(texts[number], "\(name) names no earlier step")
-        let call = caller.firstRange(of: try Regex("\\b\(step.function)\\b"))
+        let word = try Regex("\\b\(step.function)\\b").wordBoundaryKind(.simple)
+        let call = caller.firstRange(of: word)
         #expect(call != nil, "\(name): step \(number) doesn't call it, or not after the others")
         if let call { texts[number] = caller[call.upperBound...] }
       }

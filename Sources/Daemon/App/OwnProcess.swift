@@ -15,7 +15,9 @@ enum OwnProcess {
     // A worker costs ten descriptors and more, and 1024 is the usual limit.
     clinux_raise_descriptor_limit()
     _ = clinux_lock_memory()
-    spareFromTheKernel(OOMScoreOfProcess()) { log($0, $1) }
+    let score = OwnOOMScore()
+    score.useForWorkers()
+    score.lower { log($0, $1) }
     ignoreWriteSignals()
   }
 
@@ -35,45 +37,32 @@ enum OwnProcess {
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
   }
+}
 
-  /// Lowers the daemon's own oom_score_adj where that is permitted. No worker gets a protected one, also
-  /// where the daemon was started with it (`OOMScoreAdjust=` in its unit).
-  static func spareFromTheKernel(
-    _ score: some OwnOOMScore, _ log: (DaemonLog.Priority, String) -> Void
-  ) {
-    guard let before = useWorkersOOMScore(score), before > spared else { return }
-    do throws(SystemCallError) { try score.set(spared) } catch {
-      log(.info, "the kernel's OOM killer may choose the daemon: \(error)")
-    }
-  }
+/// The oom_score_adj of this process and of those that it starts.
+struct OwnOOMScore {
+  /// Tests have another file.
+  var path = "/proc/self/oom_score_adj"
 
   private static let spared: Int32 = -900
 
-  /// From now on, programs are started with the value for workers: the daemon's own, if it is known.
-  @discardableResult
-  static func useWorkersOOMScore(_ score: some OwnOOMScore = OOMScoreOfProcess()) -> Int32? {
-    guard let own = score.own else { return nil }
-    score.spawn(with: OOMScore.ofWorkers(own: own))
-    return own
-  }
-}
-
-/// The oom_score_adj of this process and of those that it starts. Tests provide their own.
-protocol OwnOOMScore {
   /// nil: without /proc there is nothing to inherit that could be seen or changed.
-  var own: Int32? { get }
-  func set(_ score: Int32) throws(SystemCallError)
-  func spawn(with score: Int32)
-}
+  private var own: Int32? { (try? readText(path)).flatMap { Int32($0.prefix { $0 != "\n" }) } }
 
-struct OOMScoreOfProcess: OwnOOMScore {
-  private static let path = "/proc/self/oom_score_adj"
+  /// The daemon's own, if it is known. No worker gets a protected one, also where the daemon was started with it
+  /// (`OOMScoreAdjust=` in its unit).
+  var ofWorkers: Int32? { own.map { OOMScore.ofWorkers(own: $0) } }
 
-  var own: Int32? {
-    // Without /proc nothing can be read: nil, as the protocol says.
-    (try? readText(Self.path)).flatMap { Int32($0.prefix { $0 != "\n" }) }
+  /// From now on, programs are started with the value for workers. Before this process's own is lowered.
+  func useForWorkers() {
+    if let ofWorkers { clinux_spawn_with_oom_score(ofWorkers) }
   }
 
-  func set(_ score: Int32) throws(SystemCallError) { try writeControl(Self.path, "\(score)") }
-  func spawn(with score: Int32) { clinux_spawn_with_oom_score(score) }
+  /// Lowers the daemon's own where that is permitted.
+  func lower(_ log: (DaemonLog.Priority, String) -> Void) {
+    guard let own, own > Self.spared else { return }
+    do throws(SystemCallError) { try writeControl(path, "\(Self.spared)") } catch {
+      log(.info, "the kernel's OOM killer may choose the daemon: \(error)")
+    }
+  }
 }

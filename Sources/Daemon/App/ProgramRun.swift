@@ -42,7 +42,7 @@ package final class ProgramRun {
     // /proc.
     clinux_become_subreaper()
     clinux_raise_descriptor_limit()
-    OwnProcess.useWorkersOOMScore()
+    OwnOOMScore().useForWorkers()
     clinux_stay_out_of_core_files()
     OwnProcess.ignoreWriteSignals()
   }

@@ -44,10 +44,7 @@ struct RunComponents {
       log: log, kill: { [ends] in ends.kill($0) })
     processes = ProcessHolder(
       loop: loop, jobs: services.jobs, processes: services.processes,
-      probes: components.senses.probes,
-      driver: driver, log: log,
-      host: ProcessesOfDaemon(
-        services: services, kernelKills: components.senses.kernelKills, sleeps: sleeps, ends: ends))
+      probes: components.senses.probes, sleeps: sleeps, ends: ends)
     launcher = WorkerLauncher(
       driver: driver, workers: workers, timers: loop,
       host: WorkerLaunches(

@@ -55,7 +55,7 @@ struct WorkerComponents {
       path: shared.state.keeper, processes: services.processes, hibernation: hibernation, log: log,
       hasSuccessors: role.hasSuccessor)
     launchPlanner = LaunchPlanner(
-      ground: LaunchGround(
+      settings: LaunchSettings(
         cgroups: shared.cgroups, earlierCgroups: shared.earlierCgroups,
         limitsObstacle: shared.limitsObstacle, records: services.records.store,
         logs: shared.state.logs, socket: shared.socket, processes: services.processes,

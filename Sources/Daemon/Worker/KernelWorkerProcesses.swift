@@ -21,6 +21,16 @@ final class KernelWorkerProcesses: WorkerProcesses {
     self.scanner = scanner
   }
 
+  func openMemory(
+    _ refresh: MemoryRefresh, of name: String, then: @escaping (MemoryRefresh.Outcome) -> Void
+  ) {
+    let done = services.loopReturn.callback { (opened: MemoryRefresh.Outcome?) in
+      if let opened { then(opened) }
+    }
+    // What can't be opened isn't, until the next time.
+    services.mechanics.submit(about: name) { done(try? refresh.perform()) }
+  }
+
   func ask(_ process: WorkerProcess, of name: String, by signal: Int32) {
     services.mechanics.submit(about: name, isUrgent: true, asking(process, by: signal))
   }

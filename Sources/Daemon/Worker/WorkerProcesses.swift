@@ -28,6 +28,12 @@ struct Clearing: Hashable, Sendable {
 ///
 /// `then` is called on the loop, once. An outcome may also never come: the caller waits only for its patience.
 protocol WorkerProcesses: AnyObject {
+  /// Opens the memory of all its processes again. Where that can't be done, `then` isn't called.
+  func openMemory(
+    _ refresh: MemoryRefresh, of name: String, then: @escaping (MemoryRefresh.Outcome) -> Void)
+
+  // MARK: its end
+
   /// Sends a signal to all of a worker, before or after what else is under way about it.
   func ask(_ process: WorkerProcess, of name: String, by signal: Int32)
 

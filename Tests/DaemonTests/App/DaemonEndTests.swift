@@ -92,6 +92,40 @@ import Testing
     #expect(end.hasEnded && world.watches.active == (leaves ? 1 : 0))
   }
 
+  @Test("At its end the daemon closes workers' sockets, then gives open answers, then announces it")
+  func finish() throws {
+    let control = try ControlWorld()
+    let (world, end) = (control.world, control.world.ending)
+    world.driver.connect([world.notes], whenQuiet: { [weak end] in end?.engineIsQuiet() })
+    try world.scratch.write("run/file", "")
+    try world.control.open { _ in control.service }
+    let client = try ControlTestClient(world.socket)
+    let job = try world.add("job")
+    let web = try world.add("web", .terminated)
+    web.configuration.listen = [
+      ListenSocket(name: "web", address: .unix(world.scratch.uniquePath("sock")))
+    ]
+    world.listening.relisten(web)
+    try world.turn { world.watches.active == 1 }
+    world.saved.isSaved = false
+    var atAnswer: [(listeners: Int, announced: Int)] = []
+    world.driver.request(.stop, job.id) { _ in
+      do { try client.read() } catch { Issue.record(error) }
+      atAnswer.append((world.watches.active, client.answers.count))
+    }
+    try client.ask(1, .shutdown)
+    try world.turn { end.phase.isEnding }
+    world.driver.send(.exited(job.id, .exited(0)))
+    #expect(end.hasEnded && atAnswer.count == 1)
+    #expect(atAnswer.allSatisfy { $0 == (0, 0) })
+    try world.turn {
+      try client.read()
+      return client.answers.count == 1
+    }
+    #expect(client.answers.first?.text == "all workers have ended; the daemon ends")
+    world.control.close()
+  }
+
   @Test("A worker that is being adopted is stopped when its adoption has ended")
   func adopting() throws {
     let runtime = try ending.add("web", .terminated)

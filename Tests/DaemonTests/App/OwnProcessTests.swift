@@ -7,72 +7,49 @@ import Testing
 @testable import Daemon
 
 @Suite("The daemon's own process") struct OwnProcessTests {
-  private final class Score: OwnOOMScore {
-    var own: Int32?
-    var refusal: Int32?
-    private(set) var values: [Int32] = []
-    private(set) var spawned: [Int32] = []
+  private let scratch: Scratch
 
-    init(_ own: Int32?) { self.own = own }
-    func set(_ score: Int32) throws(SystemCallError) {
-      if let refusal { throw SystemCallError("write", on: "oom_score_adj", code: refusal) }
-      values.append(score)
-    }
-    func spawn(with score: Int32) { spawned.append(score) }
-  }
+  init() throws { scratch = try Scratch() }
 
-  private final class Lines { var all: [String] = [] }
-  private let lines = Lines()
-
-  private func spare(_ score: Score) {
-    OwnProcess.spareFromTheKernel(score) { [lines] in lines.all.append("\($0): \($1)") }
+  /// What a process with this oom_score_adj does at its start.
+  private func start(with own: Int32) throws -> (own: String, ofWorkers: Int32?, lines: [String]) {
+    let score = OwnOOMScore(path: try scratch.write("score", "\(own)\n"))
+    let ofWorkers = score.ofWorkers
+    var lines: [String] = []
+    score.lower { lines.append("\($0): \($1)") }
+    return (try readText(score.path), ofWorkers, lines)
   }
 
   @Test("The daemon is spared by the kernel, and its workers are not")
-  func spared() {
-    let score = Score(0)
-    spare(score)
-    #expect(score.values == [-900] && score.spawned == [0] && lines.all == [])
-  }
+  func spared() throws { #expect(try start(with: 0) == ("-900", 0, [])) }
 
   @Test("A daemon that its unit protects more than that stays so, and its workers aren't protected")
-  func protected() {
-    for own: Int32 in [-900, -1000] {
-      let score = Score(own)
-      spare(score)
-      #expect(score.values == [] && score.spawned == [0])
-    }
+  func protected() throws {
+    for own: Int32 in [-900, -1000] { #expect(try start(with: own) == ("\(own)\n", 0, [])) }
   }
 
   @Test("A daemon that the kernel would choose first passes that on to its workers")
-  func exposed() {
-    let score = Score(300)
-    spare(score)
-    #expect(score.values == [-900] && score.spawned == [300])
-  }
+  func exposed() throws { #expect(try start(with: 300) == ("-900", 300, [])) }
 
   @Test("A daemon without the right to protect itself logs that, and starts")
   func refused() {
-    let score = Score(0)
-    score.refusal = EACCES
-    spare(score)
-    #expect(lines.all.count == 1 && score.spawned == [0])
-    #expect(lines.all[0].hasPrefix("info: the kernel's OOM killer may choose the daemon: "))
+    // A number that not even root can write.
+    let score = OwnOOMScore(path: "/proc/sys/kernel/ngroups_max")
+    var lines: [String] = []
+    score.lower { lines.append("\($0): \($1)") }
+    #expect(lines.count == 1 && score.ofWorkers != nil)
+    #expect(lines[0].hasPrefix("info: the kernel's OOM killer may choose the daemon: "))
   }
 
   @Test("Without /proc nothing is changed")
   func unknown() {
-    let score = Score(nil)
-    spare(score)
-    #expect(score.values == [] && score.spawned == [] && lines.all == [])
+    let score = OwnOOMScore(path: scratch.path + "/none")
+    score.lower { Issue.record("\($0): \($1)") }
+    #expect(score.ofWorkers == nil && isAbsent(score.path))
   }
 
-  @Test("A wrapper's own score stays as it is, and its program gets that of a worker")
-  func wrapper() {
-    let score = Score(-500)
-    #expect(OwnProcess.useWorkersOOMScore(score) == -500)
-    #expect(score.values == [] && score.spawned == [0])
-  }
+  @Test("A wrapper that is protected gives its program the score of a worker")
+  func wrapper() throws { #expect(try start(with: -500).ofWorkers == 0) }
 
   @Test("Only `DORMOUSE_TRACKING=off` switches the tracking of writes off")
   func tracking() {

@@ -121,7 +121,7 @@ final class AdapterWorld {
   private(set) lazy var endedRuns = EndedRuns(
     driver: driver, workers: workers, requests: requests, supervision: supervision, limit: 2)
   private(set) lazy var planner = LaunchPlanner(
-    ground: LaunchGround(
+    settings: LaunchSettings(
       records: services.records.store, logs: state.logs, socket: socket,
       processes: services.processes),
     restarts: restarts, services: services)
@@ -170,9 +170,7 @@ final class AdapterWorld {
   }
   private(set) lazy var processes = ProcessHolder(
     loop: services.loop, jobs: services.jobs, processes: services.processes,
-    probes: senses.probes, driver: driver, log: services.log,
-    host: ProcessesOfDaemon(
-      services: services, kernelKills: senses.kernelKills, sleeps: sleeps, ends: ends))
+    probes: senses.probes, sleeps: sleeps, ends: ends)
   private(set) lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning, phase: phase,
     environment: ["HOME": "/root", "PORT": "1"], restarts: restarts, starter: starter,
@@ -185,10 +183,11 @@ final class AdapterWorld {
     released: ReleasedProcesses(
       path: state.path + "/released", bootID: Self.bootID, files: files),
     looks: workerProcesses, processes: strangers, phase: phase, log: log)
+  private(set) lazy var control = ControlSocket(path: socket, services.loop, log)
   private(set) lazy var ending = DaemonEnd(
     driver: driver, workers: workers, returning: returning, requests: requests,
     externals: externals, starter: starter, recordWriter: recordWriter,
-    listening: listening, control: ControlSocket(path: socket, services.loop, log),
+    listening: listening, control: control,
     timers: timers, phase: phase, log: log)
   private(set) lazy var changes = DeclaredChanges(
     driver: driver, workers: workers, declared: declared, requests: requests, restarts: restarts,

@@ -18,6 +18,7 @@ final class FakeWorkerProcesses: WorkerProcesses {
   private(set) var clearings: [(Clearing) -> Void] = []
   private(set) var removals: [(String?) -> Void] = []
   private(set) var readings: [([String]?) -> Void] = []
+  private(set) var opened: [(MemoryRefresh.Outcome) -> Void] = []
   /// By which processes that have left their worker's tree are found.
   private(set) var marks: [String] = []
   /// How root processes have ended.
@@ -28,6 +29,13 @@ final class FakeWorkerProcesses: WorkerProcesses {
   private func begin(_ what: String) {
     whenAsked()
     begun.append(what)
+  }
+
+  func openMemory(
+    _ refresh: MemoryRefresh, of name: String, then: @escaping (MemoryRefresh.Outcome) -> Void
+  ) {
+    begin("open memory")
+    opened.append(then)
   }
 
   func ask(_ process: WorkerProcess, of name: String, by signal: Int32) { begin("ask \(signal)") }

@@ -28,22 +28,11 @@ final class ReadinessWorld {
     }
   }
 
-  final class Host: ProcessHost {
-    var whenRefreshed: () -> Void = {}
-    func makeSleep(for runtime: WorkerUnit) {}
-    func rootHasEnded(_ runtime: WorkerUnit) {}
-    func isAdopted(_ runtime: WorkerUnit) {}
-    func open(
-      _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void
-    ) { whenRefreshed() }
-  }
-
   let adapters: AdapterWorld
   let loop = FakeLoop()
   let threads = JobPool(name: "test", most: 256, endsAfter: .seconds(5))
   let processes = FakeProcesses()
   let questions = Questions()
-  let host = Host()
   var runtime: WorkerUnit?
   private let holder: ProcessHolder
 
@@ -53,7 +42,7 @@ final class ReadinessWorld {
     let jobs = try LoopJobs(loop, threads)
     holder = ProcessHolder(
       loop: loop, jobs: jobs, processes: processes, probes: questions,
-      driver: adapters.driver, log: adapters.log, host: host)
+      sleeps: adapters.sleeps, ends: adapters.ends)
     let runtime = try adapters.add("web", .terminated)
     runtime.process = try .forTest()
     self.runtime = runtime

@@ -63,6 +63,10 @@ final class ShellEnd: WorkerProcesses {
     }
   }
 
+  func openMemory(
+    _ refresh: MemoryRefresh, of name: String, then: @escaping (MemoryRefresh.Outcome) -> Void
+  ) {}
+
   func ask(_ process: WorkerProcess, of name: String, by signal: Int32) {
     guard let run = world.run(of: WorkerID(name)) else { return }
     world.after(.milliseconds(50)) { [self] in take(run) }

@@ -159,7 +159,7 @@ final class ShellMemory: WorkerMemory {
     let run =
       process.pid == ShellProcesses.stranger
       ? try world.externalHost.take(plan.name) : try world.survivors.take(plan.name, process)
-    world.runs.begin(run)
+    world.runs.beginAdopted(run)
     return run.process
   }
 

@@ -23,7 +23,7 @@ final class ShellRun {
   unowned let world: ShellWorld
   var body = Body.running
   /// It is over, or its root process has ended and the daemon has noticed it.
-  var hasEnded: Bool { world.run(of: id) !== self || world.workers[id]?.hasExited != false }
+  var hasEnded: Bool { unit?.hasExited != false }
   private(set) var exit = WorkerExit.exited(0)
   /// Its worker is known.
   var isKnown = false
@@ -34,8 +34,8 @@ final class ShellRun {
   /// What acts on its memory.
   var underway: Underway?
   var isUnderWay: Bool { underway?.isTrue == true }
-  private(set) weak var sleep: WorkerSleep?
-  private(set) weak var wakeWatch: WakeWatch?
+  private var unit: WorkerUnit? { world.run(of: id) === self ? world.workers[id] : nil }
+  var sleep: WorkerSleep? { unit?.sleep }
   /// While it sleeps.
   private(set) var inputs: FakeInputs?
   private(set) var process: WorkerProcess
@@ -68,11 +68,6 @@ final class ShellRun {
     deeds = ShellEnd.Deeds(isStubborn: old.deeds.isStubborn)
   }
 
-  func makeSleep(for runtime: WorkerUnit) {
-    world.sleeps.makeSleep(for: runtime)
-    (wakeWatch, sleep) = (runtime.wakeWatch, runtime.sleep)
-  }
-
   func begin() { if body == .dead { reportDeath() } }
 
   /// Another process of its group can stand for it.
@@ -101,7 +96,7 @@ final class ShellRun {
     world.clock.becomesReadable(inputs.descriptor)
   }
 
-  var isWatched: Bool { wakeWatch?.isWatching == true }
+  var isWatched: Bool { unit?.wakeWatch?.isWatching == true }
 
   /// It is stopped: what can wake it.
   func makeInputs() -> FakeInputs {

@@ -9,12 +9,12 @@ import Supervision
 
 /// The runs that there are, from the moment at which a process is held until nothing of it is left: the real
 /// `ProcessHolder`.
-final class ShellRuns: ProcessHost {
+final class ShellRuns {
   private unowned let world: ShellWorld
   private var runs: [WorkerID: ShellRun] = [:]
   private(set) lazy var holder = ProcessHolder(
     loop: world.clock, jobs: world.processes.jobs, processes: world.processes.fake,
-    probes: world.liveness, driver: world.driver, log: world.processes.log, host: self)
+    probes: world.liveness, sleeps: world.sleeps, ends: world.ends)
   /// Parts of runs that are over, and workers that have been removed.
   private var past: [(what: String, object: Weak)] = []
   /// Workers that have had a run.
@@ -47,9 +47,17 @@ final class ShellRuns: ProcessHost {
   }
 
   /// Its process is held.
-  func begin(_ run: ShellRun) {
+  private func begin(_ run: ShellRun) {
     if runs[run.id] != nil { world.complain("\(run.id) runs twice") }
     runs[run.id] = run
+  }
+
+  /// Of an earlier daemon.
+  func beginAdopted(_ run: ShellRun) {
+    begin(run)
+    world.clock.after(.zero) { [self] in
+      if runs[run.id] === run, let runtime = world.workers[run.id] { settle(run, runtime) }
+    }
   }
 
   private func settle(_ run: ShellRun, _ runtime: WorkerUnit) {
@@ -106,7 +114,8 @@ final class ShellRuns: ProcessHost {
     guard let run else { return }
     if run.isExternal { world.externalHost.wasLetGo(run, runtime.external?.rule) }
     cleared.insert(id)
-    world.liveness.forget(run)
+    // Its questions are dropped by then.
+    world.clock.after(.zero) { [unowned world] in world.liveness.forget(run) }
     if run.body == .evicted { world.complain("\(id) is let go of without its memory") }
     if !run.isExternal, !run.deeds.isReaped {
       world.complain("\(id) is reported as ended before it was reaped")
@@ -141,18 +150,4 @@ final class ShellRuns: ProcessHost {
       past.append(("\(id) itself, which was removed", Weak(object: runtime)))
     }
   }
-
-  // MARK: the holder's host
-
-  func makeSleep(for runtime: WorkerUnit) { runs[runtime.id]?.makeSleep(for: runtime) }
-
-  func isAdopted(_ runtime: WorkerUnit) {
-    guard let run = runs[runtime.id] else { return world.complain("\(runtime.id) has no run") }
-    settle(run, runtime)
-  }
-  func rootHasEnded(_ runtime: WorkerUnit) { world.ends.rootHasEnded(runtime) }
-
-  func open(
-    _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void
-  ) {}
 }

@@ -48,7 +48,7 @@ final class ShellWorld {
     reloads: supervision.reloads, watchdogs: watchdogs, snapshots: processes.snapshots,
     recordWriter: recordWriter)
   private(set) lazy var planner = LaunchPlanner(
-    ground: LaunchGround(
+    settings: LaunchSettings(
       records: processes.services.records.store, logs: "/nonexistent",
       socket: "/nonexistent/control.sock", processes: processes.fake),
     restarts: supervision.restarts, services: processes.services)

@@ -21,10 +21,10 @@ import Testing
       scratch = try Scratch()
       restarts = try RestartWorld()
       let records = try WorkerRecordStore(directory: "\(scratch.path)/workers")
-      let ground = LaunchGround(
+      let settings = LaunchSettings(
         records: records, logs: "/logs", socket: "/run/control.sock", processes: FakeProcesses(),
         inheritance: inheritance)
-      planner = LaunchPlanner(ground: ground, restarts: restarts.supervisor) { [notes] in
+      planner = LaunchPlanner(settings: settings, restarts: restarts.supervisor) { [notes] in
         notes.lines.append($1)
       } limit: { _, _, _, _ in
       }

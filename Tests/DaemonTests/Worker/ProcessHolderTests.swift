@@ -1,3 +1,4 @@
+import Glibc
 import Lifecycle
 import Linux
 import Policy
@@ -8,32 +9,16 @@ import Testing
 @testable import Daemon
 
 @Suite("Processes that the daemon holds") struct ProcessHolderTests {
-  private final class Host: ProcessHost {
-    private(set) var calls: [String] = []
-    private(set) var opened: [(MemoryRefresh.Outcome) -> Void] = []
-
-    func makeSleep(for runtime: WorkerUnit) { calls.append("sleep of \(runtime.id)") }
-    func rootHasEnded(_ runtime: WorkerUnit) { calls.append("end of \(runtime.id)") }
-    func isAdopted(_ runtime: WorkerUnit) { calls.append("kills of \(runtime.id) so far") }
-    func open(
-      _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void
-    ) {
-      calls.append("memory of \(id)")
-      opened.append(then)
-    }
-  }
-
-  private let loop = FakeLoop()
-  private let host = Host()
-  private let holder: ProcessHolder
-
   private let world: AdapterWorld
+  private let holder: ProcessHolder
+  private var loop: FakeLoop { world.loop }
+  private var begun: [String] { world.workerProcesses.begun }
 
   init() throws {
     world = try AdapterWorld()
     holder = ProcessHolder(
-      loop: loop, jobs: world.services.jobs, processes: FakeProcesses(),
-      probes: world.senses.probes, driver: world.driver, log: world.log, host: host)
+      loop: world.loop, jobs: world.services.jobs, processes: FakeProcesses(),
+      probes: world.senses.probes, sleeps: world.sleeps, ends: world.ends)
   }
 
   @Test("A new run has a sleep, a watch of its readiness, and one of its end")
@@ -41,19 +26,34 @@ import Testing
     let runtime = WorkerUnit.forTest("web") { $0.readiness = .notify }
     let process = try WorkerProcess.forTest()
     try holder.attach(process, to: runtime)
-    #expect(host.calls == ["sleep of web"])
-    #expect(runtime.process === process && runtime.readiness != nil && runtime.exitWatch != nil)
+    #expect(runtime.process === process && runtime.sleep != nil && runtime.readiness != nil)
+    #expect(runtime.exitWatch != nil)
     #expect(loop.watched.count == 1 && loop.watched[0].descriptor === process.pidfd)
-    loop.watched[0].handler(.readable)
-    #expect(host.calls.last == "end of web")
+    loop.fire()
+    #expect(begun == ["look"] && runtime.hasExited && loop.watched.isEmpty)
+  }
+
+  @Test("Another process of the same run continues its sleep")
+  func successor() throws {
+    let runtime = WorkerUnit.forTest("web")
+    try holder.attach(try .forTest(), to: runtime)
+    let sleep = runtime.sleep
+    try holder.attach(try .forTest(), to: runtime)
+    #expect(sleep != nil && runtime.sleep === sleep)
   }
 
   @Test("An adopted run is also one whose earlier kills by the kernel don't count")
   func adopted() throws {
-    let runtime = WorkerUnit.forTest("web")
-    try holder.adopt(try .forTest(), as: runtime)
-    #expect(host.calls == ["sleep of web", "kills of web so far"])
-    #expect(runtime.exitWatch != nil && runtime.readiness == nil)
+    try world.scratch.write("group/cgroup.events", "")
+    try world.scratch.write("group/memory.events", "oom_kill 3\n")
+    let group = try WorkerCgroup(path: world.scratch.path + "/group")
+    let (new, adopted) = (WorkerUnit.forTest("new"), WorkerUnit.forTest("web"))
+    try holder.attach(try .forTest("new", in: group), to: new)
+    try holder.adopt(try .forTest("web", in: group), as: adopted)
+    #expect(adopted.exitWatch != nil && adopted.readiness == nil)
+    let kills = world.senses.kernelKills
+    #expect(kills.status(.signaled(SIGKILL), of: new) == .outOfMemory)
+    #expect(kills.status(.signaled(SIGKILL), of: adopted) == .signaled(SIGKILL))
   }
 
   @Test("The end of a process whose worker has been removed concerns nothing")
@@ -61,21 +61,21 @@ import Testing
     var runtime: WorkerUnit? = .forTest("web")
     if let runtime { try holder.attach(try .forTest(), to: runtime) }
     runtime = nil
-    loop.watched[0].handler(.readable)
-    #expect(host.calls == ["sleep of web"])
+    loop.fire()
+    #expect(begun.isEmpty)
   }
 
   @Test("Memory that was opened for a process reaches that process alone")
   func memory() throws {
     let runtime = WorkerUnit.forTest("web")
     holder.refreshMemory(of: runtime)
-    #expect(host.calls.isEmpty, "it has no process")
+    #expect(begun.isEmpty, "it has no process")
     try holder.attach(try .forTest(), to: runtime)
     holder.refreshMemory(of: runtime)
-    #expect(host.calls.last == "memory of web")
-    runtime.endRun()
+    #expect(begun == ["open memory"])
+    runtime.endRun(loop)
     let opened = try WorkerProcess.forTest().memoryRefresh.perform()
-    host.opened[0](opened)
+    world.workerProcesses.opened.first?(opened)
     #expect(runtime.process == nil)
   }
 }

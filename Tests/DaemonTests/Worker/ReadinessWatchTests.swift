@@ -93,7 +93,7 @@ import Testing
   @Test("When a worker is ready, its memory is opened again before the engine hears of it")
   func refreshed() throws {
     var before: [Int] = []
-    world.host.whenRefreshed = { [world] in before.append(world.readies) }
+    world.adapters.workerProcesses.whenAsked = { [world] in before.append(world.readies) }
     let watch = try world.watch(.notify)
     watch.saidReady()
     #expect(before == [0] && world.readies == 1)

@@ -6,7 +6,7 @@ import PolicyFile
 import Supervision
 
 /// The settings that all launches of a daemon have in common.
-struct LaunchGround {
+struct LaunchSettings {
   /// Where workers' cgroups are made; nil: nowhere.
   var cgroups: CgroupRoot?
   /// Where an earlier version of the daemon made them.
@@ -26,7 +26,7 @@ struct LaunchGround {
 /// The terms of a worker's launch by its configuration: command, user, limits, sockets, log. Belongs to the
 /// loop's thread.
 final class LaunchPlanner {
-  private let ground: LaunchGround
+  private let settings: LaunchSettings
   private let restarts: RestartSupervisor
   private let log: (DaemonLog.Priority, String) -> Void
   /// Limits a running worker's memory, on another thread; `then` is called on the loop where that fails.
@@ -34,22 +34,22 @@ final class LaunchPlanner {
     (WorkerID, WorkerCgroup, ByteCount, _ then: @escaping (SystemCallError) -> Void) -> Void
 
   init(
-    ground: LaunchGround, restarts: RestartSupervisor,
+    settings: LaunchSettings, restarts: RestartSupervisor,
     log: @escaping (DaemonLog.Priority, String) -> Void,
     limit:
       @escaping (
         WorkerID, WorkerCgroup, ByteCount, _ then: @escaping (SystemCallError) -> Void
       ) -> Void
   ) {
-    self.ground = ground
+    self.settings = settings
     self.restarts = restarts
     self.log = log
     self.limit = limit
   }
 
-  convenience init(ground: LaunchGround, restarts: RestartSupervisor, services: Services) {
+  convenience init(settings: LaunchSettings, restarts: RestartSupervisor, services: Services) {
     let (mechanics, loopReturn) = (services.mechanics, services.loopReturn)
-    self.init(ground: ground, restarts: restarts) { [log = services.log] in
+    self.init(settings: settings, restarts: restarts) { [log = services.log] in
       log($0, $1)
     } limit: { id, cgroup, limit, then in
       let failed = loopReturn.callback { (error: SystemCallError?) in if let error { then(error) } }
@@ -65,12 +65,12 @@ final class LaunchPlanner {
   /// What a launch has to look up and make, on another thread.
   func query(of runtime: WorkerUnit) -> TermsQuery {
     let leftovers = Leftovers(
-      records: ground.records, logs: ground.logs,
-      groups: [ground.cgroups, ground.earlierCgroups].compactMap(\.self),
-      processes: ground.processes)
+      records: settings.records, logs: settings.logs,
+      groups: [settings.cgroups, settings.earlierCgroups].compactMap(\.self),
+      processes: settings.processes)
     return TermsQuery(
       name: runtime.id.name, wanted: WantedAccount(runtime.configuration),
-      leftovers: ground.inheritance == nil ? leftovers : nil, cgroups: ground.cgroups,
+      leftovers: settings.inheritance == nil ? leftovers : nil, cgroups: settings.cgroups,
       memoryLimit: runtime.configuration.limits.memory?.bytes)
   }
 
@@ -93,7 +93,7 @@ final class LaunchPlanner {
     plan.mark = mark(of: runtime.id)
     plan.watchdog = plan.notifySocket == nil ? nil : configuration.watchdog
     plan.stored = runtime.stored?.entriesForLaunch() ?? []
-    plan.inheritance = ground.inheritance
+    plan.inheritance = settings.inheritance
     plan.account = account
     planFiles(&plan, runtime)
     plan.limits = configuration.limits.spawnLimits
@@ -147,7 +147,7 @@ final class LaunchPlanner {
   /// The variables that all processes of a worker have in their environment. They are the same in the next
   /// daemon.
   func mark(of id: WorkerID) -> String {
-    "\(ChannelPlan.directory(of: ground.socket))/\(CgroupRoot.sanitised(id.name))"
+    "\(ChannelPlan.directory(of: settings.socket))/\(CgroupRoot.sanitised(id.name))"
   }
 
   /// - Parameter error: of the attempt to limit it; nil: there was none, or it has succeeded.
@@ -159,7 +159,7 @@ final class LaunchPlanner {
       reason = "it has no cgroup of its own"
     } else if let error {
       reason =
-        ground.limitsObstacle?.description
+        settings.limitsObstacle?.description
         ?? "its cgroup has no memory controller (\(error))"
     } else {
       return
@@ -167,7 +167,7 @@ final class LaunchPlanner {
     log(.warning, "\(id): limits.memory, \(limit), is not enforced: \(reason)")
   }
 
-  private func ownLog(of id: WorkerID) -> String { "\(ground.logs)/\(id.name).log" }
+  private func ownLog(of id: WorkerID) -> String { "\(settings.logs)/\(id.name).log" }
 
   private func planFiles(_ plan: inout LaunchPlan, _ runtime: WorkerUnit) {
     let paths = runtime.configuration.environmentFiles

@@ -68,36 +68,3 @@ struct WorkerLaunches: LaunchHost {
     services.log(.warning, "\(id): \(text)")
   }
 }
-
-/// The daemon's implementation for `ProcessHolder`.
-final class ProcessesOfDaemon: ProcessHost {
-  private let services: Services
-  private let kernelKills: KernelKillWatch
-  private let sleeps: WorkerSleeps
-  private let ends: WorkerEnds
-
-  init(
-    services: Services, kernelKills: KernelKillWatch, sleeps: WorkerSleeps, ends: WorkerEnds
-  ) {
-    self.services = services
-    self.kernelKills = kernelKills
-    self.sleeps = sleeps
-    self.ends = ends
-  }
-
-  func makeSleep(for runtime: WorkerUnit) { sleeps.makeSleep(for: runtime) }
-
-  func rootHasEnded(_ runtime: WorkerUnit) { ends.rootHasEnded(runtime) }
-
-  func isAdopted(_ runtime: WorkerUnit) { kernelKills.adopt(runtime) }
-
-  func open(
-    _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void
-  ) {
-    let done = services.loopReturn.callback { (opened: MemoryRefresh.Outcome?) in
-      if let opened { then(opened) }
-    }
-    // What can't be opened isn't, until the next time.
-    services.mechanics.submit(about: id.name) { done(try? refresh.perform()) }
-  }
-}
