@@ -14,7 +14,7 @@ struct ControlComponents {
   private let daemon: DaemonVerbs
 
   init(
-    _ shared: SharedComponents, _ components: WorkerComponents, _ runs: RunComponents,
+    _ shared: SharedComponents, _ components: WorkerComponents, runs: RunComponents,
     ending: DaemonEnd, reloader: ConfigurationReloader, hooks: HookRunner
   ) {
     self.shared = shared
@@ -60,7 +60,12 @@ struct ControlComponents {
       reporter: reporter, jobs: services.jobs, log: services.log)
   }
 
-  func makeService(for server: ControlServer) -> ControlService {
+  /// Clients are accepted from now on.
+  func openSocket() throws(StartError) {
+    try shared.control.open { makeService(for: $0) }
+  }
+
+  private func makeService(for server: ControlServer) -> ControlService {
     ControlService(
       clock: shared.services.loop,
       following: EventFollowing(shared.chronicle) { [unowned server] in
