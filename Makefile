@@ -115,7 +115,7 @@ test-cluster:
 fuzz:
 	scripts/fuzz $(or $(TARGET),all) $(or $(SECONDS),60)
 
-# Long; not part of `test`. FILTER= chooses tests.
+# Long; not part of `test`, and run by a workflow each night. FILTER= chooses tests.
 tsan:
 	scripts/sanitize thread $(FILTER)
 
@@ -220,7 +220,7 @@ release:
 	@if [ -e "$(ARM64_SDK)" ]; then $(MAKE) --no-print-directory deb-arm64 && $(MAKE) --no-print-directory dist-arm64; \
 	else echo "release: nothing for arm64, because there is no $(ARM64_SDK) (scripts/arm64/prepare)"; fi
 	mv .build/packages .build/release-files
-	scripts/release .build/release-files .build/checkouts
+	scripts/release .build/release-files
 
 # Boots an arm64 machine under emulation, and checks the package of `make deb-arm64` (or DEB=) in it. With
 # ARGUMENTS="HibernationTests" it runs those test bundles, which `scripts/arm64/swift build --build-tests` builds.
