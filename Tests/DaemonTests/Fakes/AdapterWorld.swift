@@ -265,7 +265,7 @@ final class AdapterWorld {
 
   /// What was logged so far.
   var logged: String {
-    log.drain()
+    log.drain(within: .seconds(60))
     // Nothing was logged.
     return (try? readText(scratch.path + "/log")) ?? ""
   }
