@@ -52,11 +52,11 @@ struct ControlComponents {
       logs: shared.state.logs)
     daemon = DaemonVerbs(
       clock: loop, driver: driver, ending: ending, reloader: reloader, rules: runs.rules,
-      examination: SelfExamination(
-        services.jobs,
-        examine: ExaminationProgram(
-          stateDirectory: shared.state.path, socket: shared.socket
-        ).run),
+      examination: SelfExamination(services.jobs) {
+        [state = shared.state.path, socket = shared.socket] in
+        // Made when it is needed: it has a copy of the environment.
+        ExaminationProgram(stateDirectory: state, socket: socket).run()
+      },
       reporter: reporter, jobs: services.jobs, log: services.log)
   }
 

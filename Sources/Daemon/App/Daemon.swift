@@ -21,7 +21,7 @@ public final class Daemon {
   private let hooks: HookRunner
   private let orphans: OrphanReaper
   private let pendingSignals: PendingSignals
-  private let control: ControlComponents
+  let control: ControlComponents
   private let ending: DaemonEnd
   private let signals: DaemonSignals
 
@@ -98,6 +98,7 @@ public final class Daemon {
 
   // A worker's run holds components, and these hold the registry. What the driver calls holds the driver.
   deinit {
+    shared.control.close()
     shared.workers.removeAll()
     driver.connect([])
   }
