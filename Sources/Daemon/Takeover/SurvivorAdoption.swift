@@ -109,7 +109,7 @@ struct SurvivorAdoption {
 
   private func begin(_ id: WorkerID) {
     returning.begin(id)
-    timers.after(Self.patience) {
+    timers.after(Self.patience) { [returning, log] in
       guard let requests = returning.requestCount(id) else { return }
       log(
         .warning,
