@@ -14,7 +14,7 @@ struct ControlComponents {
   private let daemon: DaemonVerbs
 
   init(
-    _ shared: SharedComponents, _ components: WorkerComponents, _ runs: RunComponents,
+    _ shared: SharedComponents, _ components: WorkerComponents, runs: RunComponents,
     ending: DaemonEnd, reloader: ConfigurationReloader, hooks: HookRunner
   ) {
     self.shared = shared
@@ -52,15 +52,20 @@ struct ControlComponents {
       logs: shared.state.logs)
     daemon = DaemonVerbs(
       clock: loop, driver: driver, ending: ending, reloader: reloader, rules: runs.rules,
-      examination: SelfExamination(
-        services.jobs,
-        examine: ExaminationProgram(
-          stateDirectory: shared.state.path, socket: shared.socket
-        ).run),
+      examination: SelfExamination(services.jobs) {
+        [state = shared.state.path, socket = shared.socket] in
+        // Made when it is needed: it has a copy of the environment.
+        ExaminationProgram(stateDirectory: state, socket: socket).run()
+      },
       reporter: reporter, jobs: services.jobs, log: services.log)
   }
 
-  func makeService(for server: ControlServer) -> ControlService {
+  /// Clients are accepted from now on.
+  func openSocket() throws(StartError) {
+    try shared.control.open { makeService(for: $0) }
+  }
+
+  private func makeService(for server: ControlServer) -> ControlService {
     ControlService(
       clock: shared.services.loop,
       following: EventFollowing(shared.chronicle) { [unowned server] in

@@ -21,7 +21,7 @@ public final class Daemon {
   private let hooks: HookRunner
   private let orphans: OrphanReaper
   private let pendingSignals: PendingSignals
-  private let control: ControlComponents
+  let control: ControlComponents
   private let ending: DaemonEnd
   private let signals: DaemonSignals
 
@@ -73,7 +73,7 @@ public final class Daemon {
         encryption: senses.encryption, rules: runs.rules, hooks: hooks),
       log: services.log, look: ConfigurationReloader.look(services.jobs, shared.read))
     control = ControlComponents(
-      shared, components, runs, ending: ending, reloader: reloader, hooks: hooks)
+      shared, components, runs: runs, ending: ending, reloader: reloader, hooks: hooks)
     signals = DaemonSignals(services, orphans: orphans, reloader: reloader, ending: ending)
     connectEngine(role)
   }
@@ -98,6 +98,7 @@ public final class Daemon {
 
   // A worker's run holds components, and these hold the registry. What the driver calls holds the driver.
   deinit {
+    shared.control.close()
     shared.workers.removeAll()
     driver.connect([])
   }
@@ -112,7 +113,7 @@ public final class Daemon {
     }
     OwnProcess.protect(services.log)
     do throws(SystemCallError) { try signals.follow() } catch { throw .system(error) }
-    try openControlSocket()
+    try control.openSocket()
     shared.pressure.follow(driver.state.policy)
     shared.chronicle.begin(driver.state, at: EventLoop.now) { [phase = shared.phase] in
       !phase.isClosing
@@ -178,19 +179,7 @@ public final class Daemon {
   /// - Parameter id: of the only worker, its caller's program.
   package func programRun(of id: WorkerID) -> ProgramRun {
     ProgramRun(
-      id,
-      .init(
-        services: services, driver: driver, workers: shared.workers,
-        configuration: shared.configuration,
-        declared: components.declared, requests: shared.requests, senses: components.senses,
-        pressure: shared.pressure,
-        orphans: orphans, status: control.status, ending: ending, control: shared.control,
-        cgroups: shared.cgroups,
-        openControlSocket: { [unowned self] () throws(StartError) in try openControlSocket() }))
-  }
-
-  private func openControlSocket() throws(StartError) {
-    try shared.control.open { control.makeService(for: $0) }
+      id, shared, components: components, control: control, orphans: orphans, ending: ending)
   }
 
   private var services: Services { shared.services }

@@ -8,35 +8,30 @@ import PolicyFile
 import Supervision
 
 /// Runs the caller's program as the only worker (`DaemonRole.program`), in place of `Daemon.run`. Fewer of the
-/// daemon's parts begin: no journal, no earlier daemon's workers, no restarts, no schedules.
+/// daemon's components begin: no journal, no earlier daemon's workers, no restarts, no schedules.
 package final class ProgramRun {
-  struct Parts {
-    let services: Services
-    let driver: EngineDriver
-    let workers: WorkerRegistry
-    let configuration: ConfigurationInForce
-    let declared: DeclaredWorkers
-    let requests: WorkerRequests
-    let senses: Senses
-    let pressure: PressureMonitor
-    let orphans: OrphanReaper
-    let status: StatusReporter
-    let ending: DaemonEnd
-    let control: ControlSocket
-    let cgroups: CgroupRoot?
-    let openControlSocket: () throws(StartError) -> Void
-  }
-
   private let id: WorkerID
-  private let parts: Parts
+  private let shared: SharedComponents
+  private let components: WorkerComponents
+  private let control: ControlComponents
+  private let orphans: OrphanReaper
+  private let ending: DaemonEnd
 
-  init(_ id: WorkerID, _ parts: Parts) {
+  init(
+    _ id: WorkerID, _ shared: SharedComponents, components: WorkerComponents,
+    control: ControlComponents, orphans: OrphanReaper, ending: DaemonEnd
+  ) {
     self.id = id
-    self.parts = parts
+    self.shared = shared
+    self.components = components
+    self.control = control
+    self.orphans = orphans
+    self.ending = ending
   }
 
-  private var services: Services { parts.services }
-  private var unit: WorkerUnit? { parts.workers[id] }
+  private var services: Services { shared.services }
+  private var driver: EngineDriver { shared.driver }
+  private var unit: WorkerUnit? { shared.workers[id] }
 
   // MARK: its life
 
@@ -54,42 +49,42 @@ package final class ProgramRun {
 
   /// Starts the program.
   package func begin() {
-    do throws(StartError) { try parts.openControlSocket() } catch {
+    do throws(StartError) { try control.openSocket() } catch {
       log(.notice, "can't open a control socket: \(error)")
     }
-    parts.pressure.follow(parts.driver.state.policy)
+    shared.pressure.follow(driver.state.policy)
     FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
-      [unowned self] in parts.senses.meter.measureSoon($0)
+      [unowned self] in components.senses.meter.measureSoon($0)
     }
-    parts.declared.introduceWorkers(parts.configuration.current.workers)
-    parts.requests.request(.start, id) { _ in }
-    parts.senses.sampling.sampleRegularly()
+    components.declared.introduceWorkers(shared.configuration.current.workers)
+    shared.requests.request(.start, id) { _ in }
+    components.senses.sampling.sampleRegularly()
   }
 
   /// Until its end.
   package func turn(until hasEnded: () -> Bool) {
     do throws(SystemCallError) {
-      while !hasEnded(), !parts.ending.hasEnded {
-        try services.loop.turn(until: parts.driver.nextDeadline)
-        parts.driver.passDeadlines()
+      while !hasEnded(), !ending.hasEnded {
+        try services.loop.turn(until: driver.nextDeadline)
+        driver.passDeadlines()
       }
     } catch { log(.error, "\(error)") }
     services.records.drain()
     services.disk.drain(within: .seconds(2))
-    parts.control.close()
+    shared.control.close()
   }
 
   /// Called at the end, also if it never began.
   package func clearAway() {
-    parts.cgroups?.remove()
+    shared.cgroups?.remove()
     services.log.drain()
   }
 
   // MARK: what is known of it
 
   /// nil: the engine doesn't know it.
-  package var state: WorkerState? { parts.driver.state.state(of: id) }
-  package var footprint: ByteCount { parts.driver.state.footprint(of: id) }
+  package var state: WorkerState? { driver.state.state(of: id) }
+  package var footprint: ByteCount { driver.state.footprint(of: id) }
   /// nil: it has no process.
   package var process: WorkerProcess? { unit?.process }
   /// The root's pid may be another process's by now.
@@ -100,19 +95,19 @@ package final class ProgramRun {
   /// The worker as of now, as `status` shows it.
   package func report(then: @escaping (WorkerReport) -> Void) {
     let request = ControlRequest(id: 0, verb: .status, worker: id.name)
-    parts.senses.scanner.withRecentScan(of: parts.workers.values) { [parts] scan in
-      if let report = parts.status.report(request, scan).workers?.first { then(report) }
+    components.senses.scanner.withRecentScan(of: shared.workers.values) { [control] scan in
+      if let report = control.status.report(request, scan).workers?.first { then(report) }
     }
   }
 
   // MARK: what is done with it
 
-  package func wake(_ reason: String) { parts.driver.send(.wakeNeeded(id, reason)) }
+  package func wake(_ reason: String) { driver.send(.wakeNeeded(id, reason)) }
 
   /// It counts as used now.
   package func noteUse() {
     unit?.sample.sign = nil
-    parts.driver.send(.activity(id))
+    driver.send(.activity(id))
   }
 
   /// Ends it at once, also if it is suspended or hibernated. Its descendants end with it, as at any end.
@@ -126,16 +121,16 @@ package final class ProgramRun {
   /// doesn't end.
   package func stop(_ reason: String) {
     log(.notice, "\(id) is stopped: \(reason)")
-    parts.requests.request(.stop, id) { _ in }
+    shared.requests.request(.stop, id) { _ in }
   }
 
   /// From now on it is sampled as often as a running worker.
-  package func sampleAgain() { if let unit { parts.senses.sampling.sampleAnew(unit) } }
+  package func sampleAgain() { if let unit { components.senses.sampling.sampleAnew(unit) } }
 
   /// Children that have ended, traced ones and orphans.
   package func reapChildren() {
     services.hibernation.reapChildren()
-    parts.orphans.reapOrphans()
+    orphans.reapOrphans()
   }
 
   // MARK: what its wrapper may use

@@ -18,26 +18,15 @@ final class Senses {
   let logs: LogKeeper
   let encryption: EncryptionTrial
 
-  /// The parts that they are made from.
-  struct Parts {
-    let services: Services
-    let driver: EngineDriver
-    let workers: WorkerRegistry
-    let role: DaemonRole
-    let state: StateDirectory
-    let jetsam: JetsamKeeper
-    let learnedMemory: LearnedMemoryKeeper
-    let restarts: RestartSupervisor
-    let recordWriter: WorkerRecordWriter
-    let pressure: PressureMonitor
-    let logs: LogKeeper
-  }
-
-  init(_ parts: Parts) {
-    let (services, driver, workers) = (parts.services, parts.driver, parts.workers)
-    let (loop, role, state) = (services.loop, parts.role, parts.state)
+  init(
+    services: Services, driver: EngineDriver, workers: WorkerRegistry, role: DaemonRole,
+    state: StateDirectory, jetsam: JetsamKeeper, learnedMemory: LearnedMemoryKeeper,
+    restarts: RestartSupervisor, recordWriter: WorkerRecordWriter, pressure: PressureMonitor,
+    logs: LogKeeper
+  ) {
+    let loop = services.loop
     let log: (DaemonLog.Priority, String) -> Void = services.log.callAsFunction
-    let launchedAt: (WorkerID) -> Instant = { [restarts = parts.restarts] in
+    let launchedAt: (WorkerID) -> Instant = { [restarts] in
       restarts.launchedAt(of: $0)
     }
 
@@ -50,19 +39,19 @@ final class Senses {
     )
     activity = ActivitySampler(
       clock: loop, driver: driver, workers: workers, looks: looks, meter: meter)
-    let counts = KernelKillCounts.kernel { [pressure = parts.pressure] in
+    let counts = KernelKillCounts.kernel { [pressure] in
       pressure.stalledMicroseconds
     }
     kernelKills = KernelKillWatch(
-      clock: loop, driver: driver, jetsam: parts.jetsam, counts: counts, log: log)
+      clock: loop, driver: driver, jetsam: jetsam, counts: counts, log: log)
     let largest = LargestProcessLook(jobs: services.jobs, workers: workers)
-    parts.jetsam.measure = { largest.measure(then: $0) }
+    jetsam.measure = { largest.measure(then: $0) }
     safePoints = SafePointCheck(services: services, driver: driver, workers: workers)
 
     probes = ProbeAsker(loop, loop)
     liveness = LivenessSupervisor(
       timers: loop, driver: driver, probes: probes, activity: activity, launchedAt: launchedAt)
-    watchdogs = WatchdogReporter(driver, workers) { [recordWriter = parts.recordWriter] in
+    watchdogs = WatchdogReporter(driver, workers) { [recordWriter] in
       recordWriter.save($0, state: $1)
     }
 
@@ -72,11 +61,11 @@ final class Senses {
     imageDisk = ImageDiskMonitor(services: services, driver: driver, state: state, look: look)
     hibernationCosts = HibernationCosts(imageDisk, log: log)
 
-    logs = parts.logs
+    self.logs = logs
     sampling = RegularSampling(
-      clock: loop, driver: driver, workers: workers, pace: role.pace, pressure: parts.pressure,
+      clock: loop, driver: driver, workers: workers, pace: role.pace, pressure: pressure,
       activity: activity, logs: logs, kernelKills: kernelKills,
-      learnedMemory: parts.learnedMemory, imageDisk: imageDisk)
+      learnedMemory: learnedMemory, imageDisk: imageDisk)
     encryption = EncryptionTrial(services)
   }
 }

@@ -2,7 +2,7 @@ import Lifecycle
 import Linux
 import Policy
 
-/// The components for all workers: what is sampled of them, what they say, their listening sockets, and who supervises
+/// The components for all workers: what is sampled of them, what they say, their listening sockets, and what supervises
 /// them. Each is made after those that it needs.
 struct WorkerComponents {
   let declared: DeclaredWorkers
@@ -34,11 +34,10 @@ struct WorkerComponents {
       requests: requests, wrappers: wrappers, restarts: restarts, hibernation: hibernation,
       log: log)
     senses = Senses(
-      .init(
-        services: services, driver: driver, workers: workers, role: role, state: shared.state,
-        jetsam: shared.jetsam, learnedMemory: shared.learnedMemory, restarts: restarts,
-        recordWriter: shared.recordWriter, pressure: shared.pressure,
-        logs: LogKeeper(services) { [state = shared.state] in state.logTimes(of: $0.name) }))
+      services: services, driver: driver, workers: workers, role: role, state: shared.state,
+      jetsam: shared.jetsam, learnedMemory: shared.learnedMemory, restarts: restarts,
+      recordWriter: shared.recordWriter, pressure: shared.pressure,
+      logs: LogKeeper(services) { [state = shared.state] in state.logTimes(of: $0.name) })
     listening = ListeningSockets(
       watches: loop, timers: loop, jobs: services.jobs, files: services.socketFiles,
       driver: driver, workers: workers, phase: phase, declared: declared, log: log)

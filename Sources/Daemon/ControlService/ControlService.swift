@@ -127,7 +127,7 @@ final class ControlService {
     }
     // This daemon, not the wrapper, terminates wrapped workers for lack of memory.
     if wrappers.isWrapped(name), verb != .protect, verb != .unprotect { return relay(call) }
-    workers.ask(verb, WorkerID(name), call) { [weak self] in self?.carryOut(call) }
+    workers.ask(verb, WorkerID(name), for: call) { [weak self] in self?.carryOut(call) }
   }
 
   private func relay(_ call: ControlCall) {

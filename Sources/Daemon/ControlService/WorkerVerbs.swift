@@ -34,7 +34,9 @@ final class WorkerVerbs {
   }
 
   /// - Parameter again: carries the request out when it has waited for something.
-  func ask(_ verb: Request.Verb, _ id: WorkerID, _ call: ControlCall, again: @escaping () -> Void) {
+  func ask(
+    _ verb: Request.Verb, _ id: WorkerID, for call: ControlCall, again: @escaping () -> Void
+  ) {
     if waitsForDisk(verb, id, again) { return }
     let phase = ending.phase
     if phase.isLeaving || phase.isEnding && verb != .stop && verb != .terminate {

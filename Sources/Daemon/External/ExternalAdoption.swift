@@ -136,8 +136,9 @@ final class ExternalAdoption {
       throw .malformed("`\(name)` is not a valid worker name: \(problem)")
     }
     let id = WorkerID(name)
-    if isAlive(id) { throw .refused("\(name) is already running") }
+    // A wrapped worker is alive, too.
     if wrappers.leads(id) { throw .refused("\(name) is the name of a wrapped worker") }
+    if isAlive(id) { throw .refused("\(name) is already running") }
     if workers[id]?.isDeclared == true { throw .refused("\(name) is in the configuration") }
   }
 

@@ -62,7 +62,7 @@ struct DaemonLog: Sendable {
   }
 
   /// At the end: waits until all of it is written, a second at most.
-  func drain() { writer.drain(within: .seconds(1)) }
+  func drain(within limit: Duration = .seconds(1)) { writer.drain(within: limit) }
 
   /// JOURNAL_STREAM is inherited: a terminal that a unit started has it too. Only if it names standard error
   /// itself, by device and inode, does the journal read it (systemd.exec(5)).

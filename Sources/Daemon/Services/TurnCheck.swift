@@ -47,7 +47,7 @@ struct TurnCheck {
   private var steps: [(what: String, nanoseconds: Int64)] = []
   /// How many steps have begun and not ended: one may end turns within itself.
   private var depth = 0
-  /// What `end` has found within steps, until the outermost of them can be named.
+  /// What `end` has found first within steps, until the outermost of them can be named.
   private var found: (text: String, isDefect: Bool)?
 
   private struct Moment {
@@ -97,17 +97,13 @@ struct TurnCheck {
       (isDefect ? Self.defect : "dormouse: a turn of the event loop was slow, blocked for ")
       + Self.details(
         blocked: blocked, computed: computed, faults: faults, limit: settings.limit, steps)
+    Self.write(text)
     if depth > 0 {
       if found?.isDefect != true { found = (text, isDefect) }
-    } else {
-      report(text, isDefect)
+    } else if settings.aborts, isDefect {
+      abort()
     }
     return text
-  }
-
-  private func report(_ text: String, _ isDefect: Bool) {
-    Self.write(text)
-    if settings.aborts, isDefect { abort() }
   }
 
   /// Before a part of the turn that is named in the message.
@@ -122,7 +118,8 @@ struct TurnCheck {
     guard depth == 0, let (text, isDefect) = found else { return nil }
     found = nil
     let message = "\(text); in \(what())"
-    report(message, isDefect)
+    Self.write(message)
+    if settings.aborts, isDefect { abort() }
     return message
   }
 

@@ -86,14 +86,14 @@ struct SurvivorAdoption {
       sleep.perform {
         $0.findInputs(then: $1)
       } then: { [weak runtime] in
-        if let runtime, let inputs = $0 { sleepsOn(runtime, record, state, inputs) }
+        if let runtime, let inputs = $0 { sleepsOn(runtime, record, in: state, wokenBy: inputs) }
         isOver(WorkerID(record.name))
       }
     case .withoutImage(let path):
       // A resume is recorded before it begins, so its memory is still in the image.
       let why = "its image \(path) does not exist any more"
       let error = HibernationError(.reading, why, aftermath: .unverifiable)
-      recovered(runtime, record, Recovered(result: .failure(error)))
+      recovered(runtime, record, by: Recovered(result: .failure(error)))
     case .inDoubt:
       // From here on a missing image means that the memory is back.
       recordWriter.save(runtime, state: .resuming)
@@ -101,7 +101,7 @@ struct SurvivorAdoption {
       sleep.perform {
         $0.recover(expecting: .of(record), then: $1)
       } then: { [weak runtime] in
-        if let runtime, let recovery = $0 { recovered(runtime, record, recovery) }
+        if let runtime, let recovery = $0 { recovered(runtime, record, by: recovery) }
         isOver(WorkerID(record.name))
       }
     }
@@ -109,7 +109,7 @@ struct SurvivorAdoption {
 
   private func begin(_ id: WorkerID) {
     returning.begin(id)
-    timers.after(Self.patience) {
+    timers.after(Self.patience) { [returning, log] in
       guard let requests = returning.requestCount(id) else { return }
       log(
         .warning,
@@ -135,8 +135,8 @@ struct SurvivorAdoption {
   // MARK: outcomes
 
   private func sleepsOn(
-    _ runtime: WorkerUnit, _ record: WorkerRecord, _ state: WorkerState,
-    _ inputs: Result<any WakeInputs, SystemCallError>
+    _ runtime: WorkerUnit, _ record: WorkerRecord, in state: WorkerState,
+    wokenBy inputs: Result<any WakeInputs, SystemCallError>
   ) {
     let id = runtime.id
     guard workers[id] === runtime, runtime.process != nil, let watch = runtime.wakeWatch else {
@@ -163,7 +163,7 @@ struct SurvivorAdoption {
     return "can't watch its sockets while it sleeps (\(refusal))"
   }
 
-  private func recovered(_ runtime: WorkerUnit, _ record: WorkerRecord, _ recovery: Recovered) {
+  private func recovered(_ runtime: WorkerUnit, _ record: WorkerRecord, by recovery: Recovered) {
     let id = runtime.id
     guard workers[id] === runtime else { return }
     switch recovery.result {

@@ -102,7 +102,7 @@ final class KernelWorkerProcesses: WorkerProcesses {
   func forget(_ name: String) { services.hibernation.forget(name) }
 
   func reap(_ process: WorkerProcess, of name: String) -> WorkerExit {
-    forget(name)
+    defer { forget(name) }
     // A process that can't be waited for isn't the daemon's child, and its status isn't known.
     return (try? process.reap()) ?? .unknown
   }

@@ -130,12 +130,14 @@ final class Handed<Value: Sendable>: Sendable {
 
 extension Hibernator {
   /// Runs a pager to its end. A worker whose pages can't be filled is killed.
+  ///
+  /// - Parameter beforeRemoval: all pages are there, and the image still is.
   static func page(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
     isFrozen: Bool, goesOnForAnother: Bool, keepsBase: Bool = false,
     of fill: BackgroundFill? = nil, firstOutput: FirstOutput = FirstOutput(),
-    turn: ResumeTurns.Turn? = nil
+    turn: ResumeTurns.Turn? = nil, beforeRemoval: (() -> Void)? = nil
   ) -> BackgroundFill.Outcome {
     var outcome = BackgroundFill.Outcome()
     let patience = FillPatience(image.processes.map(\.identity)) { fill?.delayed?($0) }
@@ -146,6 +148,7 @@ extension Hibernator {
         patience: patience)
       pager.filled = { missing.filled($0) }
       pager.resumeTurn = turn
+      pager.beforeRemoval = beforeRemoval
       if let fill {
         pager.isAwake = { fill.isAwake }
         pager.mustDropBase = { fill.mustDropBase }

@@ -42,12 +42,14 @@ extension Hibernator {
     }
     let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
     let isFrozen = wanted.hasPrefix("1")
+    var refusal: HibernationError?
     let outcome = Self.page(
       image, target: target, cgroup: cgroup, parts: parts, learning: nil, missing: MissingBytes(0),
-      isFrozen: isFrozen,
-      goesOnForAnother: true)
-    if let failure = outcome.failure { throw failure }
-    try target.continueMasters()
+      isFrozen: isFrozen, goesOnForAnother: true
+    ) {
+      do throws(HibernationError) { try target.continueMasters() } catch { refusal = error }
+    }
+    if let failure = outcome.failure ?? refusal { throw failure }
     return image.backgroundFillLength
   }
 

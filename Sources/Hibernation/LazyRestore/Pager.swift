@@ -26,6 +26,7 @@ final class Pager {
   let childScratch: ChunkBuffer
   /// An earlier pager has begun the fill and died.
   let goesOnForAnother: Bool
+  var beforeRemoval: (() -> Void)?
   /// At the end, the image or its base stays on disk, for the next hibernation.
   var keepsBase: Bool
   /// The worker's policy has changed meanwhile, or the disk is short.

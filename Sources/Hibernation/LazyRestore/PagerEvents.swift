@@ -95,8 +95,9 @@ extension Pager {
     FaultPoint.unregistered.pass()
     if isFrozen { try mendAndThaw() }
     FaultPoint.thawed.pass()
+    beforeRemoval?()
     // The image is removed last: while it exists it is locked, and a new daemon waits for this pager. Without
-    // the image, a new daemon might hibernate the worker again while this pager still thaws it.
+    // the image, a new daemon might hibernate the worker again while this pager still thaws or continues it.
     removeImage()
   }
 

@@ -4,8 +4,8 @@ import Policy
 // worker, but never into the next state's band. So an important background worker (30–59) stays under a
 // hibernated one (75–99), which costs nearly nothing to keep.
 
-/// The parts of a band.
-public struct BandParts: Hashable, Sendable {
+/// What the place of a worker in the order is the sum of.
+public struct BandTerms: Hashable, Sendable {
   /// The band of the state.
   public var base: Int
   public var importance: Int
@@ -43,10 +43,10 @@ extension WorkerRecord {
   /// A worker between two states counts as in the higher of them.
   func band(at now: Instant) -> Int { bandParts(at: now).total }
 
-  func bandParts(at now: Instant) -> BandParts {
+  func bandParts(at now: Instant) -> BandTerms {
     let bonus = bonus(at: now)
-    func parts(_ state: WorkerState) -> BandParts { self.parts(in: state, bonus) }
-    func higher(_ left: BandParts, _ right: BandParts) -> BandParts {
+    func parts(_ state: WorkerState) -> BandTerms { self.parts(in: state, bonus) }
+    func higher(_ left: BandTerms, _ right: BandTerms) -> BandTerms {
       left.total < right.total ? right : left
     }
     switch state {
@@ -73,9 +73,9 @@ extension WorkerRecord {
     goal?.destination == .foreground ? .foreground : .background
   }
 
-  private func parts(in state: WorkerState, _ bonus: Int) -> BandParts {
+  private func parts(in state: WorkerState, _ bonus: Int) -> BandTerms {
     let importance = min(max(profile.importance, 0), 100) * state.bandRoom / 100
-    return BandParts(
+    return BandTerms(
       base: state.baseBand, importance: importance,
       bonus: min(bonus, state.bandRoom - importance))
   }

@@ -14,7 +14,7 @@ public struct Ranking: Hashable, Sendable {
   public struct Place: Hashable, Sendable {
     public var worker: WorkerID
     public var state: WorkerState
-    public var band: BandParts
+    public var band: BandTerms
     public var footprint: ByteCount
     public var sinceUse: Duration
     /// Learned; `nil`: not known.

@@ -63,7 +63,7 @@ extension Engine {
   /// The highest level of which a condition holds now, as measured.
   func holdingLevel() -> PressureLevel {
     var level = PressureLevel.critical
-    while level > .normal, holdingGround(for: level) == nil { level = level.below }
+    while level > .normal, reason(for: level) == nil { level = level.below }
     return level
   }
 
@@ -75,7 +75,7 @@ extension Engine {
     if let set = setPressure, set.level > holdingLevel() {
       return "set by `dormouse pressure set \(set.level.name)`; \(share)"
     }
-    return switch holdingGround(for: holdingLevel()) {
+    return switch reason(for: holdingLevel()) {
     case nil: share
     case .short(let limit)?: "\(share), less than \(limit.spoken)"
     case .stalled?: "the kernel reports that tasks wait for memory (PSI)"
@@ -86,24 +86,24 @@ extension Engine {
     }
   }
 
-  private enum Ground {
+  private enum Reason {
     case short(PressureCondition.Amount)
     case stalled
     case someStall(Double)
     case fullStall(Double)
   }
 
-  private func holdingGround(for level: PressureLevel) -> Ground? {
+  private func reason(for level: PressureLevel) -> Reason? {
     guard let condition = policy.pressure[level] else { return nil }
     if let limit = condition.availableBelow, isShort(of: limit, at: level) { return .short(limit) }
     guard policy.memory == .host else { return nil }
     // Stalls say that some program waits for memory, not that the machine has none: one that
     // thrashes under the limit of its own cgroup gets nothing from a worker's end.
     guard level > .warning else {
-      return stallGround(for: .warning) ?? stallGround(for: .urgent)
-        ?? stallGround(for: .critical)
+      return stallReason(for: .warning) ?? stallReason(for: .urgent)
+        ?? stallReason(for: .critical)
     }
-    return stallsCount ? stallGround(for: level) : nil
+    return stallsCount ? stallReason(for: level) : nil
   }
 
   /// Whether so little memory is available that stalls may cost a worker its life.
@@ -112,7 +112,7 @@ extension Engine {
     return available < limit.bytes(of: budget) || policy.pressure.stallsCountBelow >= 100
   }
 
-  private func stallGround(for level: PressureLevel) -> Ground? {
+  private func stallReason(for level: PressureLevel) -> Reason? {
     guard let condition = policy.pressure[level] else { return nil }
     if let word = memory.stalled[level], now < word.until { return .stalled }
     if let stall = condition.someStall, let share = memory.reading?.someStall,

@@ -30,20 +30,36 @@ import Testing
 
   init() throws {
     scratch = try Scratch()
+    daemon = try Self.makeDaemon(in: scratch, program)
+    run = daemon.programRun(of: WorkerID("tool"))
+  }
+
+  private static func makeDaemon(in scratch: Scratch, _ program: Program) throws -> Daemon {
     let configuration = DaemonConfiguration(
       workers: [
         WorkerConfiguration(
           name: "tool", command: ["/nonexistent/tool"], directory: "/",
           policy: LifecyclePolicy(name: "test"))
       ])
-    daemon = try Daemon(
+    return try Daemon(
       DaemonSettings(
         configuration: configuration, stateDirectory: scratch.path + "/state",
         socket: scratch.path + "/tool.sock", environment: [:], version: "1",
         reload: { ParseResult(value: nil, diagnostics: []) }),
       .standingFor(
         program, log: scratch.path + "/log", pace: SamplingPace(), sharedImages: { 0 }))
-    run = daemon.programRun(of: WorkerID("tool"))
+  }
+
+  @Test("A daemon whose socket is open and that is dropped frees its components")
+  func dropped() throws {
+    let scratch = try Scratch()
+    weak var control: ControlSocket?
+    do {
+      let daemon = try Self.makeDaemon(in: scratch, program)
+      control = daemon.shared.control
+      try daemon.control.openSocket()
+    }
+    #expect(control == nil && isAbsent(scratch.path + "/tool.sock"))
   }
 
   @Test("Before it begins there is no worker, no process, and no socket")

@@ -126,7 +126,7 @@ import Testing
     try turn(deaf) { deaf.hasEnded }
   }
 
-  @Test("When a client has read its answers, it is read again, and is told of the events it missed")
+  @Test("When a client has read its answers, it is read again, and gets the number of lost events")
   func readsOn() throws {
     let server = try server()
     let client = try ControlTestClient(path)

@@ -115,10 +115,9 @@ final class AdapterWorld {
   private(set) lazy var schedules = ScheduleMonitor(
     services: services, state: state, driver: driver, workers: workers, returning: returning)
   private(set) lazy var senses = Senses(
-    .init(
-      services: services, driver: driver, workers: workers, role: .daemon(), state: state,
-      jetsam: jetsam, learnedMemory: learnedMemory, restarts: restarts, recordWriter: recordWriter,
-      pressure: pressure, logs: LogKeeper(services) { "/nowhere/\($0.name).times" }))
+    services: services, driver: driver, workers: workers, role: .daemon(), state: state,
+    jetsam: jetsam, learnedMemory: learnedMemory, restarts: restarts, recordWriter: recordWriter,
+    pressure: pressure, logs: LogKeeper(services) { "/nowhere/\($0.name).times" })
   private(set) lazy var endedRuns = EndedRuns(
     driver: driver, workers: workers, requests: requests, supervision: supervision, limit: 2)
   private(set) lazy var planner = LaunchPlanner(
@@ -266,7 +265,7 @@ final class AdapterWorld {
 
   /// What was logged so far.
   var logged: String {
-    log.drain()
+    log.drain(within: .seconds(60))
     // Nothing was logged.
     return (try? readText(scratch.path + "/log")) ?? ""
   }

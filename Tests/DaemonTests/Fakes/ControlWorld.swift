@@ -105,7 +105,7 @@ final class ControlWorld {
     return response
   }
 
-  /// The engine is told how what it wants has ended, until the request is answered.
+  /// What the engine wants ends at once, until the request is answered.
   func onlyInTheEnd(_ heard: Heard, of id: WorkerID) throws -> ControlResponse {
     try world.turn {
       switch world.driver.state.state(of: id) {

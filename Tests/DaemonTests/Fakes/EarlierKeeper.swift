@@ -30,10 +30,14 @@ final class EarlierKeeper {
     (process, self.memory) = (own, memory)
     let listener = try UnixSocket.bound(to: path, .packets)
     try listener.listen(backlog: 4, path: path)
+    // Its thread waits for the daemon.
+    try listener.setFlags(0)
     let serving = Serving()
     self.serving = serving
     try TestThread {
-      let peer = Descriptor(owning: accept(listener.raw, nil, nil))
+      var raw = accept(listener.raw, nil, nil)
+      while raw < 0, errno == EINTR { raw = accept(listener.raw, nil, nil) }
+      let peer = Descriptor(owning: raw)
       // A daemon that doesn't get them has closed its end.
       try? KeeperMessage.keep(own).send(to: peer, passing: memory)
       try? KeeperMessage.end.send(to: peer)

@@ -19,7 +19,9 @@ final class EndWorld {
     runtime = try world.add()
     if hasGroup {
       try world.scratch.write("group/cgroup.events", "")
-      runtime.process = try .forTest("web", in: .init(path: world.scratch.path + "/group"))
+      // Of one name, only one stop command of all tests could begin at a time.
+      let name = "web-\(UInt64.random(in: 0 ... .max))"
+      runtime.process = try .forTest(name, in: .init(path: world.scratch.path + "/group"))
     }
     guard let process = runtime.process else { throw TestFailure("it has no process") }
     ending = WorkerEnding(of: runtime, process: process, ends: world.ends)

@@ -4,7 +4,7 @@ import Policy
 @testable import Daemon
 
 /// The steps of one launch, each of which ends when a test says so, and what they have made.
-final class FakeLaunch: LaunchMechanics {
+final class FakeLaunch: LaunchSteps {
   let steps: [LaunchStep]
   var isWanted = true
   var pid: Int32?
@@ -115,7 +115,7 @@ final class LaunchWorld: EngineObserver, LaunchHost {
 
   // MARK: the launcher's side
 
-  func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)? {
+  func steps(ofLaunching id: WorkerID) -> (any LaunchSteps)? {
     guard id == self.id || id == slow else { return nil }
     let launch = next()
     launches.append(launch)

@@ -29,12 +29,16 @@ import Testing
     let start = Clocks.monotonic
     check.beginStep()
     usleep(60_000)
-    check.end()
+    let first = check.end()
     check.begin()
+    #expect(first?.hasPrefix(TurnCheck.defect) == true, "also if the handler never returns")
     let text = check.endStep(from: start) { "ControlServer.swift:9" }
     let message = try #require(text)
     #expect(message.hasPrefix(TurnCheck.defect))
     #expect(message.hasSuffix("no single step; in ControlServer.swift:9"))
+    check.beginStep()
+    let other = check.endStep(from: start) { "ControlServer.swift:10" }
+    #expect(other == nil, "it is reported once")
   }
 
   @Test("A turn that waits for pages from a disk is reported and doesn't end the daemon")

@@ -44,7 +44,7 @@ final class ShellLaunching: LaunchHost {
 
   // MARK: the launcher's host
 
-  func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)? {
+  func steps(ofLaunching id: WorkerID) -> (any LaunchSteps)? {
     if world.hasRun(id) { world.complain("\(id) is launched, and runs") }
     if world.phase.isEnding { world.complain("\(id) is launched while the daemon ends") }
     return world.workers[id].map { ShellLaunch($0, world, self) }
@@ -71,7 +71,7 @@ final class ShellLaunching: LaunchHost {
 }
 
 /// One simulated launch, whose steps lag, fail, and have outcomes that are late, lost or come twice.
-final class ShellLaunch: LaunchMechanics {
+final class ShellLaunch: LaunchSteps {
   private let runtime: WorkerUnit
   private var id: WorkerID { runtime.id }
   private unowned let world: ShellWorld

@@ -114,6 +114,9 @@ final class ShellMemory: WorkerMemory {
       isReported: isReported,
       { [self] run in
         let result = run.body == .running ? .success(.forTest) : bringBack(run)
+        if isReported, case .failure(let error) = result, error.aftermath == .intact {
+          world.count("can't be woken yet")
+        }
         let image = run.body == .evicted ? ImageOnDisk(path: "/\(run.id)") : nil
         return Recovered(result: result, image: image)
       }, then)

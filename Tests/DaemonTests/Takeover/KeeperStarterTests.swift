@@ -40,6 +40,12 @@ import Testing
     ((try? readText(scratch.path + "/pids")) ?? "").split(separator: "\n").compactMap { Int32($0) }
   }
 
+  private var logged: String {
+    log.drain(within: .seconds(60))
+    // Nothing was logged.
+    return (try? readText(scratch.path + "/log")) ?? ""
+  }
+
   private func started(_ count: Int) throws -> Bool { try eventually { pids.count == count } }
 
   @Test("The keeper is started once before the first hibernation, and again when it was killed")
@@ -75,9 +81,8 @@ import Testing
     let program = scratch.path + "/program"
     let before = starter(program: program).startKeeperWhereMissing()
     before()
-    log.drain()
     #expect(
-      try readText(scratch.path + "/log").contains(
+      logged.contains(
         "no worker is hibernated: can't start the keeper that hands memory to the next daemon: "))
     #expect(symlink("/bin/sh", program) == 0)
     before()
@@ -108,8 +113,10 @@ import Testing
     workers[WorkerID("web")]?.process = held
     let keeper = starter()
     keeper.collectKeptMemories()
+    #expect(keeper.hasKeptMemories)
     keeper.takeOverKeeping(of: workers)
     keeper.takeOverKeeping(of: workers)
+    #expect(logged == "")
     #expect(try started(1) && eventually { earlier.end == .taken })
     #expect(!keeper.hasKeptMemories && hibernation.kept.workers == ["web"])
   }

@@ -20,9 +20,9 @@ import Testing
 
   @Test("There is nothing to launch of a worker that isn't known")
   func unknown() throws {
-    #expect(host.mechanics(ofLaunching: WorkerID("web")) == nil)
+    #expect(host.steps(ofLaunching: WorkerID("web")) == nil)
     try world.add("web", .terminated)
-    #expect(host.mechanics(ofLaunching: WorkerID("web")) != nil)
+    #expect(host.steps(ofLaunching: WorkerID("web")) != nil)
   }
 
   @Test("A worker isn't launched beside a process of its own from an earlier daemon")

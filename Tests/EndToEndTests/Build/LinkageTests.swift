@@ -4,11 +4,11 @@ import Testing
 
 /// Each linked library costs start time and memory in every daemon and every command.
 @Suite("The executable") struct LinkageTests {
-  private static let file = Result { try ELFFile(Surroundings.executable) }
+  private static let file = Result { try ELFFile(TestMachine.executable) }
 
   /// Yams, which reads YAML, brings all of Foundation. Without it, ArgumentParser brings FoundationEssentials.
   private static let hasYams =
-    (try? readText("\(Surroundings.root)/Package.swift"))?.contains("Yams") == true
+    (try? readText("\(TestMachine.root)/Package.swift"))?.contains("Yams") == true
 
   private static let foundation = [
     "libFoundation.so", "libFoundationInternationalization.so", "lib_FoundationICU.so",
@@ -48,7 +48,7 @@ import Testing
     try done(["cc", "-g", "-Wl,--build-id=0x0123456789abcdef", "-o", tool, source], scratch)
     #expect(try ELFFile(tool).hasSymbols)
     let prefix = "\(scratch.path)/prefix"
-    let script = "\(Surroundings.root)/scripts/install-executable"
+    let script = "\(TestMachine.root)/scripts/install-executable"
     try done([script, tool, prefix], scratch)
     #expect(try !ELFFile("\(prefix)/bin/tool").hasSymbols)
     #expect(try Command(arguments: ["\(prefix)/bin/tool"]).run(in: scratch).code == 7)
@@ -63,7 +63,7 @@ import Testing
     let tool = "\(scratch.path)/tool"
     try done(["cc", "-Wl,--build-id=none", "-o", tool, source], scratch)
     let prefix = "\(scratch.path)/prefix"
-    let script = "\(Surroundings.root)/scripts/install-executable"
+    let script = "\(TestMachine.root)/scripts/install-executable"
     let outcome = try Command(arguments: [script, tool, prefix]).run(in: scratch)
     #expect(outcome.code == 0)
     #expect(outcome.error.contains("tool is installed with its symbols: it has no build ID"))

@@ -18,7 +18,7 @@ import Testing
   func run() throws {
     let home = try Home()
     let script = "exec 9> lock && exec \"$0\" run one -- sleep 690"
-    let first = try home.bare(["sh", "-c", script, Surroundings.executable], in: "run")
+    let first = try home.bare(["sh", "-c", script, TestMachine.executable], in: "run")
       .run(in: home.scratch)
     #expect(first.code == 0 && first.output == "one is running\n", "\(first)")
     let daemon = try pid(in: first.error)
@@ -36,7 +36,7 @@ import Testing
   func race() throws {
     let home = try Home()
     let script = "\"$0\" run one -- sleep 690 & \"$0\" run two -- sleep 690 && wait $!"
-    let both = try home.bare(["sh", "-c", script, Surroundings.executable], in: "")
+    let both = try home.bare(["sh", "-c", script, TestMachine.executable], in: "")
       .run(in: home.scratch)
     #expect(both.code == 0, "\(both)")
     #expect(try home.run(["ps", "--names"], in: "").output == "one\ntwo\n", "\(both)")

@@ -6,7 +6,7 @@ import Testing
   func unknownVerb() throws {
     let scratch = try Scratch()
     for (verb, meant) in [("hibernat", "hibernate"), ("pause", "suspend"), ("list", "ps")] {
-      let outcome = try Command(arguments: [Surroundings.executable, verb, "web"]).run(in: scratch)
+      let outcome = try Command(arguments: [TestMachine.executable, verb, "web"]).run(in: scratch)
       #expect(outcome.code == 64)
       #expect(
         outcome.error == "dormouse: there is no verb `\(verb)`; did you mean `dormouse \(meant)`? "
@@ -18,7 +18,7 @@ import Testing
   func unknownVerbOfVerb() throws {
     let scratch = try Scratch()
     func error(_ words: String...) throws -> String {
-      let outcome = try Command(arguments: [Surroundings.executable] + words).run(in: scratch)
+      let outcome = try Command(arguments: [TestMachine.executable] + words).run(in: scratch)
       #expect(outcome.code == 64, "\(outcome)")
       return outcome.error
     }
@@ -29,7 +29,7 @@ import Testing
     #expect(try error("footprint", "shwo", "x").contains("did you mean `dormouse footprint show`?"))
     #expect(try error("pressure", "sett").contains("did you mean `dormouse pressure set`?"))
     #expect(try error("version").contains("did you mean `dormouse --version`?"))
-    let help = try Command(arguments: [Surroundings.executable, "policy", "check", "--help"])
+    let help = try Command(arguments: [TestMachine.executable, "policy", "check", "--help"])
       .run(in: scratch)
     #expect(help.code == 0, "\(help)")
   }
@@ -71,7 +71,7 @@ import Testing
     let daemon = try TestDaemon(BadInputTests.idle)
     let outcome = try Command(
       arguments: [
-        "/bin/sh", "-c", "exec \"$0\" ps --socket \"$1\" >&-", Surroundings.executable,
+        "/bin/sh", "-c", "exec \"$0\" ps --socket \"$1\" >&-", TestMachine.executable,
         daemon.socket,
       ]
     ).run(in: daemon.scratch)

@@ -59,9 +59,9 @@ import Testing
 
   private func tab(_ shell: String, _ setup: String) throws {
     let daemon = try TestDaemon(Self.two)
-    let fixture = Surroundings.fixture("tab.py")
+    let fixture = TestMachine.fixture("tab.py")
     _ = try run(
-      [Surroundings.python, fixture, shell, setup, "dormouse wake s", "sleeper", "slumber"], daemon)
+      [TestMachine.python, fixture, shell, setup, "dormouse wake s", "sleeper", "slumber"], daemon)
   }
 
   private static func has(_ program: String) -> Bool {
@@ -86,7 +86,7 @@ import Testing
 
   /// The lines of the program's output, sorted. It must print no error.
   private func run(_ arguments: [String], _ daemon: TestDaemon) throws -> [String] {
-    let directory = Surroundings.executable.split(separator: "/").dropLast()
+    let directory = TestMachine.executable.split(separator: "/").dropLast()
       .joined(separator: "/")
     var command = Command(arguments: arguments)
     command.environment["PATH"] = "/\(directory):\(command.environment["PATH"] ?? "")"

@@ -52,7 +52,7 @@ import Testing
   @Test("`policy check` accepts every configuration in the documentation")
   func configurations() throws {
     var count = 0
-    let docs = try listDirectory("\(Surroundings.root)/docs").filter { $0.hasSuffix(".md") }
+    let docs = try listDirectory("\(TestMachine.root)/docs").filter { $0.hasSuffix(".md") }
     let others = ["README.md", "Examples/Breadcrumbs/README.md", "Examples/consume/README.md"]
     for name in others + docs.map({ "docs/\($0)" }) {
       for text in try Page(name).blocks("yaml") {
@@ -62,7 +62,7 @@ import Testing
           .writeAll(text)
         let outcome = try Command(
           arguments: [
-            Surroundings.executable, "policy", "check", "\(scratch.path)/dormouse.yaml",
+            TestMachine.executable, "policy", "check", "\(scratch.path)/dormouse.yaml",
           ]
         ).run(in: scratch)
         #expect(outcome.code == 0, "\(name):\n\(text)\n\(outcome.error)")
@@ -74,7 +74,7 @@ import Testing
   private struct Page {
     let text: String
 
-    init(_ name: String) throws { text = try readText("\(Surroundings.root)/\(name)") }
+    init(_ name: String) throws { text = try readText("\(TestMachine.root)/\(name)") }
 
     /// The text of each fenced block of this kind.
     func blocks(_ kind: String, of part: Substring? = nil) -> [String] {
@@ -111,7 +111,7 @@ import Testing
       "trap 'dormouse shutdown >/dev/null 2>&1 || :' EXIT",
       // The verbs find the daemon by the socket above; root's own directories stay untouched.
       "dormouse() { verb=$1; shift; case $verb in daemon) set -- --state-directory state \"$@\";;"
-        + " bench) set -- --rounds 2 \"$@\";; esac; '\(Surroundings.executable)' $verb \"$@\"; }",
+        + " bench) set -- --rounds 2 \"$@\";; esac; '\(TestMachine.executable)' $verb \"$@\"; }",
       "command -v curl >/dev/null || curl() {"
         + " python3 -c 'import sys, urllib.request as r; r.urlopen(sys.argv[1]).read()' \"$2\"; }",
     ]

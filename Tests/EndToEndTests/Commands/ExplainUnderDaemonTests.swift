@@ -107,7 +107,7 @@ import Testing
       """
       policy_overrides: { background: { safe_point: { file_locks: 1h } } }
       workers:
-        locker: { command: [\(Surroundings.python), \(script)] }
+        locker: { command: [\(TestMachine.python), \(script)] }
       """)
     try daemon.wait("locker", toBe: "foreground")
     let pid = try #require(try daemon.worker("locker").pid)

@@ -15,7 +15,7 @@ import Testing
     let output = daemon.scratch.uniquePath("out")
     let error = daemon.scratch.uniquePath("err")
     let process = try Command(
-      arguments: [Surroundings.executable, "logs", "--socket", daemon.socket, "-f", "talker"]
+      arguments: [TestMachine.executable, "logs", "--socket", daemon.socket, "-f", "talker"]
     ).start(output: output, error: error)
     guard try eventually({ try readText(output).contains("hello") }) else {
       throw TestFailure("`logs -f` shows nothing: \(try readText(error))")
@@ -49,8 +49,8 @@ import Testing
     let scratch = try Scratch()
     let code = "x=ready; echo $x; exec sleep 692"
     let arguments = [
-      Surroundings.python, Surroundings.fixture("pty_run.py"), "200", "round 2 of", "\\x03", "--",
-      Surroundings.executable, "bench", "--json", "--rounds", "5000", "--ready-line", "ready",
+      TestMachine.python, TestMachine.fixture("pty_run.py"), "200", "round 2 of", "\\x03", "--",
+      TestMachine.executable, "bench", "--json", "--rounds", "5000", "--ready-line", "ready",
       "--state-directory", scratch.path, "--", "sh", "-c", code,
     ]
     let outcome = try Command(arguments: arguments).run(in: scratch, limit: .seconds(150))

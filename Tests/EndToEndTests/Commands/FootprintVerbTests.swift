@@ -27,13 +27,13 @@ import Testing
 
   static let megabyte: Int64 = 1 << 20
   /// Reads commands from its standard input: `Hoard`.
-  static let hoard = Surroundings.built("WorkerKitProbe")
+  static let hoard = TestMachine.built("WorkerKitProbe")
 
   /// A verb of `dormouse footprint`; the environment names the socket.
   private func footprint(
     _ words: [String], in scratch: Scratch, socket: String = "/nowhere"
   ) -> Command {
-    var command = Command(arguments: [Surroundings.executable, "footprint"] + words)
+    var command = Command(arguments: [TestMachine.executable, "footprint"] + words)
     command.environment["DORMOUSE_CONTROL_SOCKET"] = socket
     command.directory = scratch.path
     return command
@@ -256,13 +256,13 @@ import Testing
 
   @Test(
     "`footprint record` of a process that may not be measured fails and leaves no file",
-    .enabled(if: Surroundings.canBecomeNobody, "only root can become another user"))
+    .enabled(if: TestMachine.canBecomeNobody, "only root can become another user"))
   func forbidden() throws {
     let scratch = try Scratch()
     chmod(scratch.path, 0o777)
     let program = "\(scratch.path)/dormouse"
-    _ = try Command(arguments: ["cp", Surroundings.executable, program]).run(in: scratch)
-    let user = "\(Surroundings.unprivilegedUser)"
+    _ = try Command(arguments: ["cp", TestMachine.executable, program]).run(in: scratch)
+    let user = "\(TestMachine.unprivilegedUser)"
     var command = Command(arguments: [
       "setpriv", "--reuid", user, "--regid", user, "--clear-groups", program, "footprint", "record",
       "--pid", "\(getpid())", "-o", "mine.footprint",
@@ -323,7 +323,7 @@ import Testing
     #expect(lonely.code == 4, "\(lonely)")
     let simulated = try Command(
       arguments: [
-        Surroundings.executable, "simulate", "--trace", "\(scratch.path)/a.footprint",
+        TestMachine.executable, "simulate", "--trace", "\(scratch.path)/a.footprint",
       ]
     ).run(in: scratch)
     #expect(

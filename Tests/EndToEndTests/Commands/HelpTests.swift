@@ -8,7 +8,7 @@ import Testing
 
   /// Each verb that is shown, also those of other verbs: `policy`, `policy check`.
   private func verbs(_ scratch: Scratch) throws -> [String] {
-    let outcome = try Command(arguments: [Surroundings.executable, "--experimental-dump-help"])
+    let outcome = try Command(arguments: [TestMachine.executable, "--experimental-dump-help"])
       .run(in: scratch)
     let root = try #require(JSON(Array(outcome.output.utf8))?["command"])
     var names: [String] = []
@@ -31,10 +31,10 @@ import Testing
     of verbs: [String], _ scratch: Scratch, columns: Int
   ) throws -> [(verb: String, lines: [String])] {
     let mark = "-- next --"
-    let script = verbs.map { "'\(Surroundings.executable)' \($0) --help && echo '\(mark)'" }
+    let script = verbs.map { "'\(TestMachine.executable)' \($0) --help && echo '\(mark)'" }
     let outcome = try Command(
       arguments: [
-        Surroundings.python, Surroundings.fixture("pty_run.py"), "\(columns)", "", "", "--", "sh",
+        TestMachine.python, TestMachine.fixture("pty_run.py"), "\(columns)", "", "", "--", "sh",
         "-c", script.joined(separator: "\n"),
       ]
     ).run(in: scratch, limit: .seconds(150))

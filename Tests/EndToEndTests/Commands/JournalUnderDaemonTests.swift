@@ -19,7 +19,7 @@ import Testing
 
   private func replay(_ daemon: TestDaemon, _ words: String...) throws -> Outcome {
     var command = Command(
-      arguments: [Surroundings.executable, "replay", "\(daemon.state)/journal"] + words)
+      arguments: [TestMachine.executable, "replay", "\(daemon.state)/journal"] + words)
     command.directory = daemon.scratch.path
     return try command.run(in: daemon.scratch)
   }
@@ -119,7 +119,7 @@ import Testing
     let kept = try daemon.verb("simulate", "--journal", "--trace", "\(directory)/trace.csv")
     #expect(kept.code == 64, "\(kept)")
     let again = try Command(
-      arguments: [Surroundings.executable, "simulate", "--trace", "\(directory)/trace.csv"]
+      arguments: [TestMachine.executable, "simulate", "--trace", "\(directory)/trace.csv"]
     ).run(in: daemon.scratch)
     #expect(again.code == 0, "\(again)")
 

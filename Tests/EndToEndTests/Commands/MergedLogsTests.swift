@@ -77,7 +77,7 @@ import Testing
     let output = daemon.scratch.uniquePath("out")
     let error = daemon.scratch.uniquePath("err")
     let process = try Command(
-      arguments: [Surroundings.executable, "logs", "--socket", daemon.socket, "-f", "-t"]
+      arguments: [TestMachine.executable, "logs", "--socket", daemon.socket, "-f", "-t"]
     ).start(output: output, error: error)
     #expect(try eventually { try readText(output).contains("two") })
     try daemon.done("run", "late", "--", "sh", "-c", "echo hello; exec sleep 690")

@@ -111,9 +111,9 @@ private func has(_ program: String) -> Bool {
     mkdir(directory, 0o700)
     let input = try daemon.scratch.write(
       "queries", (known + others).joined(separator: "\n") + "\n")
-    let script = Surroundings.fixture("metrics_scrape.py")
+    let script = TestMachine.fixture("metrics_scrape.py")
     let call =
-      "python3 \(script) \(directory) \(format.rawValue) \(Surroundings.executable) \(daemon.socket)"
+      "python3 \(script) \(directory) \(format.rawValue) \(TestMachine.executable) \(daemon.socket)"
     let outcome = try Command(arguments: ["sh", "-c", "exec \(call) < \(input)"])
       .run(in: daemon.scratch)
     #expect(outcome.code == 0, "\(outcome)")

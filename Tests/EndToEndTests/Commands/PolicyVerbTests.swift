@@ -26,7 +26,7 @@ import Testing
   }
 
   fileprivate func dormouse(_ arguments: String...) throws -> Outcome {
-    var command = Command(arguments: [Surroundings.executable] + arguments)
+    var command = Command(arguments: [TestMachine.executable] + arguments)
     command.environment["XDG_CONFIG_HOME"] = scratch.path
     // No daemon listens there.
     command.environment["DORMOUSE_CONTROL_SOCKET"] = "\(scratch.path)/none.sock"
@@ -167,7 +167,7 @@ import Testing
   @Test(
     "`policy diff` exits with 0 for equal policies and with 1 for different ones, as diff(1) does")
   func diff() throws {
-    let same = try dormouse("policy", "diff", "ios-5", Surroundings.policy("ios-5"))
+    let same = try dormouse("policy", "diff", "ios-5", TestMachine.policy("ios-5"))
     #expect(same.code == 0 && same.output.isEmpty, "\(same)")
     let other = try dormouse("policy", "diff", "ios-5", configuration)
     #expect(other.code == 1)
@@ -259,7 +259,7 @@ extension PolicyVerbTests {
   func simulatedSettings() throws {
     let common = ["simulate", "--workers", "30", "--hours", "3", "--policy", "ios-5", "--json"]
     func run(_ more: String...) throws -> Outcome {
-      var command = Command(arguments: [Surroundings.executable] + common + more)
+      var command = Command(arguments: [TestMachine.executable] + common + more)
       command.environment["XDG_CONFIG_HOME"] = scratch.path
       return try command.run(in: scratch)
     }

@@ -7,7 +7,7 @@ import Testing
   private static let four = """
     policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
     workers:
-      large: { command: [\(Surroundings.python), -c, "x = bytearray(30 << 20); import time; time.sleep(681)"] }
+      large: { command: [\(TestMachine.python), -c, "x = bytearray(30 << 20); import time; time.sleep(681)"] }
       busy: { command: "sh -c 'while :; do :; done'" }
       a: { command: sleep 682 }
       b: { command: sleep 683, autostart: false }
@@ -62,7 +62,7 @@ import Testing
   func mistakes(options: [String], words: String) throws {
     let scratch = try Scratch()
     let outcome = try Command(
-      arguments: [Surroundings.executable, "ps", "--socket", "/nowhere"] + options
+      arguments: [TestMachine.executable, "ps", "--socket", "/nowhere"] + options
     ).run(in: scratch)
     #expect(outcome.code == 64, "\(outcome)")
     #expect(outcome.error.contains(words), "\(outcome)")
@@ -76,7 +76,7 @@ import Testing
     let processes = try zip(paths, [[], ["--json"]]).map { path, option in
       try Command(
         arguments: [
-          Surroundings.executable, "ps", "--socket", daemon.socket, "--watch", "-d", "100ms",
+          TestMachine.executable, "ps", "--socket", daemon.socket, "--watch", "-d", "100ms",
         ] + option
       ).start(output: path, error: errors)
     }

@@ -103,7 +103,7 @@ import Testing
       try documents(["wake", "ghost", "asleep"], daemon, code: 3), "outcome", ["wake", "ghost"])
     let scratch = daemon.scratch
     func run(_ words: [String], code: Int32 = 0) throws -> [JSON] {
-      let outcome = try Command(arguments: [Surroundings.executable] + words + ["--json"])
+      let outcome = try Command(arguments: [TestMachine.executable] + words + ["--json"])
         .run(in: scratch, limit: .seconds(120))
       #expect(outcome.code == code, "\(words): \(outcome)")
       return try Self.lines(of: outcome.output)
@@ -154,7 +154,7 @@ import Testing
       ("footprint-compare", ["footprint", "compare", recording, recording], 0),
     ]
     for (schema, words, code) in looks {
-      let outcome = try Command(arguments: [Surroundings.executable] + words + ["--json"])
+      let outcome = try Command(arguments: [TestMachine.executable] + words + ["--json"])
         .run(in: daemon.scratch, limit: .seconds(120))
       #expect(outcome.code == code, "\(words): \(outcome)")
       let documents = try Self.lines(of: outcome.output)
@@ -167,7 +167,7 @@ import Testing
   func bench() throws {
     let scratch = try Scratch()
     let outcome = try Command(arguments: [
-      Surroundings.executable, "bench", "--rounds", "1", "--json", "--state-directory",
+      TestMachine.executable, "bench", "--rounds", "1", "--json", "--state-directory",
       "\(scratch.path)/state", "--", "sleep", "700",
     ]).run(in: scratch, limit: .seconds(150))
     // 69: hibernation is impossible on this machine; the rest was measured.
@@ -222,7 +222,7 @@ import Testing
     let rows = try readText("\(SourceTree.root)/docs/json.md").split(separator: "\n").filter {
       $0.hasPrefix("| `") && $0.contains("(schemas/")
     }
-    let outcome = try Command(arguments: [Surroundings.executable, "--experimental-dump-help"])
+    let outcome = try Command(arguments: [TestMachine.executable, "--experimental-dump-help"])
       .run(in: scratch)
     let root = try #require(JSON(Array(outcome.output.utf8))?["command"])
     // These run a program, print what is meant for a program as it is (a schema, a script), or write a file.

@@ -146,7 +146,7 @@ import Testing
   func top() throws {
     let large = "x = bytearray(30 << 20); import time; time.sleep(664)"
     let daemon = try TestDaemon(
-      Self.three + "\n  z: { command: [\(Surroundings.python), -c, \"\(large)\"] }")
+      Self.three + "\n  z: { command: [\(TestMachine.python), -c, \"\(large)\"] }")
     #expect(try daemon.done("ps", "--names") == "a\nb\nc\nz\n")
     #expect(try eventually { try daemon.worker("z").footprint > 30 << 20 })
     let lines = try daemon.done("top").split(separator: "\n")

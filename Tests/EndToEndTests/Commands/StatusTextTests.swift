@@ -19,7 +19,7 @@ import Testing
     let daemon = try TestDaemon(
       """
       workers:
-        talker: { command: [\(Surroundings.python), \(script)], readiness: { notify: true } }
+        talker: { command: [\(TestMachine.python), \(script)], readiness: { notify: true } }
       """)
     try daemon.wait("talker", toBe: "foreground")
     #expect(try daemon.worker("talker").says == "counting sheep")
@@ -29,7 +29,7 @@ import Testing
 
   @Test("`ps` shows why a worker has no processes, and what its sleep has saved")
   func states() throws {
-    let python = Surroundings.python
+    let python = TestMachine.python
     let daemon = try TestDaemon(
       """
       policy_overrides:

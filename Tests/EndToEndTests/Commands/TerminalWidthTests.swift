@@ -10,9 +10,9 @@ import Testing
   ) throws -> [String] {
     var command = Command(
       arguments: [
-        Surroundings.python, Surroundings.fixture("pty_run.py"), "\(columns)", "", "", "--",
+        TestMachine.python, TestMachine.fixture("pty_run.py"), "\(columns)", "", "", "--",
       ]
-        + [Surroundings.executable] + arguments)
+        + [TestMachine.executable] + arguments)
     command.environment.merge(variables) { $1 }
     let outcome = try command.run(in: scratch, limit: .seconds(150))
     #expect(outcome.code == code, "\(outcome)")
@@ -96,7 +96,7 @@ import Testing
     let table = try #require(shown.firstIndex { $0.hasPrefix("policy ") })
     #expect(shown[table...].allSatisfy { $0.count <= 80 }, "\(shown)")
     #expect(shown.count { $0.hasPrefix("policy ") } > 1, "\(shown)")
-    let plain = try Command(arguments: [Surroundings.executable] + arguments).run(in: scratch)
+    let plain = try Command(arguments: [TestMachine.executable] + arguments).run(in: scratch)
     #expect(plain.output.split(separator: "\n").count { $0.hasPrefix("policy ") } == 1)
   }
 }

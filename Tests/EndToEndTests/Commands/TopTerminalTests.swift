@@ -7,7 +7,7 @@ import Testing
   private static let four = """
     policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
     workers:
-      large: { command: [\(Surroundings.python), -c, "x = bytearray(30 << 20); import time; time.sleep(671)"] }
+      large: { command: [\(TestMachine.python), -c, "x = bytearray(30 << 20); import time; time.sleep(671)"] }
       busy: { command: "sh -c 'while :; do :; done'" }
       talker: { command: "sh -c 'printf \\"\\\\033[2J\\\\033[31mhello\\\\n\\"; sleep 672 & wait'" }
       failed: { command: "sh -c 'exit 3'", restart: { when: always, backoff: { initial: 1h } } }
@@ -37,8 +37,8 @@ import Testing
       String(path.split(separator: "/").last ?? ""), steps.joined(separator: "\n") + "\n")
     var person = Command(
       arguments: [
-        Surroundings.python, Surroundings.fixture("screen.py"), "\(columns)", "\(rows)", path, "--",
-        Surroundings.executable,
+        TestMachine.python, TestMachine.fixture("screen.py"), "\(columns)", "\(rows)", path, "--",
+        TestMachine.executable,
       ] + arguments + ["--socket", daemon.socket])
     person.environment.merge(variables) { $1 }
     let outcome = try person.run(in: daemon.scratch, limit: .seconds(300))

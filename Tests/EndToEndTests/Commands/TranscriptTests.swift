@@ -6,7 +6,7 @@ import Testing
 @Suite("The worker protocol's transcript") struct TranscriptTests {
   /// The page's lines that begin with an arrow.
   static func documented() throws -> [String] {
-    let text = try readText("\(Surroundings.root)/docs/worker-protocol.md")
+    let text = try readText("\(TestMachine.root)/docs/worker-protocol.md")
     return text.split(separator: "\n").map(String.init).filter {
       $0.hasPrefix("→ ") || $0.hasPrefix("← ")
     }
@@ -23,7 +23,7 @@ import Testing
         hibernate: { after: never }
       workers:
         journal:
-          command: [\(Surroundings.python), \(Surroundings.fixture("transcript.py")), \(log)]
+          command: [\(TestMachine.python), \(TestMachine.fixture("transcript.py")), \(log)]
           readiness: { notify: true }
       """)
     try daemon.wait("journal", toBe: "foreground")

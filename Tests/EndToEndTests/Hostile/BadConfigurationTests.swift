@@ -52,7 +52,7 @@ import Testing
   func noneNamed() throws {
     let scratch = try Scratch()
     var command = Command(arguments: [
-      Surroundings.executable, "daemon", "--socket", "\(scratch.path)/s", "--state-directory",
+      TestMachine.executable, "daemon", "--socket", "\(scratch.path)/s", "--state-directory",
       "\(scratch.path)/state",
     ])
     command.environment["XDG_CONFIG_HOME"] = scratch.path
@@ -60,7 +60,7 @@ import Testing
     let daemon = try command.start(output: "\(scratch.path)/out", error: "\(scratch.path)/err")
     func verb(_ words: String...) throws -> Outcome {
       var verb = command
-      verb.arguments = [Surroundings.executable] + words
+      verb.arguments = [TestMachine.executable] + words
       return try verb.run(in: scratch)
     }
     #expect(try eventually { try verb("ps").code == 0 })
@@ -87,12 +87,12 @@ import Testing
   func policyCheck() throws {
     let scratch = try Scratch()
     func check(_ policies: String...) throws -> Outcome {
-      try Command(arguments: [Surroundings.executable, "policy", "check"] + policies)
+      try Command(arguments: [TestMachine.executable, "policy", "check"] + policies)
         .run(in: scratch)
     }
     let shipped = try check(
       "android", "developer", "ios-5", "iphone-os-3", "server", "standard",
-      Surroundings.policy("ios-5"))
+      TestMachine.policy("ios-5"))
     #expect(shipped.code == 0, "\(shipped)")
     #expect(shipped.error.isEmpty)
     let typo = try scratch.write("typo.yaml", "name: typo\nhibernate:\n  aftr: 3s\n")

@@ -32,7 +32,7 @@ import Testing
     arguments: ["a b", "a\nb", "a)b", "..", "a/b", "é", String(repeating: "n", count: 65)])
   func badName(name: String) throws {
     let daemon = try TestDaemon(Self.idle)
-    let arguments = [Surroundings.executable, "run", "--socket", daemon.socket, name]
+    let arguments = [TestMachine.executable, "run", "--socket", daemon.socket, name]
     let outcome = try Command(arguments: arguments + ["--", "sleep", "1"]).run(in: daemon.scratch)
     #expect(outcome.code == 1, "\(outcome)")
     #expect(outcome.error.contains("is not a valid worker name"), "\(outcome)")
@@ -64,13 +64,13 @@ import Testing
   func unknownHelp() throws {
     let daemon = try TestDaemon(Self.idle, starts: false)
     for (words, hint) in [(["help", "hibernat"], "hibernate"), (["hlep"], "help")] {
-      let outcome = try Command(arguments: [Surroundings.executable] + words).run(
+      let outcome = try Command(arguments: [TestMachine.executable] + words).run(
         in: daemon.scratch)
       #expect(outcome.code == 64 && outcome.output.isEmpty, "\(outcome)")
       #expect(outcome.error.contains("did you mean `dormouse \(hint)`?"), "\(outcome)")
     }
     for words in [["help", "hibernate"], ["help", "policy", "check"], ["help"], ["--help"], []] {
-      let outcome = try Command(arguments: [Surroundings.executable] + words).run(
+      let outcome = try Command(arguments: [TestMachine.executable] + words).run(
         in: daemon.scratch)
       let beginning =
         words.count > 1
@@ -113,7 +113,7 @@ import Testing
       ["--config", daemon.configuration, "--socket", long, "--state-directory", daemon.state])
     #expect(try process.wait(.seconds(60)) == 73)
     #expect(daemon.words.contains("107"), "\(daemon.words)")
-    let client = try Command(arguments: [Surroundings.executable, "ps", "--socket", long])
+    let client = try Command(arguments: [TestMachine.executable, "ps", "--socket", long])
       .run(in: daemon.scratch)
     #expect(client.code == 1)
     #expect(client.error.contains("107"), "\(client)")

@@ -26,7 +26,7 @@ import Testing
   @Test("Of two workers on one port the second fails to start, and its log has the reason")
   func onePort() throws {
     let port = try freePort()
-    let command = "[\(Surroundings.python), -u, -m, http.server, \"\(port)\", -b, 127.0.0.1]"
+    let command = "[\(TestMachine.python), -u, -m, http.server, \"\(port)\", -b, 127.0.0.1]"
     let daemon = try TestDaemon(
       Self.calm + """
         workers:
@@ -83,7 +83,7 @@ import Testing
       """)
     let daemon = try TestDaemon(
       Self.calm
-        + "workers: { forker: { command: [\(Surroundings.python), \(script), \(pidFile)] } }",
+        + "workers: { forker: { command: [\(TestMachine.python), \(script), \(pidFile)] } }",
       setting: setting)
     try daemon.wait("forker", toBe: "terminated")
     let pid = try #require(Int32(try readText(pidFile)))
@@ -94,18 +94,18 @@ import Testing
 
   @Test(
     "Another user can't send to a worker's NOTIFY_SOCKET",
-    .enabled(if: Surroundings.canBecomeNobody, "only root can be two users"))
+    .enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
   func foreignUser() throws {
     let daemon = try TestDaemon(
       "workers: { mute: { command: sleep 652, readiness: { notify: true } } }")
     let path = try daemon.recorded("notify", of: "mute")
-    let user = "\(Surroundings.unprivilegedUser)"
+    let user = "\(TestMachine.unprivilegedUser)"
     let send = """
       import socket, sys
       socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", sys.argv[1])
       """
     let outcome = try Command(arguments: [
-      "setpriv", "--reuid", user, "--regid", user, "--clear-groups", Surroundings.python, "-c",
+      "setpriv", "--reuid", user, "--regid", user, "--clear-groups", TestMachine.python, "-c",
       send,
       path,
     ]).run(in: daemon.scratch)
@@ -134,7 +134,7 @@ import Testing
       """)
     let daemon = try TestDaemon(
       Self.calm + """
-        workers: { loud: { command: [\(Surroundings.python), \(script)], readiness: { notify: true } } }
+        workers: { loud: { command: [\(TestMachine.python), \(script)], readiness: { notify: true } } }
         """)
     try daemon.wait("loud", toBe: "foreground")
     #expect(try daemon.worker("loud").says == "all said")
@@ -163,7 +163,7 @@ import Testing
     let daemon = try TestDaemon(
       Self.calm + """
         workers:
-          closer: { command: [\(Surroundings.python), \(script)], readiness: { tcp: \(port) } }
+          closer: { command: [\(TestMachine.python), \(script)], readiness: { tcp: \(port) } }
         """)
     try daemon.wait("closer", toBe: "foreground")
     for verb in ["suspend", "hibernate"] {

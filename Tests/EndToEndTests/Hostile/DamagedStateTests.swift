@@ -61,7 +61,7 @@ import Testing
 
   @Test(
     "On a full disk a worker stays suspended with the reason, and later resumes unchanged",
-    .enabled(if: Surroundings.isRoot, "only root can mount a small disk"))
+    .enabled(if: TestMachine.isRoot, "only root can mount a small disk"))
   func fullDisk() throws {
     let disk = try SmallDisk(size: "1m")
     let web = try WebWorker(megabytes: 3)

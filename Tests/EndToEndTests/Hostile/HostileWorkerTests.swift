@@ -18,7 +18,7 @@ import Testing
     .enabled(if: geteuid() == 0, "only root can start a worker as another user"),
     arguments: Nightly.one(of: Setting.ofOwnUser))
   func ofAnotherUser(setting: Setting) throws {
-    let user = "\(Surroundings.unprivilegedUser)"
+    let user = "\(TestMachine.unprivilegedUser)"
     let daemon = try attack(setting: setting, user: "user: \"\(user)\"\n    group: \"\(user)\"")
     #expect(try log(daemon).contains("round refused"))
   }
@@ -27,7 +27,7 @@ import Testing
 
   private func attack(setting: Setting, user: String) throws -> TestDaemon {
     // Its text is the argument: another user may not be able to read the repository.
-    let program = try readText(Surroundings.fixture("hostile.py"))
+    let program = try readText(TestMachine.fixture("hostile.py"))
       .split(separator: "\n", omittingEmptySubsequences: false)
       .map { "              \($0)" }.joined(separator: "\n")
     let daemon = try TestDaemon(
@@ -43,7 +43,7 @@ import Testing
           directory: /
           \(user)
           command:
-            - \(Surroundings.python)
+            - \(TestMachine.python)
             - -c
             - |
       \(program)

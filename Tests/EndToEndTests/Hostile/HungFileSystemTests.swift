@@ -106,7 +106,7 @@ import Testing
       policy_overrides: { foreground: { mode: activity, idle_after: 1h } }
       workers:
         locks:
-          command: [\(Surroundings.python), \(Surroundings.fixture("locked_socket.py"))]
+          command: [\(TestMachine.python), \(TestMachine.fixture("locked_socket.py"))]
           readiness: { log_pattern: "^(locked|can't)" }
         other: { command: sleep 685 }
       """, setting: setting)

@@ -98,10 +98,10 @@ import Testing
 
   @Test(
     "Another user's worker can't reach the session keyring of the daemon",
-    .enabled(if: Surroundings.isRoot, "only root can start a worker as another user"))
+    .enabled(if: TestMachine.isRoot, "only root can start a worker as another user"))
   func sessionKeyring() throws {
     let name = "dormouse-test-\(getpid())"
-    let holder = [Surroundings.python, Surroundings.fixture("session_key.py"), name]
+    let holder = [TestMachine.python, TestMachine.fixture("session_key.py"), name]
     let trial = try Command(arguments: holder + ["true"]).run(in: try Scratch())
     // Without keyrings (a kernel without them, a container that filters them) there is nothing to inherit.
     guard trial.code == 0 else {
@@ -121,7 +121,7 @@ import Testing
       workers:
         reader:
           command:
-            - \(Surroundings.python)
+            - \(TestMachine.python)
             - -c
             - |
       \(indented)

@@ -42,7 +42,7 @@ import Testing
 
   @Test(
     "The next daemon detects swapped images from the workers' records and terminates the workers",
-    .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
+    .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"))
   func nextDaemon() throws {
     let (daemon, pids) = try swapped(.frozen, restarts: true)
     try daemon.waitForWords("one: terminated: its memory can't be restored")

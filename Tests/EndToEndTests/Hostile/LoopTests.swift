@@ -38,7 +38,7 @@ import Testing
     let scratch = try Scratch()
     let program = "\(scratch.path)/manymappings"
     let compiler = try Command(
-      arguments: ["cc", "-O1", "-o", program, Surroundings.fixture("manymappings.c")]
+      arguments: ["cc", "-O1", "-o", program, TestMachine.fixture("manymappings.c")]
     ).run(in: scratch)
     guard compiler.code == 0 else { throw TestFailure("cc: \(compiler)") }
     let daemon = try TestDaemon(
@@ -96,8 +96,8 @@ import Testing
         background: { suspend_after: 1h }
         hibernate: { enabled: true, after: never, max_footprint: 2GB, overlay: false }
       workers:
-        big: { command: [\(Surroundings.python), \(path)], readiness: { log_line: ready } }
-        small: { command: [\(Surroundings.python), -c, "import time; time.sleep(1000)"] }
+        big: { command: [\(TestMachine.python), \(path)], readiness: { log_line: ready } }
+        small: { command: [\(TestMachine.python), -c, "import time; time.sleep(1000)"] }
       """, setting: .traced)
     // The one that was started last is in the foreground.
     for name in ["big", "small"] {
@@ -167,7 +167,7 @@ import Testing
     let scratch = try Scratch()
     let path = try scratch.write("linger.py", script)
     let daemon = try TestDaemon(
-      "workers: { rude: { command: [\(Surroundings.python), \(path)], fdstore: 1 } }",
+      "workers: { rude: { command: [\(TestMachine.python), \(path)], fdstore: 1 } }",
       setting: .traced)
     try daemon.wait("rude", toBe: "foreground")
     let log = "\(daemon.state)/logs/rude.log"
@@ -203,7 +203,7 @@ import Testing
     let scratch = try Scratch()
     let path = try scratch.write("forks.py", script)
     let daemon = try TestDaemon(
-      "workers: { forks: { command: [\(Surroundings.python), \(path)] } }", setting: .traced)
+      "workers: { forks: { command: [\(TestMachine.python), \(path)] } }", setting: .traced)
     try daemon.wait("forks", toBe: "foreground")
     let group = try #require(try daemon.worker("forks").pid)
     defer { Self.end(group: group) }

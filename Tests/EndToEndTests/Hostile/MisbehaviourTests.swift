@@ -128,7 +128,7 @@ import Testing
       policy_overrides: { terminate: { grace: 60s } }
       workers:
         shell:
-          command: [sh, -c, "\(Surroundings.python) \(script) \(saved); exit 0"]
+          command: [sh, -c, "\(TestMachine.python) \(script) \(saved); exit 0"]
           readiness: { log_line: up }
       """, setting: setting)
     try daemon.wait("shell", toBe: "foreground")

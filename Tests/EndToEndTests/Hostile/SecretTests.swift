@@ -5,7 +5,7 @@ import Linux
 import TestSupport
 import Testing
 
-extension Surroundings {
+extension TestMachine {
   /// keyctl(2) may be forbidden (containers), and its numbers are this architecture's.
   static let hasKeyring = {
     let name = "dormouse:test:\(getpid())"
@@ -65,14 +65,14 @@ extension Surroundings {
 
   @Test(
     "The next daemon can read encrypted images, also from another login session",
-    .enabled(if: Surroundings.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
+    .enabled(if: TestMachine.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
     arguments: Nightly.one(of: Setting.available))
   func restart(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
-    let script = Surroundings.fixture("new_session_keyring.py")
+    let script = TestMachine.fixture("new_session_keyring.py")
     let daemon = try TestDaemon(
       Self.encrypted + web.entry(setting), setting: setting,
-      wrapper: setting == .ordinaryUser ? [] : [Surroundings.python, script])
+      wrapper: setting == .ordinaryUser ? [] : [TestMachine.python, script])
     try daemon.wait("web", toBe: "foreground")
     let connection = try HTTPConnection(port: web.port)
     let digest = try connection.get("/digest")
@@ -98,7 +98,7 @@ extension Surroundings {
 
   @Test(
     "A worker whose image's key is missing is terminated and reported, as with a damaged image",
-    .enabled(if: Surroundings.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
+    .enabled(if: TestMachine.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
     arguments: Nightly.one(of: Setting.ofOwnUser))
   func keyIsGone(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
@@ -121,7 +121,7 @@ extension Surroundings {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(
       Self.encrypted + web.entry(setting), setting: setting,
-      wrapper: [Surroundings.python, Surroundings.fixture("without.py"), "248,249,250"])
+      wrapper: [TestMachine.python, TestMachine.fixture("without.py"), "248,249,250"])
     try daemon.wait("web", toBe: "foreground")
     let connection = try HTTPConnection(port: web.port)
     let digest = try connection.get("/digest")
@@ -164,7 +164,7 @@ extension Surroundings {
 
   @Test(
     "A daemon without OpenSSL leaves a worker with an encrypted image asleep, and a later one with it resumes it",
-    .enabled(if: Surroundings.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
+    .enabled(if: TestMachine.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
     arguments: Nightly.one(of: Setting.ofOwnUser))
   func libraryIsBack(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
@@ -197,7 +197,7 @@ extension Surroundings {
     #expect(mkfifo(pipe, 0o666) == 0)
     var doctor = Command(
       arguments: [
-        Surroundings.executable, "doctor", "--json", "--state-directory", "\(scratch.path)/state",
+        TestMachine.executable, "doctor", "--json", "--state-directory", "\(scratch.path)/state",
         "--socket", "\(scratch.path)/s",
       ])
     doctor.environment["OPENSSL_CONF"] = pipe

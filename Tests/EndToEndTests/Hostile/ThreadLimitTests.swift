@@ -4,7 +4,7 @@ import Testing
 @Suite("A daemon that may start no further thread") struct ThreadLimitTests {
   @Test(
     "It hibernates its first worker and resumes it, by the thread that is kept for that",
-    .enabled(if: Surroundings.canBecomeNobody, "the limit doesn't hold for root"))
+    .enabled(if: TestMachine.canBecomeNobody, "the limit doesn't hold for root"))
   func hibernates() throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(
@@ -22,7 +22,7 @@ import Testing
 
   /// The soft limit of its user's threads. That user may change it, and root without CAP_SYS_RESOURCE may not.
   private func limit(_ daemon: TestDaemon, to count: Int) throws {
-    let user = "\(Surroundings.unprivilegedUser)"
+    let user = "\(TestMachine.unprivilegedUser)"
     let outcome = try Command(
       arguments: [
         "setpriv", "--reuid", user, "--regid", user, "--clear-groups", "prlimit", "--pid",

@@ -3,7 +3,7 @@ import Testing
 @Suite("Workers that aren't dumpable") struct UndumpableTests {
   @Test(
     "`hibernate` of a worker that isn't dumpable is refused, and the worker continues to run",
-    .enabled(if: Surroundings.canBecomeNobody, "only root can be two users"))
+    .enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
   func isAnswered() throws {
     // PR_SET_DUMPABLE closes /proc/PID/smaps_rollup and mem to all users but root.
     // The program prints `closed` after that; earlier measurements work as usual.
@@ -17,7 +17,7 @@ import Testing
         hibernate: { after: never, cooldown: 0s }
       workers:
         shy:
-          command: [\(Surroundings.python), -c, "\(program)"]
+          command: [\(TestMachine.python), -c, "\(program)"]
           readiness: { log_line: closed }
 
       """, setting: .ordinaryUser)

@@ -20,7 +20,7 @@ import Testing
 
   @Test(
     "A root daemon refuses a state directory or socket below another user's directory, and changes nothing there",
-    .enabled(if: Surroundings.isRoot, "only root's daemon is refused that"),
+    .enabled(if: TestMachine.isRoot, "only root's daemon is refused that"),
     arguments: [true, false])
   func foreignAncestor(ofState: Bool) throws {
     let daemon = try TestDaemon(
@@ -57,7 +57,7 @@ import Testing
 
   @Test(
     "The daemon refuses a socket in a directory that belongs to another user",
-    .enabled(if: Surroundings.canBecomeNobody, "only root can be two users"))
+    .enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
   func foreignSocketDirectory() throws {
     let daemon = try TestDaemon("workers: {}\n", setting: .ordinaryUser, starts: false)
     let directory = "\(daemon.scratch.path)/planted"

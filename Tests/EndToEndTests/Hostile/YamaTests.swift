@@ -46,7 +46,7 @@ import Testing
 
   @Test(
     "At Yama's scope 1, a hibernated worker resumes under the next daemon after its own was killed",
-    .enabled(if: Surroundings.hasCgroups, needsGroups), arguments: [false, true])
+    .enabled(if: TestMachine.hasCgroups, needsGroups), arguments: [false, true])
   func killed(forced: Bool) throws {
     let sleeper = try Sleeper(forced: forced)
     try sleeper.daemon.crash()
@@ -60,7 +60,7 @@ import Testing
 
   @Test(
     "At Yama's scope 1, a hibernated worker resumes under the next daemon after an upgrade",
-    .enabled(if: Surroundings.hasCgroups, needsGroups))
+    .enabled(if: TestMachine.hasCgroups, needsGroups))
   func upgraded() throws {
     let sleeper = try Sleeper()
     try sleeper.daemon.done("shutdown", "--keep-workers")
@@ -71,12 +71,12 @@ import Testing
 
   @Test(
     "At Yama's scope 1, `recover` resumes a hibernated worker",
-    .enabled(if: Surroundings.hasCgroups, needsGroups))
+    .enabled(if: TestMachine.hasCgroups, needsGroups))
   func recovered() throws {
     let sleeper = try Sleeper()
     try sleeper.daemon.crash()
     var command = Command(
-      arguments: [Surroundings.executable, "recover", "--state-directory", sleeper.daemon.state])
+      arguments: [TestMachine.executable, "recover", "--state-directory", sleeper.daemon.state])
     command.environment["DORMOUSE_TEST_YAMA"] = "1"
     let outcome = try command.run(in: sleeper.daemon.scratch)
     #expect(outcome.code == 0, "\(outcome)")

@@ -13,7 +13,7 @@ private final class KitProbe {
   private let log: String
 
   static let program =
-    Surroundings.executable.split(separator: "/", omittingEmptySubsequences: false)
+    TestMachine.executable.split(separator: "/", omittingEmptySubsequences: false)
     .dropLast().joined(separator: "/") + "/WorkerKitProbe"
 
   /// The growth of `front` brings the device under pressure; `purge` is the ladder's only rung.
@@ -140,7 +140,7 @@ private final class KitProbe {
 
   @Test(
     "The next daemon takes a sleeping worker's purgeable data, and the worker detects the loss when it runs",
-    .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
+    .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"))
   func nextDaemon() throws {
     let probe = try KitProbe(KitProbe.purging, setting: .frozen)
     try probe.ask("fill 8 2 1048576")

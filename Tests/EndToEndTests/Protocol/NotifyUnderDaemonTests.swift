@@ -39,7 +39,7 @@ import Testing
         background: { suspend_after: 1h }
         hibernate: { after: never }
       workers:
-        talker: { command: [\(Surroundings.python), \(path)\(arguments)]\(keys) }
+        talker: { command: [\(TestMachine.python), \(path)\(arguments)]\(keys) }
       """)
   }
 

@@ -9,8 +9,8 @@ import Testing
     case python, node
     var testDescription: String { rawValue }
     var file: String { self == .python ? "worker.py" : "worker.mjs" }
-    var program: String { self == .python ? Surroundings.python : "node" }
-    var path: String { "\(Surroundings.root)/Examples/worker-protocol/\(file)" }
+    var program: String { self == .python ? TestMachine.python : "node" }
+    var path: String { "\(TestMachine.root)/Examples/worker-protocol/\(file)" }
 
     static var installed: [Language] {
       let path = Command(arguments: []).environment["PATH"] ?? ""

@@ -25,8 +25,8 @@ import Testing
       """
       policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
       workers:
-        album: { command: [\(Surroundings.python), \(script), \(file)], readiness: { notify: true } }
-      """, setting: Surroundings.hasCgroups ? .frozen : .traced)
+        album: { command: [\(TestMachine.python), \(script), \(file)], readiness: { notify: true } }
+      """, setting: TestMachine.hasCgroups ? .frozen : .traced)
     try daemon.wait("album", toBe: "foreground")
     return daemon
   }
@@ -73,7 +73,7 @@ import Testing
     let file = scratch.uniquePath("png")
     let command = Command(arguments: [
       "sh", "-c",
-      "'\(Surroundings.executable)' status album --snapshot --socket '\(daemon.socket)' > '\(file)'",
+      "'\(TestMachine.executable)' status album --snapshot --socket '\(daemon.socket)' > '\(file)'",
     ])
     #expect(try command.run(in: scratch).code == 0)
     #expect(try readFile(file) == [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x00])

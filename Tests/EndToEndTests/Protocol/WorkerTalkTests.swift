@@ -40,7 +40,7 @@ final class Talker {
       policy + """
         workers:
           talker:
-            command: [\(Surroundings.python), \(Surroundings.fixture("talker.py")), \(mode), \(log)]
+            command: [\(TestMachine.python), \(TestMachine.fixture("talker.py")), \(mode), \(log)]
             readiness: { notify: true }
             \(more)
         """, setting: setting)
@@ -279,13 +279,13 @@ final class Talker {
     let talker = try Talker(
       "good",
       """
-      policy: \(Surroundings.policy("server"))
+      policy: \(TestMachine.policy("server"))
       policy_overrides:
         foreground: { idle_after: 2s }
         background: { suspend_after: 1s, shed_deadline: 500ms }
         hibernate: { after: never, cooldown: 0s, min_footprint: 0B }
 
-      """, setting: Surroundings.hasCgroups ? .frozen : .traced)
+      """, setting: TestMachine.hasCgroups ? .frozen : .traced)
     try talker.daemon.wait("talker", toBe: "suspended", within: .seconds(60))
     try talker.daemon.expectSleep("talker", "suspended")
     let words = talker.daemon.words

@@ -6,7 +6,7 @@ import Testing
 @Suite("Footprints after a resume") struct AccountingTests {
   @Test(
     "After a resume, the reported footprint agrees with the kernel's although the worker is idle",
-    .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"),
+    .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"),
     arguments: ["eager", "lazy", "auto"])
   func resumed(mode: String) throws {
     let web = try WebWorker(megabytes: 12)

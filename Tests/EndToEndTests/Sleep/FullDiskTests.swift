@@ -37,11 +37,11 @@ import Testing
 
     private func isPossible(in setting: Setting) -> Bool {
       switch self {
-      case .withoutInodes, .readOnly: Surroundings.isRoot
+      case .withoutInodes, .readOnly: TestMachine.isRoot
       case .full, .broken: setting != .ordinaryUser
       case .removed, .replacedByFile: true
       // Permissions don't restrict root.
-      case .forbidden: setting == .ordinaryUser || !Surroundings.isRoot
+      case .forbidden: setting == .ordinaryUser || !TestMachine.isRoot
       }
     }
 
@@ -161,7 +161,7 @@ import Testing
 
   @Test(
     "A worker wakes from a disk that has become read-only if its cgroup can hold a note of the resume",
-    .enabled(if: Surroundings.isRoot, "only root can mount a small disk"),
+    .enabled(if: TestMachine.isRoot, "only root can mount a small disk"),
     arguments: Nightly.one(of: Setting.ofOwnUser))
   func removing(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
@@ -196,7 +196,7 @@ import Testing
     let library = "\(scratch.path)/failing_disk.so"
     let outcome = try Command(
       arguments: [
-        "cc", "-shared", "-fPIC", "-O1", "-o", library, Surroundings.fixture("failing_disk.c"),
+        "cc", "-shared", "-fPIC", "-O1", "-o", library, TestMachine.fixture("failing_disk.c"),
       ]
     ).run(in: scratch)
     guard outcome.code == 0 else { throw TestFailure("cc: \(outcome)") }

@@ -35,7 +35,7 @@ import Testing
           directory: /
           readiness: { tcp: \(port) }
           command:
-          - \(Surroundings.python)
+          - \(TestMachine.python)
           - -c
           - |
       \(script)

@@ -58,7 +58,7 @@ import Testing
       """
       policy_overrides: { background: { suspend_after: 100ms, shed_deadline: 100ms } }
       workers:
-        busy: { command: [\(Surroundings.python), \(script)], readiness: { notify: true } }
+        busy: { command: [\(TestMachine.python), \(script)], readiness: { notify: true } }
       """)
     try daemon.wait("busy", toBe: "foreground")
     try daemon.done("background", "busy")

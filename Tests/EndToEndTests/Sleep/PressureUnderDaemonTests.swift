@@ -12,7 +12,7 @@ import Testing
     let big = try WebWorker(megabytes: 35, name: "big", more: "restart: no")
     let daemon = try TestDaemon(
       """
-      policy: \(Surroundings.policy("ios-5"))
+      policy: \(TestMachine.policy("ios-5"))
       policy_overrides:
         memory: { budget: 160MB }
         background: { suspend_after: 1h, shed_deadline: 300ms }
@@ -105,7 +105,7 @@ import Testing
     let back = try WebWorker(megabytes: 15, cacheMegabytes: 5, name: "back")
     let daemon = try TestDaemon(
       """
-      policy: \(Surroundings.policy("iphone-os-3"))
+      policy: \(TestMachine.policy("iphone-os-3"))
       policy_overrides:
         memory: { budget: 120MB }
         background: { shed_deadline: 600ms }
@@ -142,7 +142,7 @@ import Testing
       """
       policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
       workers:
-        a: { command: [\(Surroundings.python), -c, "import time; x = b'x' * 20000000; time.sleep(670)"] }
+        a: { command: [\(TestMachine.python), -c, "import time; x = b'x' * 20000000; time.sleep(670)"] }
       """)
     try daemon.wait("a", toBe: "foreground")
     #expect(try eventually { try daemon.worker("a").footprint > 20_000_000 })
@@ -183,7 +183,7 @@ extension PressureTests {
   func protected() throws {
     let program = "import time; x = b'x' * 20000000; time.sleep(671)"
     func entry(_ name: String, _ more: String = "") -> String {
-      "  \(name): { command: [\(Surroundings.python), -c, \"\(program)\"], restart: no\(more) }\n"
+      "  \(name): { command: [\(TestMachine.python), -c, \"\(program)\"], restart: no\(more) }\n"
     }
     let daemon = try TestDaemon(
       """

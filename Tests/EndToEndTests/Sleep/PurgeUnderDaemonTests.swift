@@ -16,7 +16,7 @@ import Testing
       ladder: { urgent: [purge] }
     workers:
       purger:
-        command: [\(Surroundings.python), \(Surroundings.fixture("purger.py"))]
+        command: [\(TestMachine.python), \(TestMachine.fixture("purger.py"))]
         readiness: { notify: true }
 
     """ + front.entry()
@@ -50,7 +50,7 @@ import Testing
 
   @Test(
     "The next daemon sees the memory that a sleeping worker has offered, and takes it",
-    .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"),
+    .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"),
     arguments: ["suspend", "hibernate"])
   func nextDaemon(state: String) throws {
     let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")

@@ -8,7 +8,7 @@ import Testing
     let scratch = try Scratch()
     let outcome = try Command(
       arguments: [
-        Surroundings.python, "-B", Surroundings.fixture("servers.py"), Surroundings.executable,
+        TestMachine.python, "-B", TestMachine.fixture("servers.py"), TestMachine.executable,
       ]
     ).run(in: scratch, limit: .seconds(400))
     #expect(outcome.code == 0, "\(outcome)")
@@ -19,7 +19,7 @@ import Testing
     let scratch = try Scratch()
     let outcome = try Command(
       arguments: [
-        Surroundings.python, "-B", Surroundings.fixture("servers.py"), Surroundings.executable,
+        TestMachine.python, "-B", TestMachine.fixture("servers.py"), TestMachine.executable,
         "activity",
       ]
     ).run(in: scratch, limit: .seconds(400))

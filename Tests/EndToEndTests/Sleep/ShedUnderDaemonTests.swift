@@ -24,7 +24,7 @@ import Testing
     policy_overrides: { background: { suspend_after: 1h, shed_deadline: 30s } }
     workers:
       hoarder:
-        command: [\(Surroundings.python), \(script)]
+        command: [\(TestMachine.python), \(script)]
         readiness: { log_line: ready }
         shed: \(shed)
     """
@@ -77,7 +77,7 @@ import Testing
       \(policy)
       workers:
         hoarder:
-          command: [\(Surroundings.python), \(script), "\(port)"]
+          command: [\(TestMachine.python), \(script), "\(port)"]
           readiness: { log_line: ready }
           shed: { http: { port: \(port), path: \(path) } }
       """)
@@ -147,7 +147,7 @@ import Testing
       policy_overrides: { background: { suspend_after: 100ms, shed_deadline: 400ms } }
       workers:
         hoarder:
-          command: [\(Surroundings.python), \(script)]
+          command: [\(TestMachine.python), \(script)]
           readiness: { log_line: ready }
           shed: { command: [sh, -c, "sleep 601 & echo $$ $! > \(pidFile); wait"] }
       """)

@@ -125,7 +125,7 @@ import Testing
 
   @Test(
     "The next daemon ends the processes that a worker killed meanwhile left in its cgroup",
-    .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
+    .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"))
   func remains() throws {
     let scratch = try Scratch()
     let pidFile = "\(scratch.path)/pid"

@@ -22,7 +22,7 @@ import Testing
     let workers = ["runs", "sleeps", "winters"].map { name in
       """
         \(name):
-          command: [\(Surroundings.python), \(script), \(scratch.path)/\(name)]
+          command: [\(TestMachine.python), \(script), \(scratch.path)/\(name)]
           readiness: { log_line: ready }
 
       """

@@ -36,7 +36,7 @@ import Testing
           directory: /
           limits: { footprint: \(limits) }
           command:
-          - \(Surroundings.python)
+          - \(TestMachine.python)
           - -c
           - |
       \(script)

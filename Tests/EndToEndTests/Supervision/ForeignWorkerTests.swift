@@ -106,7 +106,7 @@ import Testing
   @Test(
     "A worker adopted by its cgroup sleeps stopped, and the cgroup stays when the worker has ended")
   func byCgroup() throws {
-    guard Surroundings.hasCgroups else {
+    guard TestMachine.hasCgroups else {
       return notTestedHere("no cgroup for workers can be made here")
     }
     let daemon = try TestDaemon(Self.policy, setting: .frozen)

@@ -20,7 +20,7 @@ import Testing
     func entry(_ more: String) -> String {
       """
         web:
-          command: [\(Surroundings.python), "\(Surroundings.fixture("health_http.py"))", "\(port)",
+          command: [\(TestMachine.python), "\(TestMachine.fixture("health_http.py"))", "\(port)",
             "\(healthPort)", "\(scratch.path)"]
           readiness: { tcp: \(port) }
           \(more)

@@ -118,7 +118,7 @@ import Testing
       policy_overrides:
         background: { suspend_after: never }
       on:
-        suspended: [sh, -c, "echo >> loops; \(Surroundings.executable) wake web; \(Surroundings.executable) suspend web"]
+        suspended: [sh, -c, "echo >> loops; \(TestMachine.executable) wake web; \(TestMachine.executable) suspend web"]
       workers:
         web: { command: [sleep, "1000"] }
       """)

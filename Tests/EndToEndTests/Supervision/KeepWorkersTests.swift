@@ -46,7 +46,7 @@ import Testing
 
     func recover() throws -> Outcome {
       try Command(
-        arguments: [Surroundings.executable, "recover", "--state-directory", daemon.state]
+        arguments: [TestMachine.executable, "recover", "--state-directory", daemon.state]
       ).run(in: daemon.scratch)
     }
   }
@@ -75,7 +75,7 @@ import Testing
 
   @Test(
     "Workers of a killed daemon stay asleep under the next daemon, and wake for a request",
-    .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
+    .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"))
   func sleepOn() throws {
     let trio = try Trio(.frozen)
     for round in 1...3 {
@@ -95,7 +95,7 @@ import Testing
 
   @Test("A request that arrived while no daemon ran wakes a sleeping worker when one starts")
   func callMeanwhile() throws {
-    guard Surroundings.hasCgroups else {
+    guard TestMachine.hasCgroups else {
       return notTestedHere("no cgroup for workers can be made here")
     }
     let trio = try Trio(.frozen)
@@ -149,7 +149,7 @@ import Testing
     "`recover` resumes workers from images of every kind and leaves no image",
     arguments: ["resume: eager", "resume: lazy", "encrypt: true"])
   func recoverKinds(rule: String) throws {
-    if rule.hasPrefix("encrypt"), !Surroundings.canEncrypt { return }
+    if rule.hasPrefix("encrypt"), !TestMachine.canEncrypt { return }
     let web = try WebWorker(megabytes: 1)
     let policy = MainJobTests.patient.replacing("hibernate: {", with: "hibernate: { \(rule),")
     let daemon = try TestDaemon(policy + web.entry())
@@ -164,7 +164,7 @@ import Testing
     try daemon.done("hibernate", "web")
     try daemon.crash()
     let outcome = try Command(
-      arguments: [Surroundings.executable, "recover", "--state-directory", daemon.state]
+      arguments: [TestMachine.executable, "recover", "--state-directory", daemon.state]
     ).run(in: daemon.scratch)
     #expect(outcome.code == 0, "\(outcome)")
     #expect(try connection.get("/digest") == digest)
@@ -192,7 +192,7 @@ import Testing
     let scratch = try Scratch()
     let path = "\(scratch.path)/none"
     let outcome = try Command(
-      arguments: [Surroundings.executable, "recover", "--state-directory", path]
+      arguments: [TestMachine.executable, "recover", "--state-directory", path]
     ).run(in: scratch)
     #expect(outcome.code == 0)
     #expect(outcome.output == "nothing to recover: there is no \(path)\n")

@@ -9,7 +9,7 @@ import Testing
     "A daemon alone in its cgroup moves to a child group, so that its workers' memory can be limited"
   )
   func ownGroup() throws {
-    guard Surroundings.hasCgroups else {
+    guard TestMachine.hasCgroups else {
       return notTestedHere("no cgroup for workers can be made here")
     }
     let root = try CgroupRoot.detect(name: "dormouse-e2e-delegated-\(getpid())")

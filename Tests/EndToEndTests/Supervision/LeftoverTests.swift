@@ -115,8 +115,8 @@ import Testing
     #expect(
       try daemon.done("logs", "loud") == "a\u{1B}]0;owned\u{7}b\u{9B}c\u{202E}d\u{1B}[31mred\n")
     var command = Command(arguments: [
-      Surroundings.python, "-c", "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))",
-      Surroundings.executable, "logs", "--socket", daemon.socket, "loud",
+      TestMachine.python, "-c", "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))",
+      TestMachine.executable, "logs", "--socket", daemon.socket, "loud",
     ])
     command.directory = daemon.scratch.path
     let shown = try command.run(in: daemon.scratch).output.replacing("\r\n", with: "\n")
@@ -126,18 +126,18 @@ import Testing
 
   @Test(
     "Root sends nothing to another user's daemon that only the environment names",
-    .enabled(if: Surroundings.canBecomeNobody, "only root can be two users"))
+    .enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
   func foreignSocket() throws {
     let daemon = try TestDaemon("workers: {}\n", setting: .ordinaryUser)
     var command = Command(arguments: [
-      Surroundings.executable, "run", "stolen", "--", "/bin/sleep", "1000",
+      TestMachine.executable, "run", "stolen", "--", "/bin/sleep", "1000",
     ])
     command.environment["DORMOUSE_CONTROL_SOCKET"] = daemon.socket
     command.directory = "/"
     let outcome = try command.run(in: daemon.scratch)
     #expect(outcome.code != 0)
     #expect(
-      outcome.error.contains("belongs to user \(Surroundings.unprivilegedUser)"), "\(outcome)")
+      outcome.error.contains("belongs to user \(TestMachine.unprivilegedUser)"), "\(outcome)")
     #expect(try daemon.ask(.ps).workers?.isEmpty == true)
   }
 }

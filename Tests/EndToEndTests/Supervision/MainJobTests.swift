@@ -98,7 +98,7 @@ import Testing
     let scratch = try Scratch()
     let pipe = "\(scratch.path)/pipe"
     mkfifo(pipe, 0o600)
-    let script = Surroundings.fixture("tree.sh")
+    let script = TestMachine.fixture("tree.sh")
     let daemon = try TestDaemon(
       Self.patient + """
           tree:

@@ -7,7 +7,7 @@ import Testing
 /// and 257 do with a unit's. Tests/Machines/checks/adopt.sh tests the same with real systemd.
 @Suite(
   "A worker in a cgroup that another program manages",
-  .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
+  .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"))
 struct ManagedGroupTests {
   /// A unit: one server in a group that isn't the daemon's.
   private final class Unit {
@@ -23,7 +23,7 @@ struct ManagedGroupTests {
       port = try freePort()
       file = scratch.uniquePath("saved")
       server = try Command(
-        arguments: [Surroundings.python, Surroundings.fixture("unit_server.py"), "\(port)", file]
+        arguments: [TestMachine.python, TestMachine.fixture("unit_server.py"), "\(port)", file]
       ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))
       root = try CgroupRoot.detect(name: "dormouse-e2e-unit-\(getpid())-\(port)")
       group = try WorkerCgroup.create(in: root, name: "unit")

@@ -11,7 +11,7 @@ import Testing
     var isHere: Bool {
       switch self {
       case .one: OldFreezer.place().map { access($0, W_OK) == 0 } ?? false
-      case .two: Surroundings.hasCgroups
+      case .two: TestMachine.hasCgroups
       }
     }
 
@@ -31,7 +31,7 @@ import Testing
       port = try freePort()
       server = try Command(
         arguments: [
-          Surroundings.python, Surroundings.fixture("http_state.py"), "--port", "\(port)",
+          TestMachine.python, TestMachine.fixture("http_state.py"), "--port", "\(port)",
           "--megabytes", "4",
         ]
       ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))

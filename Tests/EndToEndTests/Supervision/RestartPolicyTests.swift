@@ -128,7 +128,7 @@ import Testing
       more: "restart: { when: on-failure, backoff: { initial: 50ms } }")
     let daemon = try TestDaemon(
       """
-      policy: \(Surroundings.policy("ios-5"))
+      policy: \(TestMachine.policy("ios-5"))
       policy_overrides:
         memory: { budget: 160MB }
         background: { suspend_after: 1h, shed_deadline: 300ms }

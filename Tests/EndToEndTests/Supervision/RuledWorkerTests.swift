@@ -19,7 +19,7 @@ import Testing
       self.port = port
       process = try Command(
         arguments: [
-          Surroundings.python, Surroundings.fixture("http_state.py"), "--port", "\(port)",
+          TestMachine.python, TestMachine.fixture("http_state.py"), "--port", "\(port)",
           "--delay-ms", "20", "--megabytes", "1",
         ]
       ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))
@@ -205,7 +205,7 @@ import Testing
     try daemon.rewrite(Self.policy + Self.rule(port))
     let outcome = try Command(
       arguments: [
-        Surroundings.executable, "adopt", "--dry-run", "--config", daemon.configuration,
+        TestMachine.executable, "adopt", "--dry-run", "--config", daemon.configuration,
       ]
     ).run(in: daemon.scratch)
     #expect(outcome.code == 0 && outcome.output.contains("would be adopted"), "\(outcome)")

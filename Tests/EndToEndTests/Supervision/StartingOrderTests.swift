@@ -36,7 +36,7 @@ import Testing
             migrate:
               command: [sh, -c, 'sleep 0.2; echo migrated >> \(file)']
             db:
-              command: [\(Surroundings.python), -c, "\(server)"]
+              command: [\(TestMachine.python), -c, "\(server)"]
               readiness: { tcp: \(port) }
 
           """)

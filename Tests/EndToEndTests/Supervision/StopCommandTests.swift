@@ -21,7 +21,7 @@ import Testing
       policy_overrides: { background: { suspend_after: 1h } }
       workers:
         deaf:
-          command: [\(Surroundings.python), \(script), \(scratch.path)/end]
+          command: [\(TestMachine.python), \(script), \(scratch.path)/end]
           readiness: { log_line: ready }
           stop_command: [sh, -c, "\(command)"]
           stop_grace: \(grace)

@@ -46,7 +46,7 @@ import Testing
         policy_overrides: { background: { suspend_after: 1h } }
         workers:
           keeper:
-            command: [\(Surroundings.python), \(script), \(orders)]
+            command: [\(TestMachine.python), \(script), \(orders)]
             readiness: { notify: true }
             restart: { when: on-failure, backoff: { initial: 50ms } }
             \(keys)

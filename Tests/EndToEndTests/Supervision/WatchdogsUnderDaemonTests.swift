@@ -22,7 +22,7 @@ import Testing
       """
       policy_overrides: { \(overrides) }
       workers:
-        talker: { command: [\(Surroundings.python), \(path)], readiness: { notify: true }\(worker) }
+        talker: { command: [\(TestMachine.python), \(path)], readiness: { notify: true }\(worker) }
       """)
   }
 

@@ -29,7 +29,7 @@ import Testing
     let daemon = try TestDaemon("", setting: setting, starts: false)
     let script = try daemon.scratch.write("program.py", Self.program)
     func worker(_ name: String, _ more: String = "") -> String {
-      "  \(name): { command: [\(Surroundings.python), \(script), \(name)], reload_signal: SIGHUP, "
+      "  \(name): { command: [\(TestMachine.python), \(script), \(name)], reload_signal: SIGHUP, "
         + "readiness: { notify: true }\(more) }\n"
     }
     try daemon.rewrite(

@@ -20,7 +20,7 @@ struct Command {
 
   private static var usualEnvironment: [String: String] {
     // The last directory is where scripts/bootstrap puts what Debian has under other names.
-    let path = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:\(Surroundings.root)/.build/tools"
+    let path = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:\(TestMachine.root)/.build/tools"
     var variables = ["PATH": path, "HOME": "/"]
     // Another limit for the check of the event loop (`TurnCheck`), for example under a sanitizer.
     variables["DORMOUSE_LOOP_CHECK"] = getenv("DORMOUSE_LOOP_CHECK").map { String(cString: $0) }

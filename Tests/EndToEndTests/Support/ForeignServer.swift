@@ -11,7 +11,7 @@ final class ForeignServer {
   init(_ scratch: Scratch, _ fixture: String, port: UInt16, arguments: [String]) throws {
     self.port = port
     process = try Command(
-      arguments: [Surroundings.python, Surroundings.fixture(fixture)] + arguments
+      arguments: [TestMachine.python, TestMachine.fixture(fixture)] + arguments
     ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))
     guard try eventually({ (try? HTTPConnection(port: port)) != nil }) else {
       throw TestFailure("\(fixture) doesn't listen")

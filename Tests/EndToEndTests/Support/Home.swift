@@ -25,7 +25,7 @@ final class Home {
   }
 
   func command(_ words: [String], in directory: String) -> Command {
-    bare([Surroundings.executable] + words, in: directory)
+    bare([TestMachine.executable] + words, in: directory)
   }
 
   /// A command other than Dormouse's, in the same environment.

@@ -10,7 +10,7 @@ final class HungFileSystem {
 
   /// Mounting takes root's rights, and /dev/fuse.
   static let isPossible: Bool = {
-    guard Surroundings.isRoot, let scratch = try? Scratch() else { return false }
+    guard TestMachine.isRoot, let scratch = try? Scratch() else { return false }
     return (try? HungFileSystem(over: scratch.path)) != nil
   }()
 
@@ -19,7 +19,7 @@ final class HungFileSystem {
     let scratch = try Scratch()
     let said = "\(scratch.path)/said"
     process = try Command(
-      arguments: [Surroundings.python, Surroundings.fixture("hung_fuse.py"), directory]
+      arguments: [TestMachine.python, TestMachine.fixture("hung_fuse.py"), directory]
     ).start(output: said, error: said)
     let isMounted = try eventually { [process] in
       let hasEnded = try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .zero))

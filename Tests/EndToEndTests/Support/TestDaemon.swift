@@ -22,12 +22,12 @@ enum Setting: String, CaseIterable, CustomTestStringConvertible {
   static let available: [Setting] = allCases.filter {
     switch $0 {
     case .frozen:
-      if !Surroundings.hasCgroups { notTestedHere("no cgroup for workers can be made here") }
-      return Surroundings.hasCgroups
+      if !TestMachine.hasCgroups { notTestedHere("no cgroup for workers can be made here") }
+      return TestMachine.hasCgroups
     case .traced: return true
     case .ordinaryUser:
-      if !Surroundings.canBecomeNobody { notTestedHere("only root can be two users") }
-      return Surroundings.canBecomeNobody
+      if !TestMachine.canBecomeNobody { notTestedHere("only root can be two users") }
+      return TestMachine.canBecomeNobody
     }
   }
 
@@ -73,7 +73,7 @@ final class TestDaemon {
       // An ordinary user may not be able to read the repository.
       program = try Self.prepare(scratch)
     } else {
-      program = wrapper + [Surroundings.executable]
+      program = wrapper + [TestMachine.executable]
     }
     if starts { try start() }
   }
@@ -105,13 +105,13 @@ final class TestDaemon {
     let copy = "\(scratch.path)/dormouse"
     let outcome = try Command(
       arguments: [
-        "cp", Surroundings.executable, Surroundings.fixture("http_state.py"), scratch.path,
+        "cp", TestMachine.executable, TestMachine.fixture("http_state.py"), scratch.path,
       ]
     ).run(in: scratch)
     guard outcome.code == 0 else { throw TestFailure("cp: \(outcome)") }
     chmod(copy, 0o755)
-    chown(scratch.path, Surroundings.unprivilegedUser, Surroundings.unprivilegedUser)
-    let user = "\(Surroundings.unprivilegedUser)"
+    chown(scratch.path, TestMachine.unprivilegedUser, TestMachine.unprivilegedUser)
+    let user = "\(TestMachine.unprivilegedUser)"
     return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", copy]
   }
 
@@ -233,7 +233,7 @@ final class TestDaemon {
   }
 
   func enter(_ words: [String]) throws -> Outcome {
-    var command = Command(arguments: [Surroundings.executable] + words)
+    var command = Command(arguments: [TestMachine.executable] + words)
     // Right behind the verb: after `--` it would be the worker's.
     command.arguments.insert(
       contentsOf: ["--socket", socket], at: ["pressure", "policy"].contains(words.first) ? 3 : 2)

@@ -39,10 +39,10 @@ struct WebWorker {
   /// Its entry below `workers:`. An answer takes longer than a tick of TCP's clock, so that the daemon knows
   /// that it was sent: a worker with a request that may be unanswered would be woken.
   func entry(_ setting: Setting = .traced) -> String {
-    let script = setting == .ordinaryUser ? "http_state.py" : Surroundings.fixture("http_state.py")
+    let script = setting == .ordinaryUser ? "http_state.py" : TestMachine.fixture("http_state.py")
     return """
         \(name):
-          command: [\(Surroundings.python), "\(script)", "--port", "\(port)", "--megabytes",
+          command: [\(TestMachine.python), "\(script)", "--port", "\(port)", "--megabytes",
             "\(megabytes)", "--cache-mb", "\(cacheMegabytes)", "--delay-ms", "20"]
           readiness: { tcp: \(port) }
           \(more)

@@ -18,7 +18,7 @@ final class WrapHost {
   private var isReaped = false
 
   /// The helper that is used unless a test names another.
-  static let server = [Surroundings.python, Surroundings.fixture("stdio_server.py")]
+  static let server = [TestMachine.python, TestMachine.fixture("stdio_server.py")]
   /// Options for the shortest delays until sleep.
   static let hasty = ["--idle-after", "500ms", "--hibernate-after", "100ms"]
 
@@ -41,7 +41,7 @@ final class WrapHost {
     host.environment["XDG_STATE_HOME"] = "\(scratch.path)/state"
     host.environment["XDG_RUNTIME_DIR"] = "\(scratch.path)/run"
     host.environment["MARK"] = "a mark"
-    var program = [Surroundings.executable]
+    var program = [TestMachine.executable]
     var command = command
     if setting == .ordinaryUser {
       program = try Self.becomeNobody(scratch)
@@ -73,13 +73,13 @@ final class WrapHost {
   private static func becomeNobody(_ scratch: Scratch) throws -> [String] {
     let copied = try Command(
       arguments: [
-        "cp", Surroundings.executable, Surroundings.fixture("stdio_server.py"), scratch.path,
+        "cp", TestMachine.executable, TestMachine.fixture("stdio_server.py"), scratch.path,
       ]
     ).run(in: scratch)
     guard copied.code == 0 else { throw TestFailure("cp: \(copied)") }
     chmod("\(scratch.path)/dormouse", 0o755)
-    chown(scratch.path, Surroundings.unprivilegedUser, Surroundings.unprivilegedUser)
-    let user = "\(Surroundings.unprivilegedUser)"
+    chown(scratch.path, TestMachine.unprivilegedUser, TestMachine.unprivilegedUser)
+    let user = "\(TestMachine.unprivilegedUser)"
     return [
       "setpriv", "--reuid", user, "--regid", user, "--clear-groups", "\(scratch.path)/dormouse",
     ]

@@ -12,7 +12,7 @@ import Testing
       hibernate: { after: never, cooldown: 0s, min_footprint: 0B }
     workers:
       watch:
-        command: [\(Surroundings.python), -u, "\(script)"]
+        command: [\(TestMachine.python), -u, "\(script)"]
         readiness: { log_line: ready }
 
     """

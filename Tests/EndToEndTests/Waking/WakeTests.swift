@@ -16,7 +16,7 @@ import Testing
 
   /// The policy `server`, with seconds instead of minutes.
   static let server = """
-    policy: \(Surroundings.policy("server"))
+    policy: \(TestMachine.policy("server"))
     policy_overrides:
       foreground: { idle_after: 2s }
       background: { suspend_after: 1s, shed_deadline: 500ms }

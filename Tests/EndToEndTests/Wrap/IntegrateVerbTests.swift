@@ -29,7 +29,7 @@ import Testing
     }
 
     func dormouse(_ arguments: String...) throws -> Outcome {
-      try run([Surroundings.executable, "integrate"] + arguments)
+      try run([TestMachine.executable, "integrate"] + arguments)
     }
 
     func read(_ name: String) throws -> String { try readText("\(scratch.path)/\(name)") }
@@ -38,17 +38,17 @@ import Testing
     func serve(_ file: String, log: String, _ keys: String...) throws -> Outcome {
       try run(
         [
-          Surroundings.python, Surroundings.fixture("server_of_config.py"),
+          TestMachine.python, TestMachine.fixture("server_of_config.py"),
           "\(scratch.path)/\(file)", log,
         ] + keys)
     }
   }
 
-  private static let python = Surroundings.python
-  private static let server = Surroundings.fixture("stdio_server.py")
+  private static let python = TestMachine.python
+  private static let server = TestMachine.fixture("stdio_server.py")
   private static let hasTOMLParser = {
     guard let scratch = try? Scratch() else { return false }
-    let command = Command(arguments: [Surroundings.python, "-c", "import tomllib"])
+    let command = Command(arguments: [TestMachine.python, "-c", "import tomllib"])
     return (try? command.run(in: scratch).code) == 0
   }()
 
@@ -77,7 +77,7 @@ import Testing
       "claude-code", "--", "--idle-after", "500ms", "--hibernate-after", "100ms", "--log", log)
     #expect(outcome.code == 0 && outcome.error.isEmpty, "\(outcome)")
     #expect(outcome.output.contains("1 server wrapped"), "\(outcome)")
-    #expect(try home.read(".claude.json").contains(#""command": "\#(Surroundings.executable)""#))
+    #expect(try home.read(".claude.json").contains(#""command": "\#(TestMachine.executable)""#))
     let served = try home.serve(".claude.json", log: log, "mcpServers", "files")
     // The server ends with 7 at the end of its input.
     #expect(served.code == 0 && served.output == "before\nafter\n7\n", "\(served)")
@@ -133,7 +133,7 @@ import Testing
     let text = #"{"mcpServers": {"s": {"command": "\#(Self.python)"}, "r": {"url": "http://x"}}}"#
     let home = try Home([".cursor/mcp.json": text])
     for arguments in [[], ["cursor", "--list"], ["all", "--dry-run"]] {
-      let outcome = try home.run([Surroundings.executable, "integrate"] + arguments)
+      let outcome = try home.run([TestMachine.executable, "integrate"] + arguments)
       #expect(outcome.code == 0, "\(outcome)")
       #expect(outcome.output.contains("a remote server has no process here"), "\(outcome)")
       #expect(try home.read(".cursor/mcp.json") == text)
@@ -154,7 +154,7 @@ import Testing
       ".cursor/mcp.json": #"{"mcpServers": {"s": {"command": "\#(Self.python)"}}}"#, "bin/x": "",
     ])
     let link = "\(home.scratch.path)/bin/dormouse"
-    #expect(symlink(Surroundings.executable, link) == 0)
+    #expect(symlink(TestMachine.executable, link) == 0)
     let outcome = try home.run(
       ["env", "PATH=\(home.scratch.path)/bin:/usr/bin:/bin", "dormouse", "integrate", "cursor"])
     #expect(outcome.code == 0, "\(outcome)")
@@ -187,7 +187,7 @@ import Testing
       (["cursor", "--list", "--undo"], 64, "--list changes nothing"),
       (["cursor", "--undo", "--", "--may-terminate"], 64, "Options of `wrap`"),
     ] {
-      let outcome = try home.run([Surroundings.executable, "integrate"] + arguments)
+      let outcome = try home.run([TestMachine.executable, "integrate"] + arguments)
       #expect(
         outcome.code == Int32(code) && outcome.error.contains(text), "\(arguments): \(outcome)")
     }
@@ -208,7 +208,7 @@ import Testing
       (["cursor"], 0, "nothing_to_do"), (["cursor", "--undo"], 0, "done"),
       (["neovim"], 0, "nothing_to_do"),
     ] {
-      let outcome = try home.run([Surroundings.executable, "integrate", "--json"] + arguments)
+      let outcome = try home.run([TestMachine.executable, "integrate", "--json"] + arguments)
       #expect(outcome.code == Int32(exit), "\(outcome)")
       let document = try #require(JSON(Array(outcome.output.utf8).dropLast()), "\(outcome)")
       #expect(try schema.problems(of: document) == [], "\(arguments)")
@@ -236,8 +236,8 @@ import Testing
     ])
     for arguments in [["cursor", "--list"], ["cursor"], ["cursor", "--undo"]] {
       let outcome = try home.run(
-        [Surroundings.python, Surroundings.fixture("pty_run.py"), "80", "", "", "--"]
-          + [Surroundings.executable, "integrate"] + arguments, ["NO_COLOR": "1"])
+        [TestMachine.python, TestMachine.fixture("pty_run.py"), "80", "", "", "--"]
+          + [TestMachine.executable, "integrate"] + arguments, ["NO_COLOR": "1"])
       let long = outcome.output.split(separator: "\n").filter { $0.count > 80 }
       #expect(outcome.code == 0 && long.isEmpty, "\(outcome)")
     }

@@ -140,7 +140,7 @@ import Testing
     // The shell is the caller, and the test holds the pipe. The helper ignores the end of its input.
     let program = "import time\nheap = bytearray(b'x' * (8 << 20))\nwhile True: time.sleep(3600)"
     let host = try WrapHost(
-      [Surroundings.python, "-c", program],
+      [TestMachine.python, "-c", program],
       options: WrapHost.hasty + ["--host-grace", "200ms", "--end-with-host"],
       starter: ["sh", "-c", #"exec 3<&0; "$@" <&3 3<&- >/dev/null & wait"#, "sh"])
     #expect(try eventually { (try? readText(host.log))?.contains("→ hibernated") == true })
@@ -155,7 +155,7 @@ import Testing
   func abandoned() throws {
     // Large enough to be hibernated.
     let program = "import time\nheap = bytearray(b'x' * (8 << 20))\nwhile True: time.sleep(3600)"
-    let deaf = [Surroundings.python, "-c", program]
+    let deaf = [TestMachine.python, "-c", program]
     let host = try WrapHost(deaf, options: WrapHost.hasty + ["--host-grace", "200ms"])
     try host.wait(toBe: "hibernated")
     try host.hangUp()

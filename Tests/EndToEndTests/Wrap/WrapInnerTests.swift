@@ -7,7 +7,7 @@ import Testing
 @Suite("dormouse wrap in dormouse wrap") struct WrapInnerTests {
   private static func wrapping(_ command: [String], log: String) -> String {
     let words =
-      [Surroundings.executable, "wrap", "--log", log] + WrapHost.hasty + ["--"] + command
+      [TestMachine.executable, "wrap", "--log", log] + WrapHost.hasty + ["--"] + command
     return #"{"command": [\#(words.map { "\"\($0)\"" }.joined(separator: ", "))]}"#
   }
 

@@ -93,7 +93,7 @@ import Testing
       "sh", "-c", #"export JPY_PARENT_PID=$$; : | { read line; exec "$@"; }"#, "sh",
     ]
     let program = "import time; block = b'x' * 8_000_000; time.sleep(1000)"
-    let host = try WrapHost([Surroundings.python, "-c", program], starter: server)
+    let host = try WrapHost([TestMachine.python, "-c", program], starter: server)
     // There is no log before the wrapper's start.
     let sleeps = try eventually {
       (try? readText(host.log))?.contains("→ hibernated") == true

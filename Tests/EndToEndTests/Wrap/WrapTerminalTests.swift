@@ -11,8 +11,8 @@ import Testing
     let policy = try scratch.write("jobs.yaml", Self.policy)
     var person = Command(
       arguments: [
-        Surroundings.python, Surroundings.fixture("terminal_jobs.py"), scenario,
-        Surroundings.executable, "wrap", "--log", log, "--policy", policy,
+        TestMachine.python, TestMachine.fixture("terminal_jobs.py"), scenario,
+        TestMachine.executable, "wrap", "--log", log, "--policy", policy,
       ] + WrapHost.hasty + ["--"])
     person.environment["WRAP_LOG"] = log
     person.environment["XDG_STATE_HOME"] = "\(scratch.path)/state"

@@ -28,7 +28,7 @@ import Testing
 
   @Test(
     "A wrapper resumes lazily if its policy says so, without a pager process",
-    .enabled(if: Surroundings.hasCgroups && Surroundings.isRoot, "userfaultfd takes root here"))
+    .enabled(if: TestMachine.hasCgroups && TestMachine.isRoot, "userfaultfd takes root here"))
   func lazy() throws {
     let scratch = try Scratch()
     let policy = try scratch.write(
@@ -144,7 +144,7 @@ import Testing
   func noCommand() throws {
     let scratch = try Scratch()
     func wrap(_ command: String) throws -> Outcome {
-      var run = Command(arguments: [Surroundings.executable, "wrap", "--", command])
+      var run = Command(arguments: [TestMachine.executable, "wrap", "--", command])
       run.environment["XDG_STATE_HOME"] = scratch.path
       run.environment["XDG_RUNTIME_DIR"] = scratch.path
       return try run.run(in: scratch)
@@ -162,7 +162,7 @@ import Testing
   func options() throws {
     let scratch = try Scratch()
     func wrap(_ words: String...) throws -> Outcome {
-      var run = Command(arguments: [Surroundings.executable, "wrap"] + words)
+      var run = Command(arguments: [TestMachine.executable, "wrap"] + words)
       run.environment["XDG_STATE_HOME"] = scratch.path
       run.environment["XDG_RUNTIME_DIR"] = scratch.path
       return try run.run(in: scratch)
@@ -183,7 +183,7 @@ import Testing
     let scratch = try Scratch()
     let run = Command(
       arguments: [
-        Surroundings.executable, "wrap", "--state-directory", "/proc/nowhere", "--", "echo", "here",
+        TestMachine.executable, "wrap", "--state-directory", "/proc/nowhere", "--", "echo", "here",
       ])
     let outcome = try run.run(in: scratch)
     #expect(outcome.code == 0 && outcome.output == "here\n")
@@ -206,8 +206,8 @@ import Testing
       """
     var run = Command(
       arguments: [
-        Surroundings.python, "-c", program, Surroundings.executable, "wrap", "--",
-        Surroundings.python, "-c", facts,
+        TestMachine.python, "-c", program, TestMachine.executable, "wrap", "--",
+        TestMachine.python, "-c", facts,
       ])
     run.environment["XDG_STATE_HOME"] = "\(scratch.path)/state"
     run.environment["XDG_RUNTIME_DIR"] = "\(scratch.path)/run"

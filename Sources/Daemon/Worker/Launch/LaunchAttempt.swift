@@ -16,7 +16,7 @@ enum LaunchStep: CaseIterable {
 }
 
 /// The steps of one launch of one worker, performed on other threads. Tests provide their own.
-protocol LaunchMechanics: AnyObject {
+protocol LaunchSteps: AnyObject {
   /// The plan of this launch.
   var steps: [LaunchStep] { get }
   /// False: the worker was removed meanwhile.
@@ -48,10 +48,10 @@ final class LaunchAttempt {
   static let patience = Duration.seconds(10)
   /// Longer, for an outcome that was lost.
   static let lossPatience = Duration.seconds(15)
-  /// Two deadlines of the mechanics, and the jobs about the same worker that come before.
+  /// Two deadlines of the steps, and the jobs about the same worker that come before.
   static let undoPatience = Duration.seconds(30)
 
-  private let mechanics: any LaunchMechanics
+  private let launch: any LaunchSteps
   private let timers: any Timers
   private let complain: (String) -> Void
   private var end: ((Outcome) -> Void)?
@@ -60,30 +60,30 @@ final class LaunchAttempt {
   private var timer: EventLoop.Token?
 
   /// A child of this process that only this launch may wait for.
-  var pid: Int32? { mechanics.pid }
+  var pid: Int32? { launch.pid }
 
   /// - Parameter end: called once.
   init(
-    _ mechanics: any LaunchMechanics, _ timers: any Timers,
+    _ launch: any LaunchSteps, _ timers: any Timers,
     complain: @escaping (String) -> Void, then end: @escaping (Outcome) -> Void
   ) {
-    self.mechanics = mechanics
+    self.launch = launch
     self.timers = timers
     self.complain = complain
     self.end = end
-    steps = mechanics.steps[...]
+    steps = launch.steps[...]
   }
 
   deinit { stopTimer() }
 
   /// Performs the next step.
   func proceed() {
-    guard mechanics.isWanted else { return undo(.unwanted) }
+    guard launch.isWanted else { return undo(.unwanted) }
     guard let step = steps.popFirst() else { return conclude(.launched) }
     let number = begin(within: Self.lossPatience) { [unowned self] in
       undo(.failed("no outcome of its step `\(step)`"))
     }
-    mechanics.perform(step, within: Self.patience) { [weak self] refusal in
+    launch.perform(step, within: Self.patience) { [weak self] refusal in
       guard let self, operations.isLatest(number) else { return }
       stop()
       if let refusal { undo(.failed(refusal)) } else { proceed() }
@@ -96,7 +96,7 @@ final class LaunchAttempt {
         "can't undo its launch within \(Self.undoPatience.spoken)")
       conclude(outcome)
     }
-    mechanics.undo { [weak self] in
+    launch.undo { [weak self] in
       guard let self, operations.isLatest(number) else { return }
       conclude(outcome)
     }

@@ -7,7 +7,7 @@ import Supervision
 
 /// One launch of one worker, for its `LaunchAttempt`: work that may wait for a name service, a file system or a
 /// cgroup is done on other threads.
-final class WorkerLaunch: LaunchMechanics {
+final class WorkerLaunch: LaunchSteps {
   private let launches: WorkerLaunches
   private let runtime: WorkerUnit
   private var account: Account?

@@ -4,7 +4,7 @@ import Policy
 /// The functions of the daemon that `WorkerLauncher` uses.
 protocol LaunchHost {
   /// nil: there is no such worker.
-  func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)?
+  func steps(ofLaunching id: WorkerID) -> (any LaunchSteps)?
   /// Why the launch can't even begin; a sentence without its full stop.
   func obstacle(toLaunching id: WorkerID) -> String?
   /// Its program runs. The engine gets this next.
@@ -42,11 +42,11 @@ final class WorkerLauncher: EngineObserver {
 
   func launch(_ id: WorkerID) {
     // One outcome answers both.
-    guard attempts[id] == nil, let mechanics = host.mechanics(ofLaunching: id) else { return }
+    guard attempts[id] == nil, let steps = host.steps(ofLaunching: id) else { return }
     if let obstacle = host.obstacle(toLaunching: id) {
       return driver.send(.launchFailed(id, obstacle))
     }
-    let attempt = LaunchAttempt(mechanics, timers) { [unowned self] text in
+    let attempt = LaunchAttempt(steps, timers) { [unowned self] text in
       host.log(id, text)
     } then: { [unowned self] outcome in
       ended(id, outcome)

@@ -25,7 +25,7 @@ struct WorkerLaunches: LaunchHost {
   let processes: ProcessHolder
   let ends: WorkerEnds
 
-  func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)? {
+  func steps(ofLaunching id: WorkerID) -> (any LaunchSteps)? {
     workers[id].map { WorkerLaunch($0, self) }
   }
 

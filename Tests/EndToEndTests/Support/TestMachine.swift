@@ -2,7 +2,7 @@ import Glibc
 import Linux
 
 /// The properties of the machine that the tests run on.
-enum Surroundings {
+enum TestMachine {
   /// The directory of the repository.
   static let root = {
     var path = #filePath[...]
