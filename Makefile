@@ -21,8 +21,7 @@ endif
 # So that two builds have the same bytes: the compiler's own hash tables have no random order, and it is loaded at one address.
 RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/null && echo setarch -R) $(SWIFT) build
 # The layers of the design, enforced: a module imports only what its target names.
-# The index takes a fifth of a debug build's time; editors make their own.
-CHECKED = --explicit-target-dependency-import-check error --disable-index-store
+CHECKED = --explicit-target-dependency-import-check error
 
 .PHONY: build debug demo test test-all chaos soak test-machines examples dashboard containers test-companions test-kubelet \
   test-cluster fuzz tsan asan order-code format lint install install-built deb dist image arm64 deb-arm64 dist-arm64 release test-arm64 check-6.2 clean
@@ -65,7 +64,7 @@ examples:
 	scripts/bootstrap examples
 	for example in Breadcrumbs consume; do \
 	  DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" \
-	    $(SWIFT) test --package-path Examples/$$example --scratch-path .build/examples --disable-index-store || exit; \
+	    $(SWIFT) test --package-path Examples/$$example --scratch-path .build/examples || exit; \
 	done
 
 # Packages of their own as well, which need more than the rest does: Hummingbird, async-http-client, for their
