@@ -10,7 +10,7 @@ import TestSupport
 
 @testable import Daemon
 
-/// The components that the adapters beside them (`…OfDaemon`, `…OfWorker`) connect, as `Daemon` connects them: over
+/// The daemon's components, connected as `Daemon` connects them: over
 /// the real services in a directory of their own, and over fakes where a component needs the daemon. The test's own
 /// process stands for each worker's. Directives are noted and not carried out.
 final class AdapterWorld {

@@ -253,7 +253,7 @@ final class WorkerEnding {
       $0.processes.readLastLines(of: $0.process, $0.id.name, then: $1)
     } then: {
       $0.end()
-      if let runtime = $0.worker.runtime { $0.ends.isGone(runtime, status, lastLines: $1) }
+      if let runtime = $0.worker.runtime { $0.ends.concludeRun(runtime, status, lastLines: $1) }
     }
   }
 

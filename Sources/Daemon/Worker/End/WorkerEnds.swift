@@ -48,7 +48,7 @@ struct WorkerEnds {
   }
 
   /// Nothing of it is left: the engine gets the end, and the next run may begin.
-  func isGone(_ runtime: WorkerUnit, _ status: ExitStatus, lastLines: [String]?) {
+  func concludeRun(_ runtime: WorkerUnit, _ status: ExitStatus, lastLines: [String]?) {
     let id = runtime.id
     guard workers[id] === runtime else { return }
     restarts.record(
