@@ -7,8 +7,7 @@ struct Invariants {
   private var open: Set<Request.ID> = []
   private var level = PressureLevel.normal
   private var victims: [WorkerID] = []
-  /// Workers of another supervisor. They sleep and wake, and are never terminated for lack of
-  /// memory.
+  /// Workers of another supervisor, which are never terminated for lack of memory.
   private var untouchable: Set<WorkerID> = []
   private var protection = ProtectionCheck()
   private var limits = FootprintLimitCheck()
@@ -186,7 +185,8 @@ struct Invariants {
         && !other.isShadow && mayEnd(other.worker)
     }
     return spared.map {
-      "\(transition.worker), band \(victim.band), was terminated before \($0.worker), band \($0.band)"
+      "\(transition.worker), band \(victim.band), was terminated before "
+        + "\($0.worker), band \($0.band)"
     }
   }
 
@@ -219,8 +219,7 @@ struct Invariants {
   private mutating func check(_ report: JetsamReport) -> String? {
     let victimEntries = report.entries.filter { $0.victimBecause != nil }
     seen.insert("report")
-    // A worker that restarted within the burst may have been a victim twice. The report names it
-    // once.
+    // The report names a worker once, which may have restarted and been a victim twice.
     guard
       Set(victimEntries.map(\.worker)) == Set(victims).intersection(report.entries.map(\.worker))
     else {

@@ -101,7 +101,8 @@ struct FleetPicture {
     ].map { found, text in
       defer { x += 175 }
       return
-        "<rect class=\"\(found.rawValue)\" x=\"\(x)\" y=\"\(barsTop - 22)\" width=\"11\" height=\"11\"/>"
+        "<rect class=\"\(found.rawValue)\" x=\"\(x)\" y=\"\(barsTop - 22)\" "
+        + "width=\"11\" height=\"11\"/>"
         + label(x + 16, barsTop - 12, text, size: 11, kind: "dim")
     }.joined(separator: "\n")
   }

@@ -55,10 +55,11 @@ public struct FleetComparison: Codable, Sendable {
   ]
   private static let legendWidth = 95
   private static let legend = """
-    hot … cold: the worker's state when a use came. wake: time until the worker ran, of uses that \
-    were not hot; mean wait: over all uses, ms. terminated for lack of memory: suspended/\
+    hot … cold: the worker's state when a use came. wake: time until the worker ran, of uses \
+    that were not hot; mean wait: over all uses, ms. terminated for lack of memory: suspended/\
     hibernated/background/foreground workers. OOM: killed by the kernel, out of memory. lost: uses \
-    in progress when their worker was terminated. stalled: uses that came while the kernel reclaimed memory.
+    in progress when their worker was terminated. stalled: uses that came while the kernel \
+    reclaimed memory.
     """
 
   private func cells(_ report: FleetReport) -> [String] {
