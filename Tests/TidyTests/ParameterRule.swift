@@ -1,5 +1,6 @@
-/// Three and more unlabelled arguments in a call can be exchanged without a word from the compiler, and say nothing to
-/// those that read the call. Closures don't count, which mostly stand behind the parenthesis, nor do coordinates.
+/// Three and more unlabelled arguments in a call can be exchanged without a word from the compiler,
+/// and say nothing to those that read the call. Closures don't count, which mostly stand behind the
+/// parenthesis, nor do coordinates.
 enum ParameterRule {
   static let maxUnlabelled = 2
   private static let coordinates: Set<String> = ["x", "y", "x1", "y1", "x2", "y2"]

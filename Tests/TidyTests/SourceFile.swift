@@ -17,8 +17,8 @@ struct SourceFile {
   var name: String { path.split(separator: "/").last.map(String.init) ?? path }
   var isSwift: Bool { path.hasSuffix(".swift") }
 
-  /// What the ratchet counts together: a module, a folder of scripts, or the file itself where it is in the
-  /// repository's own directory.
+  /// What the ratchet counts together: a module, a folder of scripts, or the file itself where it
+  /// is in the repository's own directory.
   var place: String {
     let parts = path.split(separator: "/")
     let depth = ["Sources", "Tests", "Examples", "Companions"].contains(parts[0]) ? 2 : 1
@@ -65,7 +65,7 @@ enum Repository {
     "swift", "c", "h", "md", "py", "sh", "js", "mjs", "yaml", "service", "",
   ]
 
-  /// Everything that people write and read, but the words that are forbidden.
+  /// Everything that people write and read.
   static let files: [SourceFile] = {
     var paths = ((try? FileManager.default.contentsOfDirectory(atPath: root.path())) ?? [])
       .filter { $0.hasSuffix(".md") || $0 == "Makefile" || $0 == "Package.swift" }
@@ -78,7 +78,6 @@ enum Repository {
     }
     return paths.sorted().compactMap { path in
       guard endings.contains((path as NSString).pathExtension), path != Ratchet.path,
-        !path.hasPrefix("Tests/TidyTests/"),
         let data = FileManager.default.contents(atPath: root.appending(path: path).path()),
         let text = String(validating: data, as: UTF8.self), !path.hasSuffix("/Package.resolved")
       else { return nil }
