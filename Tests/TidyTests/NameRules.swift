@@ -6,7 +6,8 @@ enum NameRules {
     guard file.isSwift else { return [] }
     return file.lines.indices.compactMap { number in
       let line = file.lines[number]
-      guard line.utf8Range(of: "func ") != nil, let name = ParameterRule.declared(line),
+      guard !file.textLines.contains(number), line.utf8Range(of: "func ") != nil,
+        let name = ParameterRule.declared(line),
         hasBooleanName(name), !returnsBoolean(file.lines[number...])
       else { return nil }
       return Finding(
@@ -62,14 +63,7 @@ enum NameRules {
   static let words: @Sendable (SourceFile) -> [Finding] = { file in
     guard file.isSwift else { return [] }
     var findings: [Finding] = []
-    var isInText = false
-    for (number, line) in file.lines.enumerated() {
-      let quotes = line.utf8Range(of: "\"\"\"") != nil
-      if quotes, line.components(of: "\"\"\"") % 2 == 1 {
-        isInText.toggle()
-        continue
-      }
-      if isInText { continue }
+    for (number, line) in file.lines.enumerated() where !file.textLines.contains(number) {
       for word in vagueWords(in: line) {
         findings.append(
           Finding(rule: "name", place: file.place, detail: "\(file.path):\(number + 1): \(word)"))
@@ -135,7 +129,7 @@ enum CommentRules {
     guard file.isSwift else { return [] }
     var findings: [Finding] = []
     var isAfterComment = false
-    for (number, line) in file.lines.enumerated() {
+    for (number, line) in file.lines.enumerated() where !file.textLines.contains(number) {
       let text = comment(line)
       defer { isAfterComment = text?.isWholeLine == true }
       guard let text, !isAfterComment || !text.isWholeLine,
@@ -161,17 +155,5 @@ enum CommentRules {
 extension StaticString {
   fileprivate var bytes: UnsafeBufferPointer<UInt8> {
     UnsafeBufferPointer(start: utf8Start, count: utf8CodeUnitCount)
-  }
-}
-
-extension String {
-  /// How often the text occurs.
-  fileprivate func components(of text: StaticString) -> Int {
-    var (count, rest) = (0, self)
-    while let index = rest.utf8Range(of: text) {
-      count += 1
-      rest = String(rest[index...].dropFirst(text.utf8CodeUnitCount))
-    }
-    return count
   }
 }

@@ -44,7 +44,7 @@ enum ParameterRule {
   static func parameters(_ lines: ArraySlice<String>) -> [String] {
     var found: [String] = []
     var current: [UInt8] = []
-    // Of (, [ and {; of <, which may also be an operator's name or belong to an arrow.
+    // The depth of (, [ and {, and that of <, which may also be an operator or belong to an arrow.
     var (depth, angles, isInString) = (0, 0, false)
     var previous = UInt8(ascii: " ")
     for line in lines {

@@ -5,6 +5,8 @@ struct SourceFile {
   /// From the repository's directory.
   var path: String
   var lines: [String]
+  /// The numbers of lines inside of multi-line strings, which are no code.
+  private(set) var textLines: Set<Int> = []
 
   init(path: String, text: String) {
     self.path = path
@@ -12,6 +14,14 @@ struct SourceFile {
     lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
       .map { String(Substring($0)) }
     if lines.last == "" { lines.removeLast() }
+    var isInText = false
+    for (number, line) in lines.enumerated() {
+      if line.utf8Range(of: "\"\"\"") != nil {
+        isInText.toggle()
+      } else if isInText {
+        textLines.insert(number)
+      }
+    }
   }
 
   var name: String { path.split(separator: "/").last.map(String.init) ?? path }

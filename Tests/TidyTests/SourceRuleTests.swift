@@ -54,7 +54,7 @@ struct SourceRuleTests {
     "Daemon/Takeover/EarlierWorkers.swift",
     "Daemon/Talk/WorkerConversations.swift",
     "Daemon/Worker/Launch/ListeningAtStart.swift",
-    // Of its cgroup only.
+    // It reads the processes of its cgroup only.
     "Daemon/ControlService/WorkerReporter.swift",
     // The wrapper stops itself next, or runs again.
     "Wrap/WrappedProcess.swift",
