@@ -1,4 +1,5 @@
 import Glibc
+import Supervision
 
 /// Passes signals to the wrapper on to its program, which has no terminal, and wakes a sleeping program for them.
 /// Belongs to the loop's thread.
@@ -41,7 +42,7 @@ final class PassedSignals {
       // idle Jupyter kernel ignores SIGINT, and its next cell would be interrupted.
       if target.ignores(signal) { return }
       waiting.append(signal)
-      return target.wake("the signal \(signal)")
+      return target.wake(SignalName.text(signal))
     }
     // A terminal sends a signal to its whole foreground group.
     deliver(signal, toGroup: toGroup || reachGroup)
