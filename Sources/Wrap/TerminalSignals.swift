@@ -3,6 +3,7 @@ import Daemon
 import Glibc
 import Linux
 import Policy
+import Supervision
 
 /// Handles the signals of a wrapper whose program has its terminal. Program and wrapper are in one
 /// process group, as if the shell had started the program itself, so most signals reach both.
@@ -110,7 +111,7 @@ final class TerminalSignals {
     // A program isn't woken for a signal that it would drop.
     if signal == SIGWINCH, !program.catches(signal) { return }
     if signal != SIGCONT, program.ignores(signal) { return }
-    program.wake("the signal \(signal)")
+    program.wake(SignalName.text(signal))
   }
 
   // MARK: what is passed on
