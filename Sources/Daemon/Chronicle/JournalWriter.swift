@@ -132,7 +132,7 @@ final class JournalWriter {
     encoder = nil
     nextSegment += 1
     retryAt = now + Self.retryAfter
-    log(.error, "journal paused for 1 m: \(why)")
+    log(.error, "journal paused for 1 min: \(why)")
   }
 
   private func retry(_ engine: Engine, at now: Instant) {

@@ -143,7 +143,7 @@ extension ActivityReport.Advice {
   /// - Parameter period: the interval of the worker's uses, if it is regular, as with health
   ///   checks.
   init?(_ quiet: Duration, _ policy: LifecyclePolicy, period: Duration? = nil) {
-    let usual = "half of its quiet times are at most \(quiet.spoken)"
+    let usual = "the median time between its uses is \(quiet.spoken)"
     let idle = policy.foreground.mode == .activity ? policy.foreground.idleAfter : .zero
     guard let suspend = policy.background.suspendAfter else {
       self.init(
