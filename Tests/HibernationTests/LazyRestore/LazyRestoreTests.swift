@@ -228,7 +228,7 @@ struct LazyRestoreTests {
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     let refusal = try sleep(victim, at: path).lazyRefusal
-    #expect(refusal == "it has no cgroup made by Dormouse")
+    #expect(refusal == "lazy restore needs a cgroup of its own")
     #expect(try wake(victim, from: path).eagerReason == "no cgroup of its own")
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
   }
