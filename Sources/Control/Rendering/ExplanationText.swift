@@ -91,7 +91,7 @@ private func activityLines(
   var often = ["\(counted(activity.uses, "use")) in \(span)"]
   if let perHour = activity.perHour { often.append("\(decimal(perHour)) an hour") }
   if let quiet = activity.medianQuietSeconds {
-    often.append("half of the times between two are at most \(durationText(quiet))")
+    often.append("median time between uses \(durationText(quiet))")
   }
   let text = "Last use: \(lastUseText(activity)); \(often.joined(separator: ", "))"
   return wrapped(text, to: width)

@@ -4,7 +4,8 @@ import Linux
 import Policy
 import PolicyFile
 
-/// `run` and `rm`: workers that no configuration declares. Belongs to the loop's thread.
+/// The verbs `run` and `rm`, for workers that no configuration declares. It belongs to the event
+/// loop's thread.
 struct UndeclaredWorkers {
   let driver: EngineDriver
   let workers: WorkerRegistry
@@ -46,18 +47,18 @@ struct UndeclaredWorkers {
   private func begin(
     _ configuration: WorkerConfiguration, environment: [String: String], _ call: ControlCall
   ) {
-    let runtime = WorkerUnit(
+    let worker = WorkerUnit(
       configuration: configuration, environment: environment, isDeclared: false)
-    let id = runtime.id
+    let id = worker.id
     restarts.add(id, exits: learnedMemory.rememberedExits(of: id))
-    workers[id] = runtime
-    driver.send(.added(id, runtime.profile))
+    workers[id] = worker
+    driver.send(.added(id, worker.profile))
     requests.request(.start, id) { [firstMoments] in
       firstMoments.watch(id, $0) { call.answer($0) }
     }
   }
 
-  /// The name is in use.
+  /// Why a worker of this name can't be started, because the name is in use; nil if it can.
   private func refusal(ofRunning name: String) -> String? {
     let id = WorkerID(name)
     if wrappers.leads(id) { return "\(name) is the name of a wrapped worker" }
@@ -91,7 +92,7 @@ struct UndeclaredWorkers {
     }
   }
 
-  /// With the log that the daemon keeps of it.
+  /// Removes a worker and its log.
   private func finishRemoval(_ id: WorkerID, _ call: ControlCall) {
     supervision.removeWorker(id)
     driver.send(.removed(id))

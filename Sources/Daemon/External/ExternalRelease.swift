@@ -4,11 +4,12 @@ import Linux
 import Policy
 import Supervision
 
-// How a worker of another supervisor is given back, and what follows its end.
+// These functions give a worker back to its supervisor, and handle its end.
 extension ExternalAdoption {
-  // MARK: its release
+  // MARK: release
 
-  /// Returns it as it was: running, with all its memory, and unknown to the daemon.
+  /// Gives a worker back as it was: it runs, has all its memory, and isn't known to the daemon any
+  /// more.
   func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     func answer(_ result: ControlResponse.Result, _ text: String) {
       respond(ControlResponse(id: request.id, result: result, text: text))
@@ -17,14 +18,14 @@ extension ExternalAdoption {
       return answer(.badRequest, "`release` needs a worker")
     }
     let id = WorkerID(name)
-    guard let runtime = workers[id] else {
+    guard let worker = workers[id] else {
       return answer(.unknownWorker, "there is no worker named \(name)")
     }
-    guard runtime.external != nil else {
+    guard worker.external != nil else {
       return answer(
         .refused, "\(name) was started by Dormouse, not adopted; `dormouse stop \(name)` ends it")
     }
-    let (rule, process) = (runtime.external?.rule, runtime.process?.identity)
+    let (rule, process) = (worker.external?.rule, worker.process?.identity)
     release(id) { [unowned self] failure in
       if let failure { return answer(.failed, failure) }
       guard let rule, let process else { return answer(.done, "\(name) is no longer managed") }
@@ -36,11 +37,14 @@ extension ExternalAdoption {
     }
   }
 
-  /// - Parameter done: with a sentence if it couldn't be woken; then it stays a worker of this daemon.
+  /// Gives a worker back.
+  ///
+  /// - Parameter done: gets a sentence if the worker couldn't be woken; then it stays a worker of
+  ///   this daemon.
   func release(_ id: WorkerID, then done: @escaping (String?) -> Void) {
-    guard let runtime = workers[id], isAlive(id) else { return done(nil) }
-    if !runtime.isBusy, driver.state.state(of: id)?.runs == true {
-      letGo(runtime)
+    guard let worker = workers[id], isAlive(id) else { return done(nil) }
+    if !worker.isBusy, driver.state.state(of: id)?.runs == true {
+      letGo(worker)
       return done(nil)
     }
     releasing.insert(id)
@@ -49,79 +53,81 @@ extension ExternalAdoption {
         releasing.remove(id)
         return done(answer.text)
       }
-      // It was released twice, or has ended since it was woken; another may have its name by now.
-      guard workers[id] === runtime else { return done(nil) }
-      // The answer may have waited for the disk, and a suspension may have been under way.
+      // The worker was released twice, or has ended since it was woken. Another worker may have its
+      // name by now.
+      guard workers[id] === worker else { return done(nil) }
+      // The answer may have waited for the disk, and a suspension may be under way.
       release(id, then: done)
     }
   }
 
-  /// Why it isn't suspended any more; nil: it may be.
+  /// Why a worker isn't suspended any more; nil if it may be.
   func refusalToSuspend(_ id: WorkerID) -> String? {
     releasing.contains(id) ? "it is being released" : nil
   }
 
-  private func letGo(_ runtime: WorkerUnit) {
-    releasing.remove(runtime.id)
-    ends.log(.notice, "\(runtime.id): released")
-    clearAway(runtime)
-    driver.send(.released(runtime.id))
-    remove(runtime)
+  private func letGo(_ worker: WorkerUnit) {
+    releasing.remove(worker.id)
+    ends.log(.notice, "\(worker.id): released")
+    clearAway(worker)
+    driver.send(.released(worker.id))
+    remove(worker)
   }
 
-  private func remove(_ runtime: WorkerUnit) {
-    part(runtime.id)
-    ends.supervision.removeWorker(runtime.id)
-    // A reload has declared its name meanwhile: from now on that is the configuration's worker.
-    guard runtime.isDeclared else { return }
-    declared.addDeclared(runtime.configuration)
-    if let new = workers[runtime.id] { ends.listening.relisten(new) }
+  private func remove(_ worker: WorkerUnit) {
+    part(worker.id)
+    ends.supervision.removeWorker(worker.id)
+    // If a reload has declared the name meanwhile, the configuration's worker has it from now on.
+    guard worker.isDeclared else { return }
+    declared.addDeclared(worker.configuration)
+    if let new = workers[worker.id] { ends.listening.relisten(new) }
   }
 
-  /// The daemon holds nothing of its process any more.
-  private func clearAway(_ runtime: WorkerUnit) {
-    ends.processes.forget(runtime.id.name)
-    ends.clearAway(runtime)
-    ends.records.remove(runtime.id.name)
+  /// Drops all that the daemon has of the worker's process.
+  private func clearAway(_ worker: WorkerUnit) {
+    ends.processes.forget(worker.id.name)
+    ends.clearAway(worker)
+    ends.records.remove(worker.id.name)
   }
 
-  func save(_ runtime: WorkerUnit) {
-    if let state = driver.state.state(of: runtime.id) { recordWriter.save(runtime, state: state) }
+  func save(_ worker: WorkerUnit) {
+    if let state = driver.state.state(of: worker.id) { recordWriter.save(worker, state: state) }
   }
 
-  // MARK: its end
+  // MARK: end
 
-  /// The processes that it leaves behind belong to its manager.
-  func externalRootHasEnded(_ runtime: WorkerUnit) {
-    releasing.remove(runtime.id)
-    if !runtime.isKilled, followSuccessor(runtime) { return }
-    let id = runtime.id
-    clearAway(runtime)
+  /// Handles the end of an external worker's first process. The processes that it leaves behind
+  /// belong to its manager.
+  func externalRootHasEnded(_ worker: WorkerUnit) {
+    releasing.remove(worker.id)
+    if !worker.isKilled, followSuccessor(worker) { return }
+    let id = worker.id
+    clearAway(worker)
     driver.send(.exited(id, .unknown))
     driver.send(.removed(id))
-    remove(runtime)
+    remove(worker)
   }
 
-  /// The process that represented a cgroup has ended, and others of it live on (a server that has replaced itself):
-  /// the oldest represents it from now on.
-  private func followSuccessor(_ runtime: WorkerUnit) -> Bool {
-    guard let old = runtime.process, let cgroup = old.cgroup,
+  /// Follows a process's successor: the process that represented a cgroup has ended, and others in
+  /// the cgroup live (a server has replaced itself). The oldest represents the cgroup from now on.
+  private func followSuccessor(_ worker: WorkerUnit) -> Bool {
+    guard let old = worker.process, let cgroup = old.cgroup,
       // A cgroup that can't be read has been removed, and its processes have ended.
       let eldest = (try? ends.memory.tree(of: old))?.processes
         .min(by: { $0.startTime < $1.startTime })
     else { return false }
     do {
       let process = try ends.memory.hold(eldest.identity, old.plan)
-      // Without a list, each look asks what runs there.
-      runtime.external?.jobs = (try? ends.memory.tree(of: process)).flatMap {
+      // If there is no list, each check reads what runs in the cgroup.
+      worker.external?.jobs = (try? ends.memory.tree(of: process)).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
-      try holder.adopt(process, as: runtime)
+      try holder.adopt(process, as: worker)
     } catch { return false }
-    holder.refreshMemory(of: runtime)
-    save(runtime)
+    holder.refreshMemory(of: worker)
+    save(worker)
     ends.log(
-      .info, "\(runtime.id): pid \(eldest.pid) is now the first process of \(cgroup.path)")
+      .info, "\(worker.id): pid \(eldest.pid) is now the first process of \(cgroup.path)")
     return true
   }
 }

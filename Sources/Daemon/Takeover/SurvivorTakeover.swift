@@ -4,12 +4,13 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// Takes over the process of a worker that an earlier daemon has started: the registry has the worker from then on,
-/// with its channels, and the daemon is notified of its end. Belongs to the loop's thread.
+/// Takes over the process of a worker that an earlier daemon has started. From then on the registry
+/// has the worker with its channels, and the daemon is notified of its end. It belongs to the event
+/// loop's thread.
 struct SurvivorTakeover {
   let driver: EngineDriver
   let workers: WorkerRegistry
-  /// The daemon's own.
+  /// The daemon's environment.
   let environment: [String: String]
   let configuration: ConfigurationInForce
   let learnedMemory: LearnedMemoryKeeper
@@ -21,57 +22,59 @@ struct SurvivorTakeover {
   let log: DaemonLog
 
   func takeOver(_ record: WorkerRecord) throws -> WorkerUnit {
-    let runtime = introduce(record)
-    do { try attach(record, to: runtime) } catch {
-      giveUp(runtime)
+    let worker = introduce(record)
+    do { try attach(record, to: worker) } catch {
+      giveUp(worker)
       throw error
     }
-    return runtime
+    return worker
   }
 
-  /// The next run is this daemon's own, and has nothing of what the record says. The image stays.
-  private func giveUp(_ runtime: WorkerUnit) {
-    runtime.endRun(processes.loop)
-    runtime.external = nil
-    guard !runtime.isDeclared else { return }
-    workers[runtime.id] = nil
-    restarts.remove(runtime.id)
+  /// Gives a worker up whose process can't be taken over. Its next run has nothing from the record.
+  /// The image stays.
+  private func giveUp(_ worker: WorkerUnit) {
+    worker.endRun(processes.loop)
+    worker.external = nil
+    guard !worker.isDeclared else { return }
+    workers[worker.id] = nil
+    restarts.remove(worker.id)
   }
 
-  private func attach(_ record: WorkerRecord, to runtime: WorkerUnit) throws {
+  private func attach(_ record: WorkerRecord, to worker: WorkerUnit) throws {
     let cgroup = try record.cgroupPath.map {
       try WorkerCgroup(path: $0, isExternal: record.external != nil)
     }
     let channels = SurvivorChannels(
-      record: record, takesDescriptors: runtime.configuration.fdstore > 0, log: log)
-    conversations.makeConversation(runtime, over: channels.open())
+      record: record, takesDescriptors: worker.configuration.fdstore > 0, log: log)
+    conversations.makeConversation(worker, over: channels.open())
     var plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
-      environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,
+      environment: worker.environment, cgroup: cgroup, logPath: record.logPath,
       notifySocket: record.notifySocket, pressureWatch: record.pressureWatch)
     plan.workerSocket = record.workerSocket
-    planner.complete(adopted: &plan, of: runtime)
+    planner.complete(adopted: &plan, of: worker)
     let process = try memory.hold(record.process, plan)
     try memory.openMemories(of: process)
-    if runtime.external != nil, cgroup != nil {
-      runtime.external?.jobs = ManagerJobs(
+    if worker.external != nil, cgroup != nil {
+      worker.external?.jobs = ManagerJobs(
         root: record.process, tree: try memory.tree(of: process))
     }
-    try processes.adopt(process, as: runtime)
-    runtime.noteLaunch()
-    if let launched = runtime.launched,
+    try processes.adopt(process, as: worker)
+    worker.noteLaunch()
+    if let launched = worker.launched,
       (launched.command, launched.directory) != (record.command, record.directory)
     {
-      runtime.launched?.command = record.command
-      runtime.launched?.directory = record.directory
+      worker.launched?.command = record.command
+      worker.launched?.directory = record.directory
     }
-    // A message that it sends before the engine knows it again would be lost: it waits in the socket.
-    try runtime.conversation?.listen()
+    // A message that the worker sends before the engine knows it again would be lost. It waits in
+    // the socket.
+    try worker.conversation?.listen()
   }
 
   private func introduce(_ record: WorkerRecord) -> WorkerUnit {
     let id = WorkerID(record.name)
-    let runtime =
+    let worker =
       workers[id]
       ?? WorkerUnit(
         configuration: record.undeclared(
@@ -79,15 +82,15 @@ struct SurvivorTakeover {
           log: log),
         environment: environment, isDeclared: false)
     if workers[id] == nil { restarts.add(id, exits: learnedMemory.rememberedExits(of: id)) }
-    workers[id] = runtime
-    runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
-    runtime.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
-    if let waits = record.waits { runtime.waits = TimedWaits(waits) }
-    runtime.external = record.external.map {
+    workers[id] = worker
+    worker.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
+    worker.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
+    if let waits = record.waits { worker.waits = TimedWaits(waits) }
+    worker.external = record.external.map {
       ExternalWorker(
         mayBeTerminated: $0 == .mayBeTerminated, rule: record.rule, chosen: record.chosenPolicy)
     }
-    if runtime.external != nil { record.giveBackAdoption(to: &runtime.configuration) }
-    return runtime
+    if worker.external != nil { record.giveBackAdoption(to: &worker.configuration) }
+    return worker
   }
 }

@@ -111,7 +111,7 @@ import Testing
     world.settle()
     #expect(world.lines.all.count == 1)
     #expect(
-      world.lines.all[0].hasPrefix("error: journal paused for 1 m: write ")
+      world.lines.all[0].hasPrefix("error: journal paused for 1 min: write ")
         && world.lines.all[0].hasSuffix("No space left on device"))
     #expect(try world.files.isEmpty)
     // The second try fails, and the third doesn't.
@@ -159,7 +159,7 @@ import Testing
     let long = String(repeating: "x", count: 1 << 20)
     // With small segments, each event is followed by a new one.
     for second in 1...100 { world.failLaunch(Int64(second), why: long) }
-    #expect(world.lines.all == ["error: journal paused for 1 m: the disk is too slow"])
+    #expect(world.lines.all == ["error: journal paused for 1 min: the disk is too slow"])
     gate.open()
     world.settle()
     world.failLaunch(200)

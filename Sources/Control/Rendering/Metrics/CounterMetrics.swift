@@ -20,9 +20,9 @@ extension MetricsPage {
       ]
     }
     each(
-      "freed_bytes_total", "What hibernation, termination and requests for memory have freed."
+      "freed_bytes_total", "Memory freed by hibernation, termination and requests for memory."
     ) { $0.counters?.freed }
-    each("image_written_bytes_total", "What was written to the worker's images.") {
+    each("image_written_bytes_total", "Bytes written to the worker's images.") {
       $0.counters?.written
     }
   }

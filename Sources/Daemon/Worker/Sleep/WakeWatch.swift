@@ -44,7 +44,7 @@ extension Result where Success == any WakeInputs, Failure == SystemCallError {
 /// engine, once. Belongs to the loop's thread; a new run has a new one.
 final class WakeWatch {
   private let id: WorkerID
-  private weak var runtime: WorkerUnit?
+  private weak var worker: WorkerUnit?
   private let watches: any DescriptorWatches
   private let driver: EngineDriver
   private let memory: any WorkerMemory
@@ -66,12 +66,12 @@ final class WakeWatch {
   private(set) var isOver = false
 
   init(
-    of runtime: WorkerUnit, watches: any DescriptorWatches, timers: any Timers,
+    of worker: WorkerUnit, watches: any DescriptorWatches, timers: any Timers,
     driver: EngineDriver, memory: any WorkerMemory, log: DaemonLog
   ) {
-    let id = runtime.id
+    let id = worker.id
     self.id = id
-    self.runtime = runtime
+    self.worker = worker
     self.watches = watches
     self.driver = driver
     self.memory = memory
@@ -113,7 +113,7 @@ final class WakeWatch {
       }
       watched = (inputs, token)
     } catch { return mayMissCalls(error) }
-    let checks = runtime?.configuration.healthChecksWhileAsleep ?? []
+    let checks = worker?.configuration.healthChecksWhileAsleep ?? []
     answerer.answer(at: inputs.answered, checks) { [weak self] in self?.report($0) }
   }
 
@@ -166,7 +166,7 @@ final class WakeWatch {
   /// It runs again, or its end has begun.
   func stop() {
     unheardCall = nil
-    runtime?.managerWatch = nil
+    worker?.managerWatch = nil
     timer.cancel()
     stoppedWork = nil
     answerer.stop()

@@ -10,7 +10,7 @@ import Supervision
 /// has a new instance, which gets no outcome of the last run's operations.
 final class WorkerSleep {
   let id: WorkerID
-  private(set) weak var runtime: WorkerUnit?
+  private(set) weak var worker: WorkerUnit?
   let watch: WakeWatch
   let sleeps: WorkerSleeps
 
@@ -30,9 +30,9 @@ final class WorkerSleep {
 
   private static let unverified = "its memory can't be verified"
 
-  init(_ runtime: WorkerUnit, watch: WakeWatch, sleeps: WorkerSleeps) {
-    id = runtime.id
-    self.runtime = runtime
+  init(_ worker: WorkerUnit, watch: WakeWatch, sleeps: WorkerSleeps) {
+    id = worker.id
+    self.worker = worker
     self.watch = watch
     self.sleeps = sleeps
   }
@@ -42,9 +42,9 @@ final class WorkerSleep {
 
   var isMemoryUnverified: Bool { if case .unverified = rest { true } else { false } }
   private var isUnderWay: Bool { current?.isTrue == true }
-  private var hasEnded: Bool { runtime?.hasExited ?? true }
+  private var hasEnded: Bool { worker?.hasExited ?? true }
   /// It has a process, which hasn't ended.
-  private var mayBegin: Bool { runtime?.process != nil && !hasEnded }
+  private var mayBegin: Bool { worker?.process != nil && !hasEnded }
 
   /// It never runs again, even if killing it fails.
   func killUnverified() {
@@ -59,8 +59,8 @@ final class WorkerSleep {
     if isMemoryUnverified { return driver.send(.suspendFailed(id, Self.unverified)) }
     let number = operations.begin()
     // No answer of the worker is open any more, and then it knows that it will be suspended.
-    runtime?.onceUnasked(driver) { [weak self] in
-      self?.runtime?.onceTold { [weak self] in
+    worker?.onceUnasked(driver) { [weak self] in
+      self?.worker?.onceTold { [weak self] in
         // An inspection may have ended the wait.
         guard let self, !isOver, mayBegin, operations.isLatest(number) else { return }
         rest = .thaw(mayBeStopped: false)
@@ -162,7 +162,7 @@ final class WorkerSleep {
 
   /// The process may have ended meanwhile, and its end waits for the operation.
   private func operationHasEnded() {
-    if let runtime, runtime.hasExited { runtime.ending?.rootHasEnded() }
+    if let worker, worker.hasExited { worker.ending?.rootHasEnded() }
   }
 
   private func suspensionEnded(_ outcome: Result<Asleep, Refusal>) {
