@@ -96,7 +96,7 @@ struct DaemonCommand: ParsableCommand {
   }
 }
 
-/// Runs until the daemon ends; the exit code.
+/// Runs the daemon until it ends, and returns the exit code.
 func runDaemon(options: DaemonOptions) -> Int32 {
   let environment = ProcessEnvironment.current().variables
   let loaded = options.load(environment)

@@ -58,7 +58,8 @@ struct RecoverCommand: ParsableCommand {
     if outcomes.contains(where: \.isFailure) { throw ExitCode(CommandExit.notDone.rawValue) }
   }
 
-  /// A daemon that has answered `shutdown --keep-workers` holds its state directory for a moment longer.
+  /// Opens the state directory. A daemon that has answered `shutdown --keep-workers` keeps it
+  /// locked for a moment longer.
   private func openState(_ path: String) throws(StartError) -> Rescue {
     let deadline = Deadline(in: .seconds(2))
     while true {

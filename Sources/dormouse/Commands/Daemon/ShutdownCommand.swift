@@ -25,7 +25,7 @@ struct ShutdownCommand: ParsableCommand {
 }
 
 extension DaemonConnection {
-  /// `shutdown --dry-run` and `down --dry-run`.
+  /// Prints the plan of `shutdown --dry-run` and `down --dry-run`.
   mutating func forecastEnd(_ verb: String, keepsWorkers: Bool, json: Bool) throws {
     let workers = try ask(.ps).workers ?? []
     let plans = workers.filter(ControlRequest.Verb.stop.concerns).map { worker in

@@ -67,7 +67,7 @@ struct FootprintCompareCommand: ParsableCommand {
 }
 
 extension GrowthLimit: ExpressibleByArgument {
-  /// `10%`, `2.5%`, or a size.
+  /// Reads a share such as `10%` or `2.5%`, or a size.
   public init?(argument: String) {
     if argument.hasSuffix("%") {
       guard let share = Double(argument.dropLast()), (0...100_000).contains(share) else {

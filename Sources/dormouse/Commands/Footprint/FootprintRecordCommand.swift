@@ -104,7 +104,8 @@ struct FootprintRecordCommand: ParsableCommand {
       throw CommandFailure(
         exit: .daemonWentAway, text: "the daemon has ended; \(escaped(recorder.path)) is complete")
     }
-    // The exit code is the program's. A program that was ended at the end of --for counts as a success.
+    // The exit code is the program's. A program that was ended at the end of --for counts as a
+    // success.
     guard recorder.recent.end?.reason == .exited, let end else { return }
     switch end {
     case .exited(let code): WrapEnd.exited(code).perform()

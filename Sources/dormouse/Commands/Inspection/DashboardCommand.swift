@@ -3,7 +3,8 @@ import Control
 import Glibc
 import Linux
 
-/// The page is a program of its own, so that neither the daemon nor this executable has an HTTP server.
+/// The verb `dashboard`. The page is a program of its own, so that neither the daemon nor this
+/// executable has an HTTP server.
 struct DashboardCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "dashboard",
@@ -41,25 +42,26 @@ struct DashboardCommand: ParsableCommand {
           "dormouse-dashboard isn't installed; `make dashboard` in Dormouse's source directory builds "
           + "it, and `make install` then installs it beside dormouse")
     }
-    // The socket of a project, or of the current directory's; a named one is among the arguments.
+    // The program gets the socket of the project, or of the current directory's one. An option
+    // `--socket` is among its arguments.
     if connection.socket == nil {
       setenv("DORMOUSE_CONTROL_SOCKET", try connection.target().path, 1)
     }
-    // It gets this command's own arguments, and has the same options.
+    // The program gets this command's own arguments, and has the same options.
     let first = CommandLine.arguments.firstIndex(of: "dashboard") ?? 1
     let failure = Inheritance(firstArgument: first).execute(program)
     throw CommandFailure(
       exit: .notDone, text: "can't start \(escaped(program)): \(errorText(failure))")
   }
 
-  /// Beside this executable, in libexec, or in PATH.
+  /// Finds the program beside this executable, in libexec, or in PATH.
   private static func program() -> String? {
     let name = "dormouse-dashboard"
     let own = linkTarget("/proc/self/exe")?.split(separator: "/").dropLast().joined(separator: "/")
     let places = (own.map { ["/\($0)", "/\($0)/../libexec/dormouse"] } ?? []).joined(separator: ":")
     let path = ProcessEnvironment.current().variables["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
     for search in [places, path] where !search.isEmpty {
-      // It isn't there: the next place.
+      // If it isn't there, the next search path is tried.
       if let found = try? locateCommand(name, searchPath: search, directory: "/") { return found }
     }
     return nil

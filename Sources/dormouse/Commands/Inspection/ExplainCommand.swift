@@ -22,7 +22,7 @@ struct ExplainCommand: ParsableCommand {
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
   @Argument(help: "The worker.", completion: .workers) var name: String?
-  /// Other verbs have it: where it is typed here, the error says how the worker is named.
+  /// Other verbs have this option. Here its error shows how the worker is named.
   @Option(help: .hidden) var worker: String?
 
   func validate() throws {

@@ -8,7 +8,7 @@ struct Listing: Encodable {
   var workers: [WorkerReport]?
 }
 
-/// The JSON of `status NAME`: the worker's report, and with `--verbose` one key more.
+/// The JSON of `status NAME`: the worker's report, and with `--verbose` one more key.
 struct DetailedWorker: Encodable {
   var worker: WorkerReport
   var dirtyMemory: DirtyMemoryReport?
@@ -75,7 +75,7 @@ extension StatusCommand {
       throw CommandFailure(exit: .notDone, text: "\(escaped(name)) has reported no snapshot")
     }
     if let text = snapshot.text {
-      // At a terminal, text from a worker must not move the cursor.
+      // A terminal gets the text escaped: text from a worker must not move the cursor.
       let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
       let safe = lines.map { escaped(String($0)) }.joined(separator: "\n")
       return try Output.line(Terminal.isOutput ? safe : text)

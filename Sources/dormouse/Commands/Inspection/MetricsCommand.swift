@@ -25,7 +25,7 @@ struct MetricsCommand: ParsableCommand {
   var output: String?
   @OptionGroup var connection: ConnectionOptions
 
-  /// A scraper doesn't wait longer.
+  /// The timeout of the daemon's answer. A scraper doesn't wait longer.
   private static let patience = Duration.seconds(10)
 
   private var chosen: MetricsFormat {
@@ -36,7 +36,7 @@ struct MetricsCommand: ParsableCommand {
     guard let output else { return try Output.write(try page()) }
     let text: String
     do { text = try page() } catch {
-      // What was true an hour ago must not be scraped as if it were true now.
+      // Old values must not be scraped as if they were of now.
       try write(renderOpenMetrics(daemon: nil, workers: [], format: chosen), to: output)
       throw error
     }

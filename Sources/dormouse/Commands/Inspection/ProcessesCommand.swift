@@ -70,7 +70,7 @@ struct ProcessesCommand: ParsableCommand {
     var use = ProcessorUse()
     let pause = delay ?? .seconds(1)
     var response = try daemon.ask(.ps)
-    // A name that fits no worker is an error now, before the screen is cleared.
+    // A name that no worker has is an error now, before the screen is cleared.
     _ = try chosen(response)
     if sort == .cpu {
       use.update(ProcessLook.processorTimes(of: response.workers ?? []))
@@ -82,7 +82,7 @@ struct ProcessesCommand: ParsableCommand {
       // The terminal is restored before an error is printed.
       defer { screen.close() }
       return try screen.renew(every: pause, from: &daemon) { response, size, isNew in
-        // A worker that was removed meanwhile is no error any more.
+        // A worker that was removed meanwhile isn't an error any more.
         let workers = (try? listed(response, &use, isNew: isNew)) ?? []
         return cut(table(workers, response, use: use, width: size.columns), to: size)
       }
@@ -116,7 +116,7 @@ struct ProcessesCommand: ParsableCommand {
       wide: wide, color: Terminal.showsColor)
   }
 
-  /// As many lines as the terminal has.
+  /// Returns as many lines as the terminal has.
   private func cut(_ text: String, to size: (columns: Int, rows: Int)) -> [String] {
     let lines = text.split(separator: "\n").map(String.init)
     guard lines.count > size.rows else { return lines }
@@ -125,7 +125,7 @@ struct ProcessesCommand: ParsableCommand {
     return kept + [shortened(more, to: size.columns)]
   }
 
-  /// Those that are wanted, in the daemon's order.
+  /// Returns the workers that the arguments choose, in the daemon's order.
   private func chosen(_ response: ControlResponse) throws -> [WorkerReport] {
     let workers = response.workers ?? []
     let named = patterns.isEmpty ? workers : try WorkerPatterns(patterns).workers(among: workers)
@@ -133,7 +133,7 @@ struct ProcessesCommand: ParsableCommand {
     return named.filter { state.contains($0.state) || state.contains(ShownState(of: $0).kind) }
   }
 
-  /// The same, sorted.
+  /// Returns the workers that the arguments choose, sorted.
   private func listed(
     _ response: ControlResponse, _ use: inout ProcessorUse, isNew: Bool
   ) throws -> [WorkerReport] {
@@ -144,7 +144,7 @@ struct ProcessesCommand: ParsableCommand {
   }
 }
 
-/// The engine's states, and the words of the table for those that have ended.
+/// The engine's states, and the table's words for workers that have ended.
 private let knownStates = workerStates + ShownState.kindsOfEnded
 
 @Sendable private func stateOption(_ text: String) throws -> Set<String> {

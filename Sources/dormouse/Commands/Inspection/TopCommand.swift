@@ -49,7 +49,7 @@ struct TopCommand: ParsableCommand {
     try TopSession.show(connection, delay: delay, count: count)
   }
 
-  /// Prints the tables one after the other, for a file, a pipe or a program.
+  /// Prints the tables one after another, for a file, a pipe or a program.
   private func printLooks(_ daemon: inout DaemonConnection) throws {
     // Without a terminal, text is printed once, and JSON until the daemon or the reader has ended.
     let most = count ?? (once || !json ? 1 : nil)

@@ -62,7 +62,7 @@ struct EventsCommand: ParsableCommand {
     let place = try daemon.journal(follow: follow, worker: worker)
     if let directory = place.directory {
       let end = place.run.map { ($0, place.at) }
-      // Perhaps no segment could be written yet; the daemon's log says why.
+      // There may be no segment, if none could be written yet; the daemon's log has the reason.
       let segments = (try? JournalDirectory(path: directory).segments()) ?? []
       try showPast(of: segments, until: end, clock)
     } else if !follow || since != nil {

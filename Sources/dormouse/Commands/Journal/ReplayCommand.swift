@@ -80,7 +80,8 @@ struct ReplayCommand: ParsableCommand {
 
   private typealias Labelled = (label: String, policy: LifecyclePolicy)
 
-  /// With their names; two of the same name are called as they were given.
+  /// Returns the policies with their names. If two have the same name, each is called as it was
+  /// given.
   private func policies() throws -> [Labelled] {
     let given = (policy ?? "").split(separator: ",").map(String.init)
     guard policy == nil || !given.isEmpty else {
@@ -112,7 +113,7 @@ struct ReplayCommand: ParsableCommand {
     return directory
   }
 
-  /// All policies in one pass over the journal.
+  /// Compares all policies in one pass over the journal.
   private func compare(
     _ segments: [JournalSegment], with others: [Labelled], model: CostModel
   ) throws -> [ReplayReport.Compared] {

@@ -73,10 +73,11 @@ struct ReportCommand: ParsableCommand {
     try Output.show { "\n" + renderCrashes(crashes, width: $0, color: $1) }
   }
 
-  /// nil: no daemon runs, or another directory or one worker is wanted.
+  /// Returns the text about the memory that is saved now. The result is nil if no daemon runs, or
+  /// if another directory or one worker is wanted.
   private func savedNow() -> String? {
     guard stateDirectory == nil, worker == nil,
-      // The counts are shown without this line, too.
+      // If the daemon can't be asked, the counts are shown without this line.
       var daemon = try? connection.connect(),
       let workers = try? daemon.client.perform(.ps, timeout: .seconds(2)).workers
     else { return nil }

@@ -85,7 +85,7 @@ struct LogsCommand: ParsableCommand {
       switch chosen.look() {
       case .more(let found): logs.add(found, isPast: false)
       case .over(let why):
-        // All output has been written: it is read once more.
+        // All output has been written, so it is read once more.
         try logs.printPast()
         return Output.complain(why)
       }
@@ -93,9 +93,9 @@ struct LogsCommand: ParsableCommand {
   }
 }
 
-/// `-n`: a number, or `all`.
+/// The value of `-n`: a number, or `all`.
 struct LineCount: ExpressibleByArgument {
-  /// nil: no limit.
+  /// The number of lines; nil for no limit.
   var limit: Int?
 
   init(limit: Int?) { self.limit = limit }

@@ -107,7 +107,7 @@ struct BenchCommand: ParsableCommand {
     }
     if report.isInterrupted == true {
       Output.complain("interrupted after \(report.rounds) of \(rounds) rounds")
-      // The code with which a shell reports a program that SIGINT has ended.
+      // The exit code is the one by which a shell reports a program that SIGINT has ended.
       throw ExitCode(128 + SIGINT)
     }
     if !report.hibernates {

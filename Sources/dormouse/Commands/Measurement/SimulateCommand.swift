@@ -98,11 +98,11 @@ struct SimulateCommand: ParsableCommand {
     try settings.check()
     if check { return try SeedCheck(first: source.seed, count: seeds).run() }
     var variants = convert == nil ? try policies() : []
-    // A picture that can't be written is reported before the work.
     let own = try history.read(connection)
     let trace = try own?.trace ?? source.load()
     if let convert, let output { return try TraceFiles.write(trace, convert, to: output) }
     let machine = try model(trace, own)
+    // A picture that can't be written is reported before the simulation.
     let picture = try svg.map { try PictureFile($0) }
     if let own { variants = try compared(own, with: variants) }
     var reports: [FleetReport] = []
@@ -125,7 +125,7 @@ struct SimulateCommand: ParsableCommand {
   // MARK: what is compared
 
   private func policies() throws -> [LifecyclePolicy] {
-    // The policy in effect is known when the journal has been read.
+    // The policy in effect is known only after the journal has been read.
     if history.journal, policy == nil, !settings.isEmpty || !order.isEmpty { return [] }
     var policies: [LifecyclePolicy] = []
     for name in (policy ?? Self.defaultPolicies).split(separator: ",") {
@@ -149,7 +149,8 @@ struct SimulateCommand: ParsableCommand {
     }
   }
 
-  /// The policy in effect, and those to compare it with: without any, itself with the changes.
+  /// Returns the policy in effect, and those to compare it with. If no policy is given, it is
+  /// compared with itself after the changes.
   private func compared(
     _ own: RecordedHistory, with others: [LifecyclePolicy]
   ) throws -> [LifecyclePolicy] {
@@ -194,7 +195,7 @@ extension LifecyclePolicy {
   }
 }
 
-/// A line on standard error that changes, on a terminal only.
+/// A line of progress on standard error, on a terminal only.
 enum Progress {
   static func show(_ what: String, _ share: Double) {
     guard isatty(STDERR_FILENO) == 1 else { return }

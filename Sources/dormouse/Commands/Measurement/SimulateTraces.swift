@@ -6,7 +6,7 @@ import func Linux.kernelResult
 import struct Linux.SystemCallError
 import Simulation
 
-/// The source of a simulation's trace.
+/// The options for the source of a simulation's trace.
 struct TraceOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -76,7 +76,7 @@ extension TraceGenerator.Pattern: ExpressibleByArgument {}
 extension TraceLoader.Unit: ExpressibleByArgument {}
 
 enum TraceFiles {
-  /// Reads piece by piece: a day of the data set of 2019 has 1.5 GB.
+  /// Reads a trace piece by piece: a day of the data set of 2019 has 1.5 GB.
   static func read(_ path: String, into loader: inout TraceLoader) throws {
     let file = try check(
       "reading", on: path, result: kernelResult(path) { open($0, O_RDONLY | O_CLOEXEC) })
@@ -117,7 +117,7 @@ enum TraceFiles {
   }
 }
 
-/// A file that is written in pieces under another name, and appears when it is complete.
+/// A file that is written in pieces under another name, and renamed when it is complete.
 private final class PieceFile {
   private let path: String
   private let file: StateFile

@@ -94,7 +94,7 @@ struct PolicyDiffCommand: ParsableCommand {
     if !reports.isEmpty { throw ExitCode(CommandExit.notDone.rawValue) }
   }
 
-  /// For the heading.
+  /// The policy's name with its changes, for the heading.
   private func changed(_ name: String) -> String {
     ([name] + settings.settings.map { "--set \($0)" }).joined(separator: " ")
   }

@@ -2,7 +2,7 @@ import ArgumentParser
 import Control
 import PolicyFile
 
-/// `policy show`.
+/// The verb `policy show`.
 struct PolicyShowCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",

@@ -5,7 +5,7 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// `policy suggest`.
+/// The verb `policy suggest`.
 struct PolicySuggestCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "suggest",

@@ -53,7 +53,7 @@ struct PressureSetCommand: ParsableCommand {
     try daemon.report(response, of: "pressure_set", json: json)
   }
 
-  /// Asks before a level that terminates workers: a termination can't be undone.
+  /// Asks the user before a level that terminates workers: a termination can't be undone.
   private func confirm(_ daemon: inout DaemonConnection) throws {
     let response = try daemon.ask(.explain)
     guard let ranking = response.ranking else { throw CommandFailure.noReport(of: "the order") }
@@ -108,7 +108,7 @@ struct PressureSetCommand: ParsableCommand {
     try Output.line(lines.joined(separator: "\n"))
   }
 
-  /// Of `--dry-run`.
+  /// Prints the plan of `--dry-run`.
   private func report(plan text: String, _ ranking: RankingReport? = nil) throws {
     guard json else { return try Output.line(text) }
     func plans(_ places: [RankingReport.Place], _ what: String) -> [OutcomeReport.Worker] {
@@ -139,7 +139,8 @@ struct PressureSetCommand: ParsableCommand {
     affected(places, at: level).map { escaped($0.worker) }
   }
 
-  /// Leaves out workers that the ladder doesn't reach at that level, and protected ones.
+  /// Returns the line for one order. Protected workers are left out, and those that the ladder
+  /// doesn't reach at that level.
   private static func order(
     _ what: String, _ places: [RankingReport.Place], at level: Level
   ) -> [String] {

@@ -2,7 +2,7 @@ import Control
 import Deciding
 import Simulation
 
-/// `policy suggest`, for people.
+/// The text of `policy suggest`.
 func renderSuggestions(
   _ found: PolicySuggestions, width: Int?, color: Bool
 ) -> String {
@@ -78,7 +78,7 @@ private func table(_ found: PolicySuggestions) -> Table {
   return table
 }
 
-/// The shipped policy that is clearly better, if one is.
+/// The lines about the shipped policy that is clearly better, if there is one.
 private func policyLines(
   _ found: PolicySuggestions, width: Int?, color: Bool
 ) -> [String] {
@@ -121,13 +121,13 @@ private func text(
         + difference(
           byteHours: worker.byteHours, wakes: worker.wakes, wait: worker.waitSeconds))
   }
-  // These are for copying, and so not broken.
+  // These lines are for copying, so they aren't broken.
   lines += suggestion.yaml.map { "   \($0)" }
   lines.append("   " + suggestion.set.map { "--set '\($0)'" }.joined(separator: " "))
   return lines
 }
 
-/// `−3.1 GB·h, +12 wakes, +0.4 s of waiting`.
+/// The text of a difference, such as `−3.1 GB·h, +12 wakes, +0.4 s of waiting`.
 private func difference(byteHours: Double, wakes: Double, wait: Double) -> String {
   func sign(_ value: Double) -> String { value < 0 ? "−" : "+" }
   let count = Int(wakes.magnitude.rounded())

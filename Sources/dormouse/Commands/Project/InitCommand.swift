@@ -46,7 +46,7 @@ struct InitCommand: ParsableCommand {
       "\(Self.result) is written with an example: change it, then `dormouse up` starts the workers")
   }
 
-  /// Also for a daemon: `dormouse policy check` finds no error in it.
+  /// The example. It is valid for a daemon, too: `dormouse policy check` finds no error in it.
   static let example = """
     # The workers of this directory. `dormouse up` starts them and shows their output; `dormouse policy check
     # dormouse.yaml` checks this file. All keys: docs/configuration.md.

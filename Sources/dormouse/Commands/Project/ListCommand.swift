@@ -38,7 +38,7 @@ struct ListCommand: ParsableCommand {
       report.workers = workers.count
       report.footprint = workers.reduce(0) { $0 + $1.footprint }
       report.saved = workers.reduce(0) { $0 + ($1.saved ?? 0) }
-    } catch {}  // None runs, or it is busy: then it has no numbers.
+    } catch {}  // No daemon runs, or it is busy and has no numbers.
     return report
   }
 }

@@ -63,7 +63,7 @@ struct UpCommand: ParsableCommand {
     let paths = DefaultPaths.ofThisProcess()
     let found = try ProjectLookup(paths).required(project)
     let starter = ProjectDaemon(found, paths)
-    // Blocked before the daemon starts: Ctrl-C right after it isn't lost.
+    // The signals are blocked before the daemon starts, so that Ctrl-C right after it isn't lost.
     let signals = detach ? nil : try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
     let start = Clock.now().seconds
     let process = try starter.start(policy: policy)
@@ -92,7 +92,7 @@ struct UpCommand: ParsableCommand {
     ).show()
   }
 
-  /// Of an imported file these are often most of its workers.
+  /// Names the workers that aren't started. In an imported file they are often most of its workers.
   private static func complain(ofUnstarted workers: [WorkerReport], _ project: Project) {
     let names = workers.filter {
       $0.state == "terminated" && $0.reason.code == "never_started" && $0.waitsFor == nil
@@ -106,20 +106,22 @@ struct UpCommand: ParsableCommand {
 }
 
 extension DaemonConnection {
-  /// Starts the workers that have failed; doesn't wait for them.
+  /// Starts the workers that have failed, and doesn't wait for them.
   fileprivate mutating func startFailed() throws {
     for worker in try ask(.ps).workers ?? [] where failureText(of: worker) != nil {
       _ = try client.send(.start, worker: worker.name)
     }
   }
 
-  /// Waits for processes to begin, not for their readiness, and names the workers that have failed; false: none has.
+  /// Waits for processes to begin, not for their readiness, and names the workers that have failed.
+  /// The result is false if none has.
   fileprivate mutating func complainsOfFailures() throws -> Bool {
     let deadline = Deadline(in: .seconds(10))
     var workers: [WorkerReport] = []
     repeat {
       workers = try ask(.ps).workers ?? []
-      // A program that ends at once, such as one with a wrong argument, was launched before.
+      // A program that ends at once, such as one with a wrong argument, counts as launched before
+      // it ends.
       if !workers.contains(where: {
         $0.pid == nil ? $0.state == "launching" : $0.secondsInState < 1
       }) {

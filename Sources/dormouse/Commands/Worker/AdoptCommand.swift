@@ -138,7 +138,7 @@ struct AdoptCommand: ParsableCommand {
 }
 
 extension AdoptCommand {
-  /// For `--dry-run`: what would be adopted.
+  /// The text for `--dry-run` about the processes that would be adopted.
   private func subject() throws -> String {
     guard let pid else { return "all processes of \(escaped(unit ?? cgroup ?? ""))" }
     do throws(SystemCallError) {

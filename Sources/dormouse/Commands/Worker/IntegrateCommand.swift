@@ -76,7 +76,7 @@ struct IntegrateCommand: ParsableCommand {
     try end(result)
   }
 
-  /// Each file that wasn't changed has its sentence, and the first decides the exit code.
+  /// Reports each file that wasn't changed. The first one decides the exit code.
   private func end(_ result: IntegrationResult) throws {
     // With --list, problems are in the table.
     let failed = result.change == nil ? [] : result.files.filter { $0.problem != nil }
@@ -89,7 +89,7 @@ struct IntegrateCommand: ParsableCommand {
   }
 }
 
-/// A host, or all.
+/// The argument for a host, or all hosts.
 enum HostChoice: ExpressibleByArgument {
   case all
   case one(IntegratedHost)
@@ -106,7 +106,7 @@ enum HostChoice: ExpressibleByArgument {
 
   static var allValueStrings: [String] { IntegratedHost.allCases.map(\.rawValue) + ["all"] }
 
-  /// Those that are configured by a program have no files.
+  /// The hosts. All hosts are those with files: a host that is configured by a program has none.
   var hosts: [IntegratedHost] {
     switch self {
     case .all: IntegratedHost.allCases.filter { ![.neovim, .emacs].contains($0) }

@@ -198,7 +198,7 @@ struct ProtectCommand: ParsableCommand {
     }
   }
 
-  /// nil: until the daemon ends.
+  /// The time of the protection; nil for the time until the daemon ends.
   private func seconds() throws -> Double? {
     guard let time else { return nil }
     guard !off else {

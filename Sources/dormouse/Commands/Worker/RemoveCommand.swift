@@ -37,7 +37,7 @@ struct RemoveCommand: ParsableCommand {
     }
   }
 
-  /// The daemon has no such worker any more.
+  /// Removes the worker from the configuration after the daemon has removed it.
   private func removed(
     _ attempt: WorkerAttempt, _ daemon: inout DaemonConnection
   ) throws -> WorkerAttempt {
@@ -54,7 +54,8 @@ struct RemoveCommand: ParsableCommand {
     return attempt
   }
 
-  /// The daemon has it from the configuration.
+  /// Removes the worker from the configuration that the daemon has it from, and makes the daemon
+  /// read that again.
   private func undeclared(
     _ attempt: WorkerAttempt, _ daemon: inout DaemonConnection
   ) throws -> WorkerAttempt {

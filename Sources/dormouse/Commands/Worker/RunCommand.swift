@@ -111,13 +111,13 @@ struct RunCommand: ParsableCommand {
 
   private func chosenName(in directory: String) -> String {
     guard NameRule.runsPackageScript(command) else { return NameRule.name(of: command) }
-    // A package.json that can't be read is npm's to report.
+    // If package.json can't be read, npm reports that.
     let bytes = try? readFile("\(directory)/package.json")
     let package = bytes.flatMap { try? WireCodec.decode(Package.self, from: $0) }
     return NameRule.name(of: [package?.name ?? directory])
   }
 
-  /// As keys of a worker.
+  /// The options as keys of a worker.
   private var chosen: [String] {
     (restart.map { ["restart.when=\($0)"] } ?? []) + (readiness.map { [Self.readiness($0)] } ?? [])
       + settings
@@ -181,8 +181,8 @@ extension RunCommand {
     "--socket", "--project",
   ]
 
-  /// The arguments of `dormouse` with the `--` that may be left out before a command of several words, or with a `/`
-  /// in it. One word alone is a name without a command.
+  /// Returns the arguments of `dormouse` with the `--` that may be left out before a command of
+  /// several words, or with a `/` in it. One word alone is a name without a command.
   static func completed(_ arguments: [String]) -> [String] {
     guard arguments.first == configuration.commandName, !arguments.contains("--") else {
       return arguments
@@ -199,7 +199,7 @@ extension RunCommand {
 }
 
 extension DaemonConnection {
-  /// The name, or `NAME-2` and so on if a worker of that name runs.
+  /// Returns the name, or `NAME-2` and so on if a worker with that name runs.
   mutating func freeName(_ name: String) throws -> String {
     let taken = Set(
       (try ask(.ps).workers ?? []).filter { $0.state != "terminated" }.map(\.name))

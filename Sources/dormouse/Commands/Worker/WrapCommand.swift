@@ -115,7 +115,7 @@ struct WrapCommand: ParsableCommand {
       stateDirectory: stateDirectory ?? paths.stateDirectory,
       daemonSocket: paths.socket(option: socket), log: log, version: Dormouse.version,
       mayBeTerminated: mayTerminate, label: try checkedName(), shed: try checkedShed(),
-      // Without it `ps` shows no project.
+      // Without the directory `ps` shows no project.
       directory: try? currentDirectory(), hostGrace: try checkedHostGrace())
     settings.endsWithHost = endWithHost
     let end = WrapComposition.run(settings)
@@ -127,7 +127,8 @@ struct WrapCommand: ParsableCommand {
     end.perform()
   }
 
-  /// Checks options that are written into a host's configuration, where an error would be seen late.
+  /// Checks options that are written into a host's configuration, where an error would be noticed
+  /// late.
   static func check(options: [String]) throws {
     let end = ["--", "true"]
     let parsed = try parse(options + end)
@@ -144,7 +145,7 @@ struct WrapCommand: ParsableCommand {
     _ = try parsed.effectivePolicy(DefaultPaths.ofThisProcess())
   }
 
-  /// ArgumentParser takes an unknown option before the command for the command itself; this refuses it.
+  /// Refuses an unknown option before the command, which ArgumentParser would read as the command.
   private func checkOption() throws {
     guard let first = command.first, first.hasPrefix("-"), first != "--" else { return }
     if ["-h", "--help", "-help"].contains(first) { throw CleanExit.helpRequest(WrapCommand.self) }
@@ -241,7 +242,7 @@ struct WrapCommand: ParsableCommand {
     }
   }
 
-  /// Executes the command as if `dormouse wrap --` had not been there.
+  /// Executes the command as without `dormouse wrap --`.
   private func execute(_ path: String, _ inheritance: Inheritance, because why: String) -> Never {
     Output.complain("\(escaped(path)) runs without sleep: \(escaped(why))")
     let failure = inheritance.execute(path)
@@ -251,7 +252,7 @@ struct WrapCommand: ParsableCommand {
 }
 
 extension CommandLookupError {
-  /// The exit codes of env(1).
+  /// The exit code, as that of env(1).
   var exit: CommandExit {
     switch self {
     case .notFound, .notFoundInPath: .noCommand
