@@ -8,8 +8,8 @@ struct DormouseCommand: ParsableCommand {
     commandName: "dormouse",
     abstract: "Puts idle processes to sleep on disk and wakes them on the next request.",
     discussion: """
-      First steps: `dormouse doctor`, `dormouse run sleeper -- sleep 1000` (starts the daemon, too), \
-      `dormouse ps`, `dormouse hibernate sleeper`, `dormouse wake sleeper`.
+      First steps: `dormouse doctor`, `dormouse run sleeper -- sleep 1000` (starts the daemon, \
+      too), `dormouse ps`, `dormouse hibernate sleeper`, `dormouse wake sleeper`.
 
       Exit codes:
 

@@ -25,7 +25,8 @@ enum RootHelp {
     }
     lines += [""]
     lines += wrapped(
-      "`dormouse <verb> --help` has a verb's options, `man dormouse` all of them, with exit codes and files.",
+      "`dormouse <verb> --help` has a verb's options, `man dormouse` all of them, with exit codes "
+        + "and files.",
       to: width)
     return lines.joined(separator: "\n") + "\n"
   }

@@ -15,7 +15,7 @@ struct ConnectionOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "The project whose daemon is meant: its directory, or its name in `dormouse ls`. Default: the one "
+      "Use the daemon of this project: its directory, or its name in `dormouse ls`. Default: that "
         + "of the current directory, if `dormouse up` has started it.", valueName: "project"))
   var project: String?
 

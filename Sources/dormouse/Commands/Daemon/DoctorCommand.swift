@@ -7,10 +7,10 @@ struct DoctorCommand: ParsableCommand {
     commandName: "doctor",
     abstract: "Test what this machine and user allow, and show how to enable the rest.",
     discussion: """
-      If a daemon runs, the daemon tries each mechanism as its own user, in its own cgroup and with its \
-      own rights, and `doctor` shows where this shell differs. Without a daemon, or with --shell, only \
-      this shell is examined. Each mechanism is really tried, and nothing is left behind. The exit code \
-      is 0 if hibernation works in some way, and 69 if it doesn't.
+      If a daemon runs, the daemon tries each mechanism as its own user, in its own cgroup and \
+      with its own rights, and `doctor` shows where this shell differs. Without a daemon, or with \
+      --shell, only this shell is examined. Each mechanism is really tried, and nothing is left \
+      behind. The exit code is 0 if hibernation works in some way, and 69 if it doesn't.
 
       Examples:
         dormouse doctor

@@ -6,7 +6,8 @@ import Linux
 /// the daemon is killed.
 struct PagerCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "pager", abstract: "Stand by for a daemon's death.", shouldDisplay: false)
+    commandName: "pager", abstract: "Restore missing pages if the daemon is killed.",
+    shouldDisplay: false)
 
   func run() throws {
     for line in StandbyPager.run(input: Descriptor(owning: 0)) { Output.complain(line) }

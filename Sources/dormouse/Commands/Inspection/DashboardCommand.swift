@@ -10,9 +10,10 @@ struct DashboardCommand: ParsableCommand {
     commandName: "dashboard",
     abstract: "Show the workers in a browser.",
     discussion: """
-      Prints the page's address with its token, and serves it until you end it. The page has a card for \
-      each worker, the most recently used first, with buttons to wake, hibernate or warn it; it shows \
-      memory, pressure and events live, and explains each worker. docs/dashboard.md describes it.
+      Prints the page's address with its token, and serves it until you end it. The page has a \
+      card for each worker, the most recently used first, with buttons to wake, hibernate or warn \
+      it; it shows memory, pressure and events live, and explains each worker. docs/dashboard.md \
+      describes it.
 
       It runs `dormouse-dashboard`, which `make install` installs if `make dashboard` has built it.
 
@@ -29,7 +30,8 @@ struct DashboardCommand: ParsableCommand {
   var allowRemote = false
   @Option(
     help: ArgumentHelp(
-      "Use the token in this file, which is made if it doesn't exist. Default: a new token each time.",
+      "Use the token in this file, which is created if it doesn't exist. Default: a new token each "
+        + "time.",
       valueName: "path"), completion: .file())
   var tokenFile: String?
   @OptionGroup var connection: ConnectionOptions
@@ -39,8 +41,8 @@ struct DashboardCommand: ParsableCommand {
       throw CommandFailure(
         exit: .notDone,
         text:
-          "dormouse-dashboard isn't installed; `make dashboard` in Dormouse's source directory builds "
-          + "it, and `make install` then installs it beside dormouse")
+          "dormouse-dashboard isn't installed; `make dashboard` in Dormouse's source directory "
+          + "builds it, and `make install` then installs it beside dormouse")
     }
     // The program gets the socket of the project, or of the current directory's one. An option
     // `--socket` is among its arguments.

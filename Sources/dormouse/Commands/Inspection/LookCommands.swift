@@ -94,8 +94,8 @@ struct JetsamCommand: ParsableCommand {
     commandName: "jetsam",
     abstract: "Show which worker was terminated for lack of memory, and why.",
     discussion: """
-      A jetsam report has all workers as they were when memory ran out, in the order of termination. \
-      There is one report for each burst of terminations.
+      A jetsam report has all workers as they were when memory ran out, in the order of \
+      termination. There is one report for each burst of terminations.
       """)
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions

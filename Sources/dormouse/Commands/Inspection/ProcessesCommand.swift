@@ -8,14 +8,14 @@ struct ProcessesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ps", abstract: "List the workers: state, memory, and why.",
     discussion: """
-      With names or patterns, only these workers are listed. The exit code is 3 if a name or pattern \
-      fits no worker. A terminal that is too narrow for the reasons gets no PID and IMAGE. With \
-      --wide no column is left out, and BAND, the place in the order of termination, is added; lines \
-      may be longer than the terminal is wide.
+      With names or patterns, only these workers are listed. The exit code is 3 if a name or \
+      pattern fits no worker. A terminal that is too narrow for the reasons gets no PID and IMAGE. \
+      With --wide no column is left out, and BAND, the position in the order of termination, is \
+      added; lines may be longer than the terminal is wide.
 
-      With --watch, a terminal's table is redrawn in place until you press q; --delay has the time \
-      between. Elsewhere all tables are printed one after the other, with an empty line between them, and \
-      with --json an object each time, until the daemon or the reader ends.
+      With --watch, a terminal's table is redrawn in place until you press q; --delay is the time \
+      between. Elsewhere all tables are printed one after the other, with an empty line between \
+      them, and with --json an object each time, until the daemon or the reader ends.
 
       Examples:
         dormouse ps
@@ -27,15 +27,16 @@ struct ProcessesCommand: ParsableCommand {
   @Flag(help: "Print only the names, one on each line.") var names = false
   @Option(
     help: ArgumentHelp(
-      "Only workers in these states, separated by commas: \(workerStates.joined(separator: ", ")); or of the "
-        + "terminated ones those that are \(ShownState.kindsOfEnded.joined(separator: ", ")).",
+      "Only workers in these states, separated by commas: "
+        + "\(workerStates.joined(separator: ", ")); or terminated workers that are "
+        + "\(ShownState.kindsOfEnded.joined(separator: ", ")).",
       valueName: "states"),
     completion: .list(knownStates.map { $0.replacing(" ", with: "-") }), transform: stateOption)
   var state: Set<String>?
   @Option(
     help: ArgumentHelp(
-      "Sort by footprint, name, state, for (time in the state), cpu (measured for 0.5 s) or saved. Default: "
-        + "the daemon's order.", valueName: "key"),
+      "Sort by footprint, name, state, for (time in the state), cpu (measured for 0.5 s) or saved. "
+        + "Default: the daemon's order.", valueName: "key"),
     completion: .list(WorkerOrder.allCases.map(\.rawValue)), transform: orderOption)
   var sort: WorkerOrder?
   @Flag(name: .shortAndLong, help: "Show all columns, also BAND.") var wide = false

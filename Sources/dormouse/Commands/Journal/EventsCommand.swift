@@ -10,8 +10,9 @@ struct EventsCommand: ParsableCommand {
     commandName: "events", abstract: "Show past events; -f follows new ones.",
     discussion: """
       Events are changes of state with their cause and cost, requests to free memory and what they \
-      freed, changes of the pressure level, terminations for memory, reloads, refusals and failures. \
-      Past events are read from the daemon's journal; with --follow the daemon sends new ones.
+      freed, changes of the pressure level, terminations for memory, reloads, refusals and \
+      failures. Past events are read from the daemon's journal; with --follow the daemon sends new \
+      ones.
 
       Examples:
         dormouse events --worker web --since 1h

@@ -74,8 +74,8 @@ struct HistoryOptions: ParsableArguments {
     if journal { return }
     if let path {
       throw ValidationError(
-        "Unexpected argument '\(escaped(path))': --trace FILE reads a trace, --journal FILE a daemon's "
-          + "journal.")
+        "Unexpected argument '\(escaped(path))': --trace FILE reads a trace, --journal FILE a "
+          + "daemon's journal.")
     }
     if since != nil || connection.isNamed {
       throw ValidationError("--since, --socket and --project need --journal.")

@@ -12,15 +12,17 @@ struct SimulateCommand: ParsableCommand {
     abstract: "Compare policies on a simulated machine, over a day of traffic.",
     usage: "dormouse simulate [<options>] [--journal [<journal>]]",
     discussion: """
-      The daemon's own engine manages thousands of simulated workers. A trace has the times at which \
-      each worker is used. It is generated (--generate), or read from files (--trace): in the formats of \
-      the Azure Functions data sets of 2019 and 2021, or in Dormouse's own (docs/simulation.md). The \
-      costs of each mechanism were measured on a real machine; --machine changes them. With --check \
-      nothing is compared: the engine's invariants are checked on a machine on which everything fails.
+      The daemon's own engine manages thousands of simulated workers. A trace has the times at \
+      which each worker is used. It is generated (--generate), or read from files (--trace): in \
+      the formats of the Azure Functions data sets of 2019 and 2021, or in Dormouse's own \
+      (docs/simulation.md). The costs of each mechanism were measured on a real machine; --machine \
+      changes them. With --check nothing is compared: the engine's invariants are checked on a \
+      machine on which everything fails.
 
-      With --journal the trace is the own history: when each worker was used, its footprint, the rest of \
-      the machine's memory, and costs where the journal has them. The policy in effect is the first one in \
-      the table, and workers keep their own keys. docs/simulation.md says what a journal can't know.
+      With --journal the trace is your own history: when each worker was used, its footprint, the \
+      memory of all other processes, and costs if the journal has them. The policy in effect is \
+      the first one in the table, and workers keep their own keys. docs/simulation.md says what a \
+      journal can't know.
 
       Examples:
         dormouse simulate --generate daily --workers 1000 --policy standard,server
@@ -33,8 +35,8 @@ struct SimulateCommand: ParsableCommand {
   @OptionGroup var history: HistoryOptions
   @Option(
     help: ArgumentHelp(
-      "Compare these policies: names or files. Default: \(Self.defaultPolicies); with --journal and "
-        + "--set, the policy in effect.", valueName: "a,b,…"),
+      "Compare these policies: names or files. Default: \(Self.defaultPolicies); with --journal "
+        + "and --set, the policy in effect.", valueName: "a,b,…"),
     completion: .policies)
   var policy: String?
   @OptionGroup var settings: SettingOptions

@@ -20,8 +20,8 @@ struct TraceOptions: ParsableArguments {
   var trace: [String] = []
   @Option(
     help: ArgumentHelp(
-      "The number of workers. Default: 1000 of a generated trace, all of a file. Fewer of a file are "
-        + "chosen at random.", valueName: "count"))
+      "The number of workers. Default: 1000 of a generated trace, all of a file. Fewer of a file "
+        + "are chosen at random.", valueName: "count"))
   var workers: Int?
   @Option(
     help: ArgumentHelp(
@@ -41,7 +41,7 @@ struct TraceOptions: ParsableArguments {
       throw ValidationError("--generate and --trace exclude each other.")
     }
     if isChecking, generate != nil || !trace.isEmpty {
-      throw ValidationError("--check makes its own worlds; leave --generate and --trace out.")
+      throw ValidationError("--check generates its own traces; leave --generate and --trace out.")
     }
     if let workers, !(1...1_000_000).contains(workers) {
       throw ValidationError("--workers is a number from 1 to 1000000, not \(workers).")

@@ -9,13 +9,14 @@ struct ImportCommand: ParsableCommand {
     commandName: "import",
     abstract: "Convert another supervisor's file to dormouse.yaml.",
     discussion: """
-      It reads a Procfile, a process-compose.yaml, Docker's compose.yaml, a supervisord.conf, pm2's \
-      ecosystem file (of JavaScript, what has only literal values: nothing is run), a Quadlet of Podman \
-      (.container), and a service of systemd: a file, or with --unit the machine's own, with its drop-ins.
+      It reads a Procfile, a process-compose.yaml, Docker's compose.yaml, a supervisord.conf, \
+      pm2's ecosystem file (JavaScript only with literal values: nothing is run), a \
+      Quadlet of Podman (.container), and a service of systemd: a file, or with --unit the \
+      machine's own, with its drop-ins.
 
-      What can't be converted is a comment in the output. Run it in the directory of the file, and then \
-      check the result with `dormouse policy check`. A file with errors isn't imported, and no file is \
-      written.
+      What can't be converted is a comment in the output. Run it in the directory of the file, and \
+      then check the result with `dormouse policy check`. A file with errors isn't imported, and \
+      no file is written.
 
       Examples:
         dormouse import Procfile -o dormouse.yaml

@@ -6,8 +6,8 @@ struct PolicyListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List the policies that have a name, and which one is active.",
     discussion: """
-      The active policy is that of the daemon; without a daemon none is. It is changed by `policy:` in the \
-      configuration and `dormouse reload`.
+      The active policy is that of the daemon; without a daemon no policy is active. `policy:` in \
+      the configuration and `dormouse reload` change it.
 
       Examples:
         dormouse policy list

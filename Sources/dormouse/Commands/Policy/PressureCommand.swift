@@ -13,10 +13,10 @@ struct PressureSetCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "set", abstract: "Set the pressure level for a time, or end that.",
     discussion: """
-      Until the time is over, the pressure level is at least this one, and the policy's ladder acts as \
-      in a real shortage: workers are asked to free memory, hibernated and, if the ladder says so, \
-      terminated one after the other. Then, or with `auto`, the level falls to the measured one, after \
-      the policy's pressure.clear_after.
+      Until the time is over, the pressure level is at least this one, and the policy's ladder \
+      acts as in a real shortage: workers are asked to free memory, hibernated and, if the ladder \
+      says so, terminated one after the other. Then, or with `auto`, the level falls to the \
+      measured one, after the policy's pressure.clear_after.
 
       If workers may be terminated, the verb lists them and asks first. If standard input is no \
       terminal, it refuses. --yes continues without a question. In shadow mode, decisions are only \
@@ -68,8 +68,8 @@ struct PressureSetCommand: ParsableCommand {
           + "\(list); use --yes to continue, or --dry-run to see the whole order")
     }
     Output.standardError(
-      "At \(level.rawValue) these workers may be terminated, in this order: \(list)\nContinue? [y/N] "
-    )
+      "At \(level.rawValue) these workers may be terminated, in this order: \(list)\n"
+        + "Continue? [y/N] ")
     let answer = readLine(strippingNewline: true)?.lowercased()
     guard answer == "y" || answer == "yes" else {
       throw CommandFailure(exit: .notDone, text: "nothing changed")

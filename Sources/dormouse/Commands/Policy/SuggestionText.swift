@@ -17,8 +17,8 @@ func renderSuggestions(
   lines.append("")
   let worth = sizeText(Int64(found.waitWorth))
   let rule =
-    "a second of waiting counts as \(worth) for an hour (--wait-worth). The numbers are of a simulation of "
-    + "this history; `dormouse replay --set` plays the journal itself."
+    "a second of waiting counts as \(worth) for an hour (--wait-worth). The numbers are of a "
+    + "simulation of this history; `dormouse replay --set` plays the journal itself."
   if found.suggestions.isEmpty {
     lines += wrapped("\(found.text): \(counted(found.tried, "change")) tried", to: width)
   }
@@ -132,5 +132,6 @@ private func difference(byteHours: Double, wakes: Double, wait: Double) -> Strin
   func sign(_ value: Double) -> String { value < 0 ? "−" : "+" }
   let count = Int(wakes.magnitude.rounded())
   return "\(sign(byteHours))\(sizeText(Int64(byteHours.magnitude)))·h held, "
-    + "\(sign(wakes))\(counted(count, "wake")), \(sign(wait))\(durationText(wait.magnitude)) of waiting"
+    + "\(sign(wakes))\(counted(count, "wake")), "
+    + "\(sign(wait))\(durationText(wait.magnitude)) of waiting"
 }

@@ -28,11 +28,9 @@ struct UnitSource {
         return
       }
     }
+    let list = places.map { escaped($0) }.joined(separator: ", ")
     throw CommandFailure(
-      exit: .badConfiguration,
-      text:
-        "there is no unit `\(escaped(name))` in \(places.map { escaped($0) }.joined(separator: ", "))"
-    )
+      exit: .badConfiguration, text: "there is no unit `\(escaped(name))` in \(list)")
   }
 
   func convert() -> ParseResult<Imported> {

@@ -6,8 +6,8 @@ struct ListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls", abstract: "List your projects, and whether their daemons run.",
     discussion: """
-      A project is listed once `dormouse up` has started it, until its state directory is removed. Your \
-      own daemon, which `dormouse daemon` starts, has no project and comes first.
+      A project is listed once `dormouse up` has started it, until its state directory is removed. \
+      Your own daemon, which `dormouse daemon` starts, has no project and comes first.
       """)
   @Flag(help: "Print JSON (docs/json.md).") var json = false
 

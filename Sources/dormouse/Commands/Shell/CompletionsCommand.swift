@@ -8,8 +8,8 @@ struct CompletionsCommand: ParsableCommand {
     commandName: "completions",
     abstract: "Print a shell's completions of verbs, options and workers' names.",
     discussion: """
-      `make install` and the package install them for all three shells. For zsh, the file is `_dormouse` \
-      in a directory of $fpath.
+      `make install` and the package install them for all three shells. For zsh, the file is \
+      `_dormouse` in a directory of $fpath.
 
       Examples:
         source <(dormouse completions bash)

@@ -94,7 +94,8 @@ struct IntegrationResult {
       let possible = servers.count { $0.state == .notWrapped && $0.refusal == nil }
       return possible == 0
         ? "Nothing to wrap."
-        : "`dormouse integrate HOST` wraps \(counted(possible, "server")); --dry-run shows the changes first."
+        : "`dormouse integrate HOST` wraps \(counted(possible, "server")); --dry-run shows the "
+          + "changes first."
     case .wrap where changed == 0: return "Nothing to wrap."
     case .unwrap where changed == 0: return "Nothing to undo."
     case .wrap where isDryRun: return "\(count) would be wrapped. Nothing was changed."

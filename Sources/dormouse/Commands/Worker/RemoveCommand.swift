@@ -5,9 +5,10 @@ struct RemoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rm", abstract: "Remove workers of `run` that have ended, with their logs.",
     discussion: """
-      A worker that runs is refused; with --force it is stopped first. What `run --save` has added to a \
-      configuration is removed there, too, and the daemon reads it again if it has the worker from there. \
-      Any other worker of a configuration is removed by hand. The history keeps what happened to removed workers.
+      A worker that runs is refused; with --force it is stopped first. What `run --save` has added \
+      to a configuration is removed there, too, and the daemon reads it again if it has the worker \
+      from there. Any other worker of a configuration is removed by hand. The history keeps the \
+      events of removed workers.
 
       Examples:
         dormouse rm bot

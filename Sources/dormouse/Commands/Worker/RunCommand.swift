@@ -14,16 +14,17 @@ struct RunCommand: ParsableCommand {
       dormouse run [<options>] <command> <arguments> ...
       """,
     discussion: """
-      The command is looked up in your PATH, and gets your environment and directory. The daemon manages \
-      it until `dormouse stop`, also after your shell ends. The verb ends when the worker is ready. \
-      Without a name the worker is called after its program or script: `x` for `python3 x.py`, `x-2` if there is \
-      an `x` that runs, and after the package for `npm start`.
+      The command is looked up in your PATH, and gets your environment and directory. The daemon \
+      manages it until `dormouse stop`, also after your shell ends. The verb ends when the worker \
+      is ready. Without a name the worker is called after its program or script: `x` for `python3 \
+      x.py`, `x-2` if there is an `x` that runs, and after the package for `npm start`.
 
-      If your daemon doesn't run, the verb starts it in the background, as `dormouse daemon --detach` \
-      does; not with --socket or --project, nor for a project whose daemon has ended.
+      If your daemon doesn't run, the verb starts it in the background, as `dormouse daemon \
+      --detach` does; not with --socket or --project, nor for a project whose daemon has ended.
 
-      A worker of `run` is forgotten with its daemon when it doesn't run. With --save the worker is also added \
-      to the configuration that the daemon reads, which keeps all its other lines. There its environment is the daemon's, with the variables of --env.
+      A worker of `run` is forgotten with its daemon when it doesn't run. With --save the worker \
+      is also added to the configuration that the daemon reads, which keeps all its other lines. \
+      There its environment is the daemon's, with the variables of --env.
 
       Examples:
         dormouse run web -- python3 -m http.server 8080
@@ -65,8 +66,8 @@ struct RunCommand: ParsableCommand {
   var notify = false
   @Option(
     help: ArgumentHelp(
-      "The policy of the daemon that this verb starts. An error if a daemon runs with another.",
-      valueName: "policy"), completion: .policies)
+      "The policy of the daemon that this verb starts. It is an error if a daemon runs with "
+        + "another.", valueName: "policy"), completion: .policies)
   var policy: String?
   @Flag(help: "Add it to a configuration, so that the daemon starts it from now on.")
   var save = false
@@ -81,8 +82,8 @@ struct RunCommand: ParsableCommand {
     if name == "" { throw ValidationError("A worker needs a name.") }
     if command.isEmpty {
       throw ValidationError(
-        "The command is missing: `dormouse run \(name.map(escaped) ?? "NAME") -- COMMAND`; if it is "
-          + "the command, `dormouse run -- \(name.map(escaped) ?? "COMMAND")`.")
+        "The command is missing: `dormouse run \(name.map(escaped) ?? "NAME") -- COMMAND`; if it "
+          + "is the command, `dormouse run -- \(name.map(escaped) ?? "COMMAND")`.")
     }
     if let importance, !(0...100).contains(importance) {
       throw ValidationError("--importance is a number from 0 to 100, not \(importance).")
