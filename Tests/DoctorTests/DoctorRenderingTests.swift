@@ -23,6 +23,7 @@ import Testing
         dormouse 1.2.3 on Linux 6.18.0, as user 1000
 
         a cgroup: missing
+          without it  Workers are stopped instead.
           to enable   systemd-run --user -p Delegate=yes
 
         1 of 2 mechanisms work; `dormouse doctor -v` lists them all.
