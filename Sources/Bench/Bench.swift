@@ -2,13 +2,13 @@ import Control
 import Glibc
 import Linux
 
-/// Measures how fast a program resumes from each kind of sleep, compared with a new start.
+/// Measures how fast a program resumes from each kind of sleep, compared with a relaunch.
 ///
-/// Needs no daemon: the program is launched, put to sleep and woken in this process, by the same
-/// mechanisms. Each round measures every mechanism and begins with a different one, so that other load of
-/// the machine affects all alike.
+/// It needs no daemon: this process launches the program, puts it to sleep and wakes it, by the
+/// daemon's mechanisms. Each round measures every mechanism and begins with a different one, so
+/// that other load of the machine affects all alike.
 public enum Bench {
-  /// Leaves no process, image, directory or cgroup behind, even if it fails.
+  /// Runs the benchmark. It leaves no process, image, directory or cgroup behind, even if it fails.
   public static func run(
     _ options: BenchOptions, progress: @escaping (BenchProgress) -> Void = { _ in }
   ) throws(BenchError) -> BenchReport {
@@ -34,7 +34,7 @@ public enum Bench {
   }
 }
 
-/// The rounds.
+/// A run of the benchmark, round by round.
 struct BenchRun {
   private let subject: BenchSubject
   private let progress: (BenchProgress) -> Void
@@ -81,7 +81,7 @@ struct BenchRun {
     return report
   }
 
-  /// Another program's answers must not be taken for the program's.
+  /// Checks that no other program listens at the address: its answers would be measured instead.
   private func checkAddressIsFree() throws {
     if case .http(let address) = options.request, HTTPLine.isTaken(address) {
       throw BenchError.program(
@@ -92,7 +92,7 @@ struct BenchRun {
 
   private mutating func measure(_ index: Int, round: Int) throws {
     let mechanism = report.mechanisms[index].mechanism
-    // A mechanism that was refused twice in a row and never worked isn't tried again.
+    // A mechanism that was refused twice in a row and has never worked isn't tried again.
     if report.mechanisms[index].refusals > 1, report.mechanisms[index].milliseconds.isEmpty {
       return
     }
@@ -114,7 +114,7 @@ struct BenchRun {
     }
   }
 
-  /// If the program has ended by itself, that is the reason for any failure.
+  /// Returns the error to report. If the program has ended, that is the reason for any failure.
   private func explained(_ error: any Error, _ mechanism: BenchMechanism) throws -> BenchError {
     if try subject.running.life != .hasEnded {
       return .failed(escaped("\(mechanism.title): \(error)"))

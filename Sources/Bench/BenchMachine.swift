@@ -3,26 +3,27 @@ import Drawing
 import Glibc
 import Linux
 
-/// The properties of the machine that affect the numbers.
+/// The properties of the machine that affect the measurements.
 public struct BenchMachine: Codable, Hashable, Sendable {
   public var cores: Int
   public var processor: String
   public var memoryBytes: Int64
-  /// `uname -r`.
+  /// The kernel's release, as `uname -r` prints it.
   public var kernel: String
-  /// The load averages of the last minute, before and after.
+  /// The load average of the last minute before the run.
   public var loadBefore: Double
+  /// The load average of the last minute after the run.
   public var loadAfter: Double
-  /// Transparent huge pages: `always`, `madvise` or `never`.
+  /// The setting of transparent huge pages: `always`, `madvise` or `never`.
   public var hugePages: String
-  /// Each as `NAME (KIND)`.
+  /// The swap areas, each as `NAME (KIND)`.
   public var swap: [String]
 
   static func describe() -> BenchMachine {
     let load = currentLoad
     return BenchMachine(
       cores: onlineProcessors,
-      // Only for the reader of the report.
+      // Only the report's reader needs the processor, so an unreadable file doesn't matter.
       processor: processor(parsing: (try? readText("/proc/cpuinfo")) ?? ""),
       memoryBytes: (try? MemoryInfo.read())?.total ?? 0,
       kernel: firstLine("/proc/sys/kernel/osrelease"), loadBefore: load, loadAfter: load,
@@ -36,11 +37,12 @@ public struct BenchMachine: Codable, Hashable, Sendable {
   }
 
   private static func firstLine(_ path: String) -> String {
-    // Only for the reader of the report.
+    // Only the report's reader needs the line, so an unreadable file doesn't matter.
     String(((try? readText(path)) ?? "unknown").prefix { $0 != "\n" })
   }
 
-  /// x86 has `model name`; ARM has only numbers.
+  /// Returns the processor's name from the text of `/proc/cpuinfo`. x86 has `model name`; ARM has
+  /// only numbers.
   static func processor(parsing text: String) -> String {
     for key in ["model name", "Model", "cpu model", "CPU implementer"] {
       for line in text.split(separator: "\n") where line.hasPrefix(key) {
@@ -52,7 +54,7 @@ public struct BenchMachine: Codable, Hashable, Sendable {
     return "unknown processor"
   }
 
-  /// The bracketed word of `always [madvise] never`.
+  /// Returns the word in brackets, such as `madvise` of `always [madvise] never`.
   static func chosen(_ text: String) -> String {
     let inner = text.drop { $0 != "[" }.dropFirst().prefix { $0 != "]" }
     return inner.isEmpty ? "unavailable" : String(inner)
@@ -70,7 +72,7 @@ public struct BenchMachine: Codable, Hashable, Sendable {
   private func rounded(_ value: Double) -> String { fixed(value, 1) }
 }
 
-/// Milliseconds with about three significant digits, for columns.
+/// The number of milliseconds as text, with about three significant digits, for columns.
 func millisecondsText(_ value: Double) -> String {
   fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0)
 }

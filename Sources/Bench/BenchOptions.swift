@@ -11,24 +11,26 @@ public struct BenchOptions: Sendable {
   /// The sign that the program has started, if no request shows it.
   public enum Readiness: Hashable, Sendable {
     case tcp(UInt16)
-    /// Part of a line of its output.
+    /// A text in a line of its output.
     case line(String)
   }
 
-  /// argv; the first is a path, or looked up in the environment's PATH.
+  /// The arguments of the program. The first one is a path, or a name to find in the environment's
+  /// PATH.
   public var command: [String]
   public var directory: String
   public var environment: [String: String]
   public var request: Request?
-  /// nil: ready when it has answered its first request, or, without a request, when it is idle.
+  /// The sign of readiness. With nil, the program is ready when it has answered its first request,
+  /// or, without a request, when it is idle.
   public var readiness: Readiness?
   public var rounds = 10
-  /// zstd's level, −7…19.
+  /// zstd's level, from -7 to 19.
   public var level: Int32 = 1
-  /// Images are written to a new directory in this one, which is removed afterwards. This one is made if
-  /// necessary.
+  /// The directory for images. It is created if necessary. Images are written to a new directory in
+  /// it, which is removed afterwards.
   public var imageDirectory: String
-  /// The limit for each start and for each response.
+  /// The timeout of each start and of each response.
   public var patience: Duration = .seconds(60)
 
   public init(
@@ -41,20 +43,21 @@ public struct BenchOptions: Sendable {
   }
 }
 
-/// The mechanisms that are measured: ways to sleep, each with its way to resume.
+/// The mechanisms that are measured: the kinds of sleep, each with its way to resume.
 public enum BenchMechanism: String, CaseIterable, Codable, Hashable, Sendable {
   /// SIGSTOP to all processes, then SIGCONT. No mechanism can be faster.
   case signal
-  /// The cgroup's freezer.
+  /// The freezer of the cgroup.
   case freezer
-  /// Hibernated, the image still in the page cache.
+  /// Hibernated, with the image still in the page cache.
   case cached
-  /// Hibernated, the image only on disk.
+  /// Hibernated, with the image only on disk.
   case dropped
-  /// Hibernated, the image in the page cache, and restored lazily: its working set before it runs, the rest
-  /// afterwards. The working set is learned before, in a resume that isn't counted.
+  /// Hibernated, with the image in the page cache, and restored lazily: the working set before the
+  /// program runs, the remainder afterwards. The working set is learned in resumes that aren't
+  /// counted.
   case lazy = "lazy"
-  /// Ended and started again, up to the first response. The time of its end isn't counted.
+  /// Ended and launched again, up to the first response. The time that the end takes isn't counted.
   case relaunch
   /// Stopped, and paged out to the kernel's swap.
   case swap
@@ -76,17 +79,18 @@ public enum BenchMechanism: String, CaseIterable, Codable, Hashable, Sendable {
 public struct BenchProgress: Sendable {
   public var round: Int
   public var rounds: Int
-  /// nil: the program is started for the first time.
+  /// The mechanism that is measured; nil while the program is launched for the first time.
   public var mechanism: BenchMechanism?
 }
 
 /// The reason why there is no result: one escaped sentence without a full stop.
 public enum BenchError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A signal arrived. Everything was restored, and the signal is pending.
+  /// A signal arrived before a round was finished. Nothing of the program is left. The signal takes
+  /// effect when the run returns.
   case interrupted
   /// The program can't be started, doesn't become ready, or doesn't answer.
   case program(String)
-  /// The directory for images.
+  /// The directory for images can't be used.
   case place(String)
   /// An error in Dormouse.
   case failed(String)

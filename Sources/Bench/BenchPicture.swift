@@ -2,8 +2,9 @@ import Control
 import Drawing
 
 extension BenchReport {
-  /// The distributions: a row for each mechanism, a dot for each measurement, a bar at the median, on a
-  /// logarithmic axis. It has its own background, which is dark if the viewer prefers that.
+  /// The distributions as an SVG picture, on a logarithmic axis. Each mechanism has a row, with a
+  /// dot for each measurement and a bar at the median. The background is dark if the viewer prefers
+  /// that.
   public var picture: String {
     BenchPicture(self).text
   }
@@ -118,7 +119,7 @@ private struct BenchPicture {
       ]
     }
     let dots = result.milliseconds.enumerated().map { index, value in
-      // The golden ratio spreads neighbours, and is the same in every picture.
+      // The golden ratio spreads neighbouring dots, in the same way in every picture.
       let spread = (Double(index) * 0.618_034).truncatingRemainder(dividingBy: 1) - 0.5
       return """
         <circle class="dot" cx="\(fixed(x(value), 1))" cy="\(fixed(middle + spread * 20, 1))" \

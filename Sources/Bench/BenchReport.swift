@@ -1,24 +1,25 @@
 import Control
 
-/// The result of a run. docs/bench.md documents it as JSON.
+/// The result of a run. docs/bench.md describes it as JSON.
 public struct BenchReport: Codable, Hashable, Sendable {
-  /// Dormouse's version.
+  /// The version of Dormouse.
   public var version: String
   public var machine: BenchMachine
   public var command: [String]
-  /// A URL or a shell command; nil: measured until the program was woken.
+  /// The URL or shell command of the request. With nil, times end when the wake is complete.
   public var request: String?
   public var level: Int32
   public var rounds: Int
-  /// How the hibernated program rested: `frozen` in its cgroup, or stopped and `traced`.
+  /// How the hibernated program was kept at rest: `frozen` in its cgroup, or stopped and `traced`.
   public var rest: String
-  /// The time of the first launch up to the first response; the machine's caches may have been cold.
+  /// The time from the first launch to the first response, in milliseconds. The machine's caches
+  /// may have been cold.
   public var firstLaunchMilliseconds: Double
   public var mechanisms: [BenchMechanismResult]
   public var hibernations: [BenchHibernation]
-  /// How often the server had closed the connection while the program slept.
+  /// How many times the server had closed the connection while the program slept.
   public var reconnections: Int
-  /// A signal ended the run; `rounds` counts the finished ones.
+  /// True if a signal ended the run. `rounds` counts only the finished rounds then.
   public var isInterrupted: Bool?
 
   public func result(_ mechanism: BenchMechanism) -> BenchMechanismResult? {
@@ -27,22 +28,24 @@ public struct BenchReport: Codable, Hashable, Sendable {
 
   func median(_ mechanism: BenchMechanism) -> Double? { result(mechanism)?.statistics?.median }
 
-  /// Hibernation worked at least once.
+  /// True if hibernation worked at least once.
   public var hibernates: Bool { !hibernations.isEmpty }
 
-  /// The reason why hibernation didn't work.
+  /// The reason why hibernation didn't work; nil if it worked.
   public var hibernationRefusal: String? { result(.cached)?.refusal ?? result(.dropped)?.refusal }
 }
 
-/// One mechanism's times.
+/// The times of one mechanism.
 public struct BenchMechanismResult: Codable, Hashable, Sendable {
   public var mechanism: BenchMechanism
   public var title: String
-  /// From the order to the first byte of the response, in the order of the rounds.
+  /// The times from the order to wake to the first byte of the response, in the order of the
+  /// rounds.
   public var milliseconds: [Double] = []
   public var statistics: BenchStatistics?
-  /// The number of rounds in which it was refused, and the last reason.
+  /// The number of rounds in which the mechanism was refused.
   public var refusals = 0
+  /// The reason for the last refusal.
   public var refusal: String?
 
   init(_ mechanism: BenchMechanism) {
@@ -51,28 +54,30 @@ public struct BenchMechanismResult: Codable, Hashable, Sendable {
   }
 }
 
-/// One hibernation. Sizes in bytes.
+/// The figures of one hibernation. Sizes are in bytes.
 public struct BenchHibernation: Codable, Hashable, Sendable {
   public var milliseconds: Double
-  /// Pages that were put into the image.
+  /// The size of the pages that were put into the image.
   public var movedBytes: UInt64
   public var imageBytes: UInt64
-  /// The program's anonymous memory in RAM.
+  /// The program's anonymous memory in RAM before the hibernation.
   public var anonymousBefore: Int64
+  /// The program's anonymous memory in RAM while it was hibernated.
   public var anonymousAfter: Int64
 
   public var givenBack: Int64 { anonymousBefore - anonymousAfter }
 }
 
-/// In milliseconds.
+/// The statistics of a series of times, in milliseconds.
 public struct BenchStatistics: Codable, Hashable, Sendable {
   public var minimum: Double
   public var median: Double
-  /// Nearest rank: 95 of 100 values are no larger. With fewer than 20 values it is the maximum.
+  /// The 95th percentile by nearest rank: 95 of 100 values are no larger. With fewer than 20 values
+  /// it is the maximum.
   public var p95: Double
   public var maximum: Double
 
-  /// nil for no values.
+  /// Calculates the statistics. The result is nil if there are no values.
   public init?(_ values: [Double]) {
     let sorted = values.sorted()
     guard let first = sorted.first, let last = sorted.last else { return nil }
@@ -86,7 +91,7 @@ public struct BenchStatistics: Codable, Hashable, Sendable {
 }
 
 extension BenchReport {
-  /// Of the hibernations, figure by figure.
+  /// The median of one figure of the hibernations; 0 if there are none.
   func medianHibernation<Value: BinaryInteger>(_ path: KeyPath<BenchHibernation, Value>) -> Double {
     BenchStatistics(hibernations.map { Double($0[keyPath: path]) })?.median ?? 0
   }

@@ -2,11 +2,14 @@ import Control
 import Glibc
 import Linux
 
-// The request, whose answer shows that the program works again.
+// The request. Its answer shows that the program works again.
 
 extension BenchSubject {
-  /// Gives the order, and measures until the first byte of the response (the success of the command,
-  /// the end of the order); in ns. An HTTP request has been sent before that, and waits.
+  /// Gives the order to wake, and measures the time until the first byte of the response, in ns.
+  /// With a command the time ends when it succeeds, and without a request when the order is
+  /// complete.
+  ///
+  /// An HTTP request is sent before the order, and waits for the program.
   func timeFromOrder(isAsleep: Bool = true, _ give: () throws -> Order) throws -> Int64 {
     let deadline = Deadline(in: options.patience)
     switch options.request {
@@ -39,14 +42,14 @@ extension BenchSubject {
     }
   }
 
-  /// Some requests that aren't measured, since the first ones after a launch are slower.
+  /// Sends some requests that aren't measured: the first ones after a launch are slower.
   func warmUp() throws {
     for _ in 0..<3 {
       _ = try timeFromOrder(isAsleep: false) { try Order.performed {} }
     }
   }
 
-  /// Runs a command of the user's by the shell, silently.
+  /// Runs a shell command of the user, without input and output, and returns whether it succeeded.
   func succeeds(_ text: String, until deadline: Deadline) throws -> Bool {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let shell = try spawn(
@@ -56,7 +59,7 @@ extension BenchSubject {
     let ended = Result {
       try interruptions.wait(for: [shell.pidfd.raw], until: deadline) != nil
     }
-    // The shell leads its own session, so all processes that it started and left are in its group.
+    // The shell leads its own session, so its group has all processes that it started and left.
     sendSignal(SIGKILL, to: -shell.pid)
     let status = waitForChild(shell.pid)
     if try !ended.get() { return false }

@@ -3,17 +3,17 @@ import Glibc
 import Hibernation
 import Linux
 
-/// A mechanism doesn't work here, with the reason.
+/// A mechanism doesn't work on this machine, and the reason.
 struct MechanismRefusal: Error { let reason: String }
 
-// The mechanisms: putting the program to sleep, and the order that wakes it.
+// The mechanisms: how the program is put to sleep, and the order that wakes it.
 
 extension BenchSubject {
   private static let patience: Duration = .seconds(5)
 
-  /// One measurement of a mechanism; ns. The program runs before and after.
+  /// Measures a mechanism once, in ns. The program runs before and afterwards.
   func measure(_ mechanism: BenchMechanism, _ note: (BenchHibernation) -> Void) throws -> Int64 {
-    // Pages of the last resume that are still missing must not be measured with the next sleep.
+    // Pages that the last resume hasn't restored yet would be measured with the next sleep.
     try service.awaitFill(of: Self.name)
     switch mechanism {
     case .signal: return try measureSignal()
@@ -56,8 +56,8 @@ extension BenchSubject {
 
   // MARK: hibernation
 
-  /// The working set of a newly launched program is learned first: once with nearly all pages missing, and
-  /// again without that slowdown.
+  /// Measures a lazy restore. The working set of a newly launched program is learned first, in two
+  /// resumes: one with nearly all pages missing, and one without that slowdown.
   private func measureLazyRestore(_ note: (BenchHibernation) -> Void) throws -> Int64 {
     let identity = try running.identity
     if learned?.process != identity { learned = (identity, 0) }
@@ -79,7 +79,7 @@ extension BenchSubject {
       throw MechanismRefusal(reason: reason)
     }
     let process = try running
-    // The mechanism that needs the memory reports it if it can't be opened.
+    // An error doesn't matter here: the mechanism that needs the memory reports it.
     try? process.refreshMemory()
     let pids = try process.tree().pids
     let before = try Footprint.measure(pids)
@@ -135,7 +135,8 @@ extension BenchSubject {
     try shim("posix_fadvise", on: imagePath) { clinux_drop_page_cache(file.raw) }
   }
 
-  /// File systems that are nothing but page cache (statfs(2)).
+  /// Returns the reason if the images can't be dropped from memory: tmpfs and ramfs have no disk
+  /// (statfs(2)).
   private static func whyNotDropped(_ path: String) -> String? {
     let directory = String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)])
     let tmpfs = 0x0102_1994

@@ -4,7 +4,7 @@ import Hibernation
 import Linux
 import Supervision
 
-/// The program under test, one launch after the other. Nothing of it is left at the end.
+/// The program that is measured, one launch after another. Nothing of it is left at the end.
 final class BenchSubject {
   let options: BenchOptions
   let interruptions: Interruptions
@@ -15,7 +15,7 @@ final class BenchSubject {
   let line: HTTPLine?
 
   static let name = "bench"
-  /// The process whose working set is being learned, and after how many resumes.
+  /// The process whose working set is being learned, and the number of resumes so far.
   var learned: (process: ProcessIdentity, resumes: Int)?
   var imagePath: String { "\(directory)/\(Self.name).image" }
   private var logPath: String { "\(directory)/\(Self.name).log" }
@@ -34,17 +34,17 @@ final class BenchSubject {
       }
   }
 
-  /// Makes a new cgroup for each launch.
+  /// Creates a new cgroup for a launch.
   private func makeGroup() -> Result<WorkerCgroup, CgroupError> {
     root.flatMap { root in
       Result { () throws(CgroupError) in try WorkerCgroup.create(in: root, name: Self.name) }
     }
   }
 
-  /// Why it runs outside a cgroup.
+  /// The reason why the program runs outside a cgroup.
   private(set) var cgroupRefusal: String?
 
-  /// It rests in its cgroup's freezer.
+  /// True if the program is frozen in its cgroup while it is hibernated.
   var usesFreezer: Bool { process?.cgroup != nil }
 
   var target: HibernationTarget {
@@ -65,19 +65,19 @@ final class BenchSubject {
 
   // MARK: start and end
 
-  /// Starts it, and waits until it is ready and has answered; the time that took, in ns.
+  /// Launches the program, and waits until it is ready and has answered. Returns the time in ns.
   func launch() throws -> Int64 {
     let group = makeGroup()
     if case .failure(let error) = group { cgroupRefusal = "\(error)" }
     let plan = LaunchPlan(
       name: Self.name, command: options.command, directory: options.directory,
-      // nil: without a cgroup; the report says why.
+      // With nil the program runs without a cgroup, and the report gives the reason.
       environment: options.environment, cgroup: try? group.get(), logPath: logPath)
     let deadline = Deadline(in: options.patience)
     let start = Clocks.monotonic
     let process: WorkerProcess
     do throws(LaunchError) { process = try WorkerProcess.launch(plan) } catch {
-      // The first error is the one to report.
+      // An error here doesn't matter: the first error is the one to report.
       try? plan.cgroup?.remove(until: deadline)
       throw BenchError.program(escaped("\(error)"))
     }
@@ -106,8 +106,8 @@ final class BenchSubject {
     while try !readiness.check() { try waitForProgress(process, deadline) }
   }
 
-  /// Waits until it hasn't used the processor for a while. A program without a sign of readiness has no better
-  /// one.
+  /// Waits until the program hasn't used the processor for 250 ms. A program without a sign of
+  /// readiness shows no better sign.
   private func waitForRest(_ process: WorkerProcess, _ deadline: Deadline) throws {
     var used: UInt64?
     while true {
@@ -133,7 +133,7 @@ final class BenchSubject {
     }
   }
 
-  /// Pauses for a moment. Throws when it has ended, or the time is over.
+  /// Pauses. Throws an error if the program has ended, or if the deadline has passed.
   private func waitForProgress(
     _ process: WorkerProcess, _ deadline: Deadline, pause: Duration = .milliseconds(1),
     orElse what: String = "the program was not ready"
@@ -148,26 +148,26 @@ final class BenchSubject {
     }
   }
 
-  /// Kills it, whatever state it is in, and waits until nothing is left of it.
+  /// Kills the program in any state, and waits until no process of it is left.
   func kill() {
     line?.close()
     guard let process else { return }
     self.process = nil
-    // All of this cleans up. If a step fails, nothing can be done about what is left.
+    // All of this cleans up. If a step fails, there is nothing that can be done about it.
     try? process.killAll()
-    // In this order: a process that is still traced can't be reaped.
+    // This must come before the reaping: a process that is still traced can't be reaped.
     try? service.wait { (hibernator) throws(HibernationError) in
       hibernator.forget(BenchSubject.name)
     }
     let deadline = Deadline(in: .seconds(10))
-    // A process whose end can't be waited for is left behind as well.
+    // If the end can't be waited for, the process is left behind.
     _ = try? pollDescriptor(process.pidfd.raw, for: POLLIN, until: deadline)
     _ = try? process.reap()
-    // A tree that can't be listed counts as empty.
+    // If the processes can't be listed, there are none that could be waited for.
     while !deadline.hasPassed, (try? process.tree().isEmpty) == false {
       pauseThread(for: .milliseconds(1))
     }
-    // A group that isn't empty stays.
+    // A group with processes stays.
     try? process.plan.cgroup?.remove(until: deadline)
     discardFile(imagePath)
     discardFile("\(imagePath).partial")
@@ -175,11 +175,11 @@ final class BenchSubject {
 
   func end() {
     kill()
-    // A group that isn't empty stays.
+    // A group with processes stays.
     try? root.get().remove()
   }
 
-  /// The end of its output, for error messages.
+  /// The last line of the program's output, for error messages.
   var lastWords: String {
     let text = (try? readText(logPath)) ?? ""
     guard let last = text.split(separator: "\n").last else { return "; it printed nothing" }

@@ -1,7 +1,7 @@
 import Glibc
 import Linux
 
-// The kernel's own mechanism: a stopped program is paged out on request (process_madvise(2),
+// The kernel's own mechanism. A stopped program is paged out on request (process_madvise(2),
 // MADV_PAGEOUT), and faults its pages in again one by one.
 
 extension BenchSubject {
@@ -42,7 +42,7 @@ enum KernelSwap {
     let pidfd = try Descriptor.pidfd(of: pid)
     for range in ranges {
       do throws(SystemCallError) { try range.pageOut(of: pid, through: pidfd) } catch {
-        // Locked and special mappings stay.
+        // Locked and special mappings can't be paged out, and stay.
         if error.code == EINVAL { continue }
         guard error.code == EPERM else { throw error }
         throw MechanismRefusal(
@@ -52,7 +52,8 @@ enum KernelSwap {
     }
   }
 
-  /// Mappings that have anonymous pages, swapped ones too when looked at before paging out.
+  /// Returns the mappings that have anonymous pages. Before the paging out these include pages that
+  /// are swapped already.
   static func anonymousRanges(of pid: Int32) throws -> [PageRange] {
     try MemoryMapping.all(of: pid).filter {
       !$0.shared && $0.readable && !$0.name.hasPrefix("[v") && $0.anonymous > 0
@@ -69,14 +70,15 @@ enum KernelSwap {
     defer { buffer.deallocate() }
     for range in ranges {
       for address in try swapped(in: range, pagemap) {
-        // Memory that the program has just unmapped needs no paging in.
+        // Memory that the program has just unmapped can't be read, and needs no paging in.
         try? memory.read(
           [PageRange(address: address, length: pageSize)], into: buffer, direct: true)
       }
     }
   }
 
-  /// Addresses of pages whose bit 62 is set (Documentation/admin-guide/mm/pagemap.rst).
+  /// Returns the addresses of swapped pages: their entries have bit 62 set
+  /// (Documentation/admin-guide/mm/pagemap.rst).
   private static func swapped(in range: PageRange, _ pagemap: Descriptor) throws -> [UInt64] {
     let count = Int(range.length / pageSize)
     var entries = [UInt64](repeating: 0, count: count)
@@ -89,7 +91,7 @@ enum KernelSwap {
   }
 }
 
-/// A line of /proc/swaps (swapon(8)).
+/// A swap area: a line of /proc/swaps (swapon(8)).
 struct SwapDevice: Hashable {
   var name: String
   var kind: String

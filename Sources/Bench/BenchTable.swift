@@ -4,7 +4,7 @@ import Drawing
 extension BenchReport {
   /// The report as text.
   ///
-  /// - Parameter width: columns of the terminal.
+  /// - Parameter width: The width of the terminal in columns.
   public func rendered(width: Int, color: Bool) -> String {
     let bold = { (text: String) in color ? Color.bold.paint(text) : text }
     var lines = [bold(Self.row(["mechanism (ms)", "n", "min", "median", "p95", "max"]))]
@@ -67,12 +67,13 @@ extension BenchReport {
       + "hibernating took \(millisecondsText(took)) ms, \(speed) MB/s"
   }
 
-  /// The fastest resume from an image, which a worker would use.
+  /// The median of the fastest way to resume from an image, in milliseconds. A worker would use
+  /// that way.
   private var quickestResume: Double? {
     [BenchMechanism.lazy, .cached, .dropped].compactMap(median).min()
   }
 
-  /// The memory that sleep frees, and the time that waking costs.
+  /// The memory that sleep frees, and the time that the wake costs.
   private var breakEvenSentence: String? {
     guard let resume = quickestResume else { return nil }
     var sentences: [String] = []

@@ -1,13 +1,13 @@
-/// The kind of URL that a benchmark of a local program needs: `http://127.0.0.1:PORT/path`.
+/// A URL of a local program: `http://127.0.0.1:PORT/path`.
 public struct HTTPAddress: Hashable, Sendable {
-  /// The port at the loopback interface.
+  /// The port on the loopback interface.
   public var port: UInt16
-  /// With its query.
+  /// The path with its query.
   public var path: String
-  /// For the Host header, as it was given.
+  /// The value of the Host header, as it was given.
   public var host: String
 
-  /// nil for anything that isn't plain HTTP to this machine.
+  /// Parses a URL. The result is nil for anything but plain HTTP to this machine.
   public init?(_ text: String) {
     let scheme = "http://"
     guard text.lowercased().hasPrefix(scheme) else { return nil }
@@ -19,7 +19,7 @@ public struct HTTPAddress: Hashable, Sendable {
       parts.count <= 2, let port = parts.count == 2 ? UInt16(parts[1]) : 80, port > 0
     else { return nil }
     let path = rest[end...].prefix { $0 != "#" }
-    // A URL must not have characters that would end the request line or add a line.
+    // A URL must have no characters that would end the request line or add a line.
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else { return nil }
     self.port = port
     self.path = path.hasPrefix("/") ? String(path) : "/\(path)"

@@ -2,13 +2,13 @@ import Glibc
 import Linux
 import Supervision
 
-/// A connection to the program, which stays open while the program sleeps. It is opened again only if the
-/// server has closed it.
+/// A connection to the program, which stays open while the program sleeps. It is opened again only
+/// if the server has closed it.
 final class HTTPLine {
   private let address: HTTPAddress
   private let interruptions: Interruptions
   private var socket: Descriptor?
-  /// How often the server had closed it.
+  /// How many times the server had closed the connection.
   private(set) var reconnections = 0
 
   init(_ address: HTTPAddress, _ interruptions: Interruptions) {
@@ -16,10 +16,10 @@ final class HTTPLine {
     self.interruptions = interruptions
   }
 
-  /// A program accepts connections at the address.
+  /// Returns whether a program accepts connections at the address.
   static func isTaken(_ address: HTTPAddress) -> Bool {
     let probe = TCPProbe(port: address.port)
-    // The first look only begins a connection.
+    // The first attempt only begins a connection.
     for _ in 0..<20 {
       if probe.attempt() { return true }
       pauseThread(for: .milliseconds(1))
@@ -29,14 +29,15 @@ final class HTTPLine {
 
   func close() { socket = nil }
 
-  /// Sends one request; its response. nil: no program accepts connections, or it hangs up at once.
+  /// Sends one request on a new connection, and returns its response. The result is nil if no
+  /// program accepts connections, or if it closes this one at once.
   func attempt(until deadline: Deadline) throws -> HTTPResponse? {
     close()
     do throws(SystemCallError) { try connect() } catch {
       if [ECONNREFUSED, ECONNRESET, ETIMEDOUT, EAGAIN].contains(error.code) { return nil }
       throw error
     }
-    // A request that can't be sent means that nothing answers yet.
+    // If the request can't be sent, the program doesn't answer yet.
     guard (try? send()) != nil else { return nil }
     do { return try receive(nil, until: deadline).response } catch is HangUp {
       close()
@@ -44,7 +45,7 @@ final class HTTPLine {
     }
   }
 
-  /// Sends the request; a program that sleeps finds it when it is back.
+  /// Sends the request. A sleeping program finds it when it runs again.
   func ask() throws {
     if let socket, hasBeenClosed(socket) {
       close()
@@ -54,7 +55,7 @@ final class HTTPLine {
     try send()
   }
 
-  /// A sleeping program must not answer: the measurement would be wrong.
+  /// Checks that the sleeping program doesn't answer: the measurement would be wrong.
   func checkSilence() throws {
     guard let socket else { return }
     if try interruptions.wait(for: [socket.raw], until: Deadline(in: .milliseconds(2))) != nil {
@@ -62,11 +63,12 @@ final class HTTPLine {
     }
   }
 
-  /// Takes the response to `ask`; the moment of its first byte (CLOCK_MONOTONIC, ns).
+  /// Receives the response to `ask`. Returns the time of its first byte (CLOCK_MONOTONIC, ns).
   func answer(to order: Order, until deadline: Deadline) throws -> Int64 {
     let taken: (moment: Int64, response: HTTPResponse)
     do { taken = try receive(order, until: deadline) } catch is HangUp {
-      // The server closed the connection by a time-out when it resumed; the new connection is part of the time.
+      // The server's timeout closed the connection when the program resumed. The time of a new
+      // connection is part of the measurement.
       close()
       reconnections += 1
       try connect()
@@ -102,7 +104,8 @@ final class HTTPLine {
 
   private func hasBeenClosed(_ socket: Descriptor) -> Bool {
     var byte: UInt8 = 0
-    // Between two requests a server sends nothing; only a hang-up is readable.
+    // A server sends nothing between two requests. If the socket can be read, the server has closed
+    // it.
     return kernelResult { recv(socket.raw, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) }
       != -Int(EAGAIN)
   }

@@ -1,11 +1,11 @@
-/// Reads one HTTP/1.1 response as it arrives, piece by piece (RFC 9112), and keeps nothing of its
-/// body.
+/// A parser of one HTTP/1.1 response, which is fed piece by piece (RFC 9112). It keeps nothing of
+/// the body.
 struct HTTPResponse {
   enum Failure: Error, Hashable { case malformed(String) }
 
   private enum Part: Hashable {
     case head
-    /// Body bytes that are still to come.
+    /// The body, with the number of bytes that are missing.
     case body(Int)
     case chunkSize, chunkEnd, trailer
     case untilClose
@@ -13,14 +13,14 @@ struct HTTPResponse {
   }
 
   private var part = Part.head
-  /// The line that is being read. No real response has longer lines than the limit.
+  /// The line that is being read. No real response has a line longer than the limit.
   private var line: [UInt8] = []
   static let maximumLine = 64 << 10
   private var isChunked = false
   private var length: Int?
 
   private(set) var status = 0
-  /// The server will close the connection, or must, to end the response.
+  /// True if the server will close the connection, or must close it to end the response.
   private(set) var closes = false
 
   var isComplete: Bool { part == .complete }
@@ -52,7 +52,8 @@ struct HTTPResponse {
     }
   }
 
-  /// The server has closed the connection. False when that cuts the response short.
+  /// Records that the server has closed the connection. Returns false if that cuts the response
+  /// short.
   mutating func end() -> Bool {
     if part == .untilClose { part = .complete }
     return isComplete
@@ -102,7 +103,8 @@ struct HTTPResponse {
 
   private mutating func endHead() {
     if (100..<200).contains(status) {
-      status = 0  // an interim response; the real one follows
+      // This is an interim response; the real one follows.
+      status = 0
     } else if status == 204 || status == 304 {
       part = .complete
     } else if isChunked {

@@ -1,14 +1,14 @@
 import Glibc
 import Linux
 
-/// Blocks the signals that would end this process while the program is stopped, and lets waits notice them.
-/// The signals stay pending, and have their usual effect when they are permitted again.
+/// Blocks the signals that would end this process while the program is stopped, and lets waits
+/// notice them. The signals stay pending, and have their usual effect when they are unblocked.
 final class Interruptions {
   private let queue: SignalQueue
   private let before: SignalMask
 
   init() throws(SystemCallError) {
-    // Signals that the caller has set to be ignored (nohup) must not interrupt.
+    // Signals that are ignored, as under nohup(1), must not interrupt.
     let ignored = try ProcessStatus.read(getpid()).ignored
     let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT].filter {
       !ProcessStatus.contains(ignored, $0)
@@ -17,7 +17,7 @@ final class Interruptions {
     queue = try SignalQueue(signals)
   }
 
-  /// Permits the signals again. One that arrived meanwhile may end this process here.
+  /// Unblocks the signals. One that arrived meanwhile may end this process here.
   func end() { before.restore() }
 
   /// Consumes the pending signals, so that they don't end this process.
@@ -29,7 +29,8 @@ final class Interruptions {
     _ = try wait(for: [], until: Deadline(in: .zero))
   }
 
-  /// Waits until one of the descriptors is readable; its index, or nil when the deadline passed.
+  /// Waits until one of the descriptors is readable, and returns its index. The result is nil if
+  /// the deadline passed. A signal throws `BenchError.interrupted`.
   func wait(for descriptors: [Int32], until deadline: Deadline) throws -> Int? {
     var entries = (descriptors + [queue.raw]).map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
@@ -44,7 +45,7 @@ final class Interruptions {
     }
   }
 
-  /// A pause that a signal cuts short.
+  /// Pauses for that time. A signal ends the pause.
   func pause(_ duration: Duration) throws {
     _ = try wait(for: [], until: Deadline(in: duration))
   }

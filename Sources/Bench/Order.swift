@@ -3,14 +3,14 @@ import Glibc
 import Linux
 import Synchronization
 
-/// A wake that runs on another thread or is finished already.
+/// An order to wake the program, which another thread carries out, or which is complete already.
 final class Order: Sendable {
   private let outcome = Mutex<Result<Void, any Error>?>(nil)
   private let done: EventCounter
 
   init() throws(SystemCallError) { done = try EventCounter() }
 
-  /// A wake that is finished when this returns.
+  /// Carries out an order. It is complete when this returns.
   static func performed(_ body: () throws -> Void) throws -> Order {
     let order = try Order()
     order.complete(Result(catching: body))
@@ -22,7 +22,7 @@ final class Order: Sendable {
     done.signal()
   }
 
-  /// Becomes readable when the wake has finished or failed.
+  /// The descriptor that becomes readable when the wake is complete or has failed.
   var descriptor: Int32 { done.descriptor.raw }
 
   var failure: (any Error)? {
@@ -31,7 +31,7 @@ final class Order: Sendable {
     }
   }
 
-  /// Waits for the end, and isn't interrupted by signals.
+  /// Waits until the order is complete. Signals don't interrupt the wait.
   func finish() throws {
     var entries = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)]
     try waitForEvents(&entries, milliseconds: -1)

@@ -116,7 +116,7 @@ int workerkit_wait(int socket, int for_writing, int pipe, int timeout) {
 }
 
 void workerkit_wake(int pipe) {
-  // A full pipe wakes as well.
+  // A full pipe wakes the thread, too.
   while (write(pipe, "", 1) < 0 && errno == EINTR) continue;
 }
 

@@ -19,14 +19,15 @@
 
 #include "CWorkerKit.h"
 
-// Two thresholds that glibc raises by itself, the first time that a large block is freed: up to the second
-// (twice that block) every thread's heap keeps memory at its upper end, where malloc_trim doesn't look in any
-// heap but the first one's. A worker that had decoded a few pictures would keep megabytes at each warning.
-// Setting one of them, to its initial value, keeps both from rising. Values from the environment are left as
-// they are.
+// glibc raises two thresholds by itself the first time that a large block is freed. Each thread's
+// heap keeps up to the second one (twice that block) of freed memory at its upper end, and
+// malloc_trim trims that end only in the first heap. A worker that had decoded a few pictures would
+// keep megabytes at each warning. Setting one of the thresholds, even to its initial value, keeps
+// both from rising. Values from the environment are left as they are.
 void workerkit_keep_heap_small(void) {
 #if defined(__GLIBC__)
-  if (getenv("MALLOC_TRIM_THRESHOLD_") || getenv("MALLOC_MMAP_THRESHOLD_") || getenv("GLIBC_TUNABLES"))
+  if (getenv("MALLOC_TRIM_THRESHOLD_") || getenv("MALLOC_MMAP_THRESHOLD_") ||
+      getenv("GLIBC_TUNABLES"))
     return;
   mallopt(M_MMAP_THRESHOLD, 128 * 1024);
   mallopt(M_TRIM_THRESHOLD, 128 * 1024);
@@ -45,7 +46,7 @@ int64_t workerkit_page_size(void) { return sysconf(_SC_PAGESIZE); }
 
 int workerkit_memory_file(int64_t size) {
 #ifdef __linux__
-  // A file beyond the limit isn't refused, but ends the process by SIGXFSZ.
+  // Making a file larger than the limit doesn't fail, but ends the process by SIGXFSZ.
   struct rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       limit.rlim_cur < (rlim_t)size)
@@ -73,7 +74,7 @@ void *workerkit_map(int file, int64_t length, int *error) {
   *error = address == MAP_FAILED ? -errno : 0;
   if (address == MAP_FAILED) return NULL;
 #ifdef MADV_DONTFORK
-  // A child would give out the same memory once more.
+  // A child that inherited the mapping would allocate the same memory again.
   madvise(address, (size_t)length, MADV_DONTFORK);
 #endif
   return address;
@@ -92,11 +93,12 @@ int workerkit_punch(int file, void *mapping, int64_t offset, int64_t length) {
   }
   return madvise((char *)mapping + offset, (size_t)length, MADV_DONTNEED) < 0 ? -errno : 0;
 #else
-  // MADV_DONTNEED promises no zeros here; fresh pages do.
+  // MADV_DONTNEED doesn't promise zeros on this system. Fresh pages do.
   (void)file;
   void *place = (char *)mapping + offset;
   int flags = MAP_PRIVATE | MAP_ANON | MAP_FIXED;
-  return mmap(place, (size_t)length, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED ? -errno : 0;
+  void *mapped = mmap(place, (size_t)length, PROT_READ | PROT_WRITE, flags, -1, 0);
+  return mapped == MAP_FAILED ? -errno : 0;
 #endif
 }
 

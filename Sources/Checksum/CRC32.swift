@@ -1,17 +1,20 @@
-/// A cyclic redundancy check of 32 bits, reflected, as most formats use it. Eight bytes are taken at a time, with a table of 1 KiB for
-/// each of their places ("slicing-by-8"): the index of an image has up to some hundred kilobytes, which a worker waits for when it is
-/// resumed, and bytes taken one by one cost 2.5 ns each.
+/// A cyclic redundancy check of 32 bits, reflected, as most formats use it.
+///
+/// Eight bytes are read at a time, with a table of 1 KiB for each of the eight positions
+/// ("slicing-by-8"). The index of an image has up to some hundred kilobytes, and a worker waits for
+/// it when it is resumed. One byte at a time would cost 2.5 ns per byte.
 public struct CRC32: Sendable {
   /// CRC-32C (RFC 3720, appendix B.4), as in iSCSI, ext4 and Btrfs.
   public static let castagnoli = CRC32(polynomial: 0x82F6_3B78)
   /// The checksum of IEEE 802.3, as in zlib and PNG.
   public static let ieee = CRC32(polynomial: 0xEDB8_8320)
 
-  /// The first 256 are for the last byte of eight, the next 256 for the one before, and so on.
+  /// The lookup table. Its first 256 entries are for the last byte of eight, the next 256 for the
+  /// byte before that, and so on.
   private let table: [UInt32]
 
   private init(polynomial: UInt32) {
-    // With types for each step: else the type checker of Swift 6.2 takes minutes.
+    // Each step has a type: without them the type checker of Swift 6.2 takes minutes.
     var table: [UInt32] = []
     for index: UInt32 in 0..<256 {
       var sum = index
@@ -29,12 +32,14 @@ public struct CRC32: Sendable {
     self.table = table
   }
 
+  /// Returns the checksum of all bytes. Storage that is contiguous is read fastest.
   public func checksum(of bytes: some Sequence<UInt8>) -> UInt32 {
     let contiguous = bytes.withContiguousStorageIfAvailable { sum(after: .max, of: $0) }
     return ~(contiguous ?? bytes.reduce(.max) { next(after: $0, byte: $1) })
   }
 
-  /// Not generic: other modules' calls of a generic function take some 20 ns for each byte.
+  /// Computes the sum of contiguous bytes. It isn't generic: other modules' calls of a generic
+  /// function take some 20 ns for each byte.
   private func sum(after start: UInt32, of bytes: UnsafeBufferPointer<UInt8>) -> UInt32 {
     table.withUnsafeBufferPointer { table in
       /// - Parameter after: the number of bytes that follow in the eight.
@@ -62,7 +67,7 @@ public struct CRC32: Sendable {
     sum >> 8 ^ table[Int(UInt8(truncatingIfNeeded: sum) ^ byte)]
   }
 
-  /// The checksum as eight hexadecimal digits.
+  /// Returns the checksum as eight hexadecimal digits.
   public func text(of bytes: some Sequence<UInt8>) -> String {
     let digits = String(checksum(of: bytes), radix: 16)
     return String(repeating: "0", count: 8 - digits.count) + digits

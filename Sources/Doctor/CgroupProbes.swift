@@ -59,8 +59,8 @@ extension Probe {
   private static let oldFreezer = Probe(
     "freezer-v1", "the freezer of cgroup version 1", need: .informational,
     lost:
-      "Nothing: Dormouse doesn't use it. A process that it freezes can't be killed or traced before it is "
-      + "thawed, so a daemon that dies would leave processes that can't be ended.",
+      "Nothing: Dormouse doesn't use it. A process that it freezes can't be killed or traced "
+      + "before it is thawed, so a daemon that dies would leave processes that can't be ended.",
     enable: "nothing to do; use a cgroup of version 2."
   ) { _ in
     .works(
@@ -89,7 +89,7 @@ extension Probe {
       ? .works(found) : .limited(found + "; not " + missing.joined(separator: ", "))
   }
 
-  /// This danger has no separate mechanism.
+  /// This danger has no mechanism of its own to try.
   private static let rest = Probe(
     "rest-protection", "protection while hibernated",
     lost:
@@ -114,12 +114,12 @@ extension Probe {
 final class ProbeGroup {
   private let root: CgroupRoot
   let group: WorkerCgroup
-  /// The directory of the group that we may make groups in.
+  /// The path of the group in which this user may create groups.
   var place: Substring { root.path[..<(root.path.lastIndex(of: "/") ?? root.path.endIndex)] }
 
   init() throws {
     root = try CgroupRoot.detect(name: "dormouse-doctor-\(getpid())")
-    // As far as the daemon has turned them on above, or its manager has.
+    // Controllers are used only if the daemon or its manager has turned them on above.
     root.countMemoryAndTasks(includingAbove: false)
     do {
       group = try WorkerCgroup.create(in: root, name: "doctor")
@@ -130,7 +130,7 @@ final class ProbeGroup {
   }
 
   func end() {
-    // If this fails, nothing can be done about what the trial left.
+    // If this fails, there is nothing that can be done about what the probes left.
     try? group.kill()
     try? group.remove(until: Deadline(in: .seconds(5)))
     root.remove()

@@ -6,7 +6,8 @@ import Linux
 extension Probe {
   static let ofTheDaemon = [spared, locked]
 
-  /// The reason why no thread can be started, or nil. It is tried first, because the other probes need a thread.
+  /// The reason why no thread can be started, or nil. It is tried first, because the other probes
+  /// need a thread.
   static func failureOfThreads() -> String? {
     var thread = pthread_t()
     let code = pthread_create(&thread, nil, { _ in nil }, nil)
@@ -26,7 +27,7 @@ extension Probe {
     let path = "/proc/self/oom_score_adj"
     let text = try readText(path).prefix { $0 != "\n" }
     guard let own = Int(text) else { throw ProbeFailure("\(path) says `\(text)`") }
-    // As the daemon does it.
+    // The daemon sets the same value.
     if own <= -900 { return .works("oom_score_adj is already \(own)") }
     try writeControl(path, "-900")
     // Any process may raise its own value.

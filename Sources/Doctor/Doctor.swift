@@ -2,17 +2,20 @@ import Control
 import Glibc
 import Linux
 
-/// Finds out what this machine and user allow by trying it. A kernel's version says little about what a
-/// container's filters, a security module or a limit permit.
+/// Finds out what this machine permits to this user, by trying it. A kernel's version doesn't show
+/// what a container's filters, a security module or a limit permit.
 ///
-/// Needs no daemon, and leaves nothing behind: neither processes nor files nor cgroups.
+/// It needs no daemon, and leaves no process, file or cgroup behind.
 public enum Doctor {
+  /// Examines the machine. A call takes about 1 s.
+  ///
   /// - Parameters:
-  ///   - stateDirectory: the daemon's; where it doesn't exist it is made, and removed again.
-  ///   - socket: where the daemon would listen.
+  ///   - stateDirectory: The daemon's state directory. It is created and removed if it doesn't
+  ///     exist.
+  ///   - socket: The path at which the daemon would listen.
   public static func examine(stateDirectory: String, socket: String) -> DoctorReport {
-    // Ctrl-C in the middle would leave processes behind. The examination takes about 1 s, and the signal is
-    // delivered after it.
+    // A signal such as SIGINT would leave processes behind, so it is delivered after the
+    // examination.
     withoutInterruptions {
       if let failure = Probe.failureOfThreads() { return reportWithoutThreads(failure) }
       let examination = Examination(stateDirectory: stateDirectory, socket: socket)
@@ -32,7 +35,7 @@ public enum Doctor {
       trial: outcome, verdict: verdict)
   }
 
-  /// Without threads no other probe can be tried.
+  /// Returns the report for a machine without threads, on which no other probe can be tried.
   private static func reportWithoutThreads(_ reason: String) -> DoctorReport {
     let check = DoctorCheck(
       id: "threads", name: "threads", need: .required, result: .missing, found: reason,
@@ -45,7 +48,7 @@ public enum Doctor {
         "daemon_does_not_start", "Dormouse doesn't run here: it can't start a thread."))
   }
 
-  /// In the order of the table.
+  /// The probes in the order of the table.
   static let probes: [Probe] =
     Probe.ofProcesses + Probe.ofTracing + Probe.ofMemory + Probe.ofCgroups + Probe.ofWaking
     + Probe.ofPressure
@@ -54,7 +57,7 @@ public enum Doctor {
   private static func verdict(
     _ checks: [DoctorCheck], _ outcome: HibernationTrial.Outcome?
   ) -> CodedText {
-    // Without these the daemon doesn't start.
+    // Without these mechanisms the daemon doesn't start.
     let absent = checks.filter {
       ["pidfd", "state-directory", "control-socket"].contains($0.id) && $0.result == .missing
     }
@@ -67,7 +70,8 @@ public enum Doctor {
       let rest =
         isWatched
         ? " Workers are still launched, suspended, woken and terminated."
-        : " Workers are still launched and terminated; those with sockets or pipes may not be suspended."
+        : " Workers are still launched and terminated; those with sockets or pipes may not be "
+          + "suspended."
       return CodedText(
         daemon.isEmpty ? "hibernation_missing" : "daemon_does_not_start",
         "Hibernation doesn't work here." + (daemon.isEmpty ? rest : daemon))
@@ -81,7 +85,7 @@ public enum Doctor {
   }
 
   private static var kernelRelease: String {
-    // Only for the report's head.
+    // The release is only for the report's head, so an unreadable file doesn't matter.
     let text = (try? readText("/proc/sys/kernel/osrelease")) ?? "unknown"
     return String(text.prefix { $0 != "\n" })
   }

@@ -7,7 +7,7 @@ struct Probe: Sendable {
   var need: DoctorCheck.Need
   var lost: String
   var enable: String
-  /// An error that it throws means `missing`.
+  /// Tries the mechanism. An error that it throws means `missing`.
   var attempt: @Sendable (Examination) throws -> Finding
 
   init(
@@ -41,7 +41,7 @@ struct Finding: Hashable, Sendable {
   static func missing(_ found: String) -> Finding { Finding(result: .missing, found: found) }
 }
 
-/// A result that differs from the kernel's documentation; the text says what differs.
+/// A mechanism works differently from the kernel's documentation; the text names the difference.
 struct ProbeFailure: Error, CustomStringConvertible {
   var description: String
 

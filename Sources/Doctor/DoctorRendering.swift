@@ -1,11 +1,12 @@
 import Control
 
 extension DoctorDocument {
-  /// The report as text: the verdict, its source, and what doesn't work, each with how to enable it.
+  /// The report as text: the verdict, its source, and what doesn't work, each with the way to
+  /// enable it.
   ///
   /// - Parameters:
-  ///   - width: columns of the terminal.
-  ///   - isVerbose: a table of all that was tried as well, and what is lost without what doesn't work.
+  ///   - width: The width of the terminal in columns.
+  ///   - isVerbose: Adds a table of all checks, and what is lost without each that doesn't work.
   public func rendered(width: Int, color: Bool, isVerbose: Bool = false) -> String {
     var lines = wrapped(report.verdict.text, to: width) + wrapped(place, to: width)
     if let daemon {
@@ -27,7 +28,7 @@ extension DoctorDocument {
     return daemon.map { "asked of the running daemon (pid \($0.pid)): \(what)" } ?? what
   }
 
-  /// The differences between the caller's shell and the daemon; nil: only the shell was examined.
+  /// The differences between the caller's shell and the daemon; nil if only the shell was examined.
   private var shellSentence: String? {
     guard let shell else { return nil }
     let names = differences.map { "\($0.name) (\($0.result.rawValue))" }
@@ -54,12 +55,14 @@ extension DaemonContext {
 }
 
 extension DoctorReport {
-  /// A terminal's height, and room for the prompt.
+  /// The height of a terminal, less room for the prompt.
   private static let maxLines = 25
 
+  /// The lines of the mechanisms that don't work, as many as fit a terminal.
+  ///
   /// - Parameters:
-  ///   - count: lines that stand above.
-  ///   - footer: lines that stand below.
+  ///   - count: The number of lines above.
+  ///   - footer: The lines below.
   fileprivate func summary(width: Int, after count: Int, before footer: [String]) -> [String] {
     let wanting = checks.filter { $0.result != .works && $0.need != .informational }
       .sorted { $0.need == .required && $1.need != .required }
@@ -72,7 +75,7 @@ extension DoctorReport {
       let part =
         ["", "\(check.name): \(check.result.rawValue)"]
         + labelled("to enable   ", check.enable, width: width)
-      // Two for the line that counts the rest.
+      // Two lines are reserved for the line that counts the omitted mechanisms.
       if count + lines.count + part.count + 2 + all.count > Self.maxLines {
         let count = wanting.count - index
         lines += ["", "\(count) more \(count == 1 ? "doesn't" : "don't") work, or only partly."]

@@ -3,17 +3,18 @@ import Glibc
 import Hibernation
 import Linux
 
-/// One complete hibernation: a shell with 1 MB of memory is suspended, hibernated and resumed, and then checks
-/// its memory.
+/// One complete hibernation. A shell with 1 MB of memory is suspended, hibernated and resumed, and
+/// then checks its memory.
 public struct HibernationTrial {
   public typealias Outcome = DoctorReport.Trial
 
   /// The directory for the image.
   var directory: String
-  /// nil: the shell rests traced.
+  /// The cgroup in which the shell is frozen; nil if it is stopped and traced.
   var cgroup: WorkerCgroup?
 
-  /// Builds a text of 1 MB, waits, builds it again, and prints whether the two are the same.
+  /// A script that builds a text of 1 MB, waits, builds it again, and prints whether the two are
+  /// equal.
   static let script = """
     build() { x=dormouse; while [ ${#x} -lt 1000000 ]; do x=$x$x; done; }
     build; kept=$x; x=; echo ready
@@ -29,7 +30,8 @@ public struct HibernationTrial {
 
     let service = HibernationService()
     let path = "\(directory)/trial.image"
-    // In this order: a process that is still traced can't be reaped.
+    // The service forgets the process before it is reaped: a process that is still traced can't be
+    // reaped.
     defer {
       sendSignal(SIGKILL, to: child.pid)
       service.forgetAndWait(target.name)
@@ -68,7 +70,7 @@ public struct HibernationTrial {
 
 extension HibernationService {
   fileprivate func forgetAndWait(_ name: String) {
-    // Forgetting throws nothing; only waiting for it is typed so.
+    // Forgetting throws nothing, but waiting for it has this error type.
     try? wait { (hibernator) throws(HibernationError) in hibernator.forget(name) }
   }
 }
@@ -85,7 +87,8 @@ extension Examination {
     var outcome: HibernationTrial.Outcome?
   }
 
-  /// Tries it frozen if that works here; otherwise, or if that fails, traced.
+  /// Tries a hibernation. The shell is frozen if that works here. If not, or if that hibernation
+  /// fails, it is traced.
   func tryHibernation() -> Trial {
     var outcome: HibernationTrial.Outcome?
     let probe = Probe(

@@ -87,8 +87,8 @@ extension Probe {
   private static let tracking = Probe(
     "write-tracking", "tracking the pages that a worker writes",
     lost:
-      "A worker's next hibernation compares its pages with its last image, which takes twice as long; "
-      + "it writes as little.",
+      "A worker's next hibernation compares its pages with its last image, which takes twice as "
+      + "long; it writes as little.",
     enable:
       "Linux 6.7 or later with CONFIG_USERFAULTFD and CONFIG_PTE_MARKER_UFFD_WP; in a container, a "
       + "seccomp profile that permits userfaultfd."
@@ -100,7 +100,7 @@ extension Probe {
     return .works("userfaultfd with asynchronous write protection, and PAGEMAP_SCAN")
   }
 
-  /// A range of bytes that the process itself has written.
+  /// Returns a range of bytes that the process itself has written.
   private static func someRange(of pid: Int32) throws -> PageRange {
     guard let page = try privatePages(of: pid).first else {
       throw ProbeFailure("/proc/\(pid)/pagemap shows no pages of a child to us")

@@ -50,7 +50,7 @@ extension Probe {
   private static func space(_ system: FileSystem, at place: String) -> Finding {
     let free = "\(place): \(sizeText(system.free)) free"
     if system.isMemory { return .limited("\(free), but it is in memory (tmpfs)") }
-    // The default of `hibernate.disk.min_free`.
+    // The limit is the default of `hibernate.disk.min_free`.
     if system.free < system.size / 20 {
       return .limited("\(free), less than the 5 % that policies leave free by default")
     }
@@ -67,15 +67,15 @@ extension Probe {
     let length = path.utf8.count
     guard length <= UnixSocket.maxPath else {
       return .missing(
-        "\(escaped(path)) has \(length) bytes, more than the kernel's limit of \(UnixSocket.maxPath)"
-      )
+        "\(escaped(path)) has \(length) bytes, more than the kernel's limit of "
+          + "\(UnixSocket.maxPath)")
     }
     guard let slash = path.lastIndex(of: "/") else {
       return .limited("\(escaped(path)) is a relative path: it depends on the working directory")
     }
     let directory = try BorrowedDirectory(String(path[..<slash]))
     defer { directory.end() }
-    // The trial uses another name than the socket's, which a daemon may be using.
+    // The probe doesn't use the socket's name, which a daemon may be using.
     let trial = "\(directory.path)/.\(getpid())"
     _ = try UnixSocket.bound(to: trial, .stream)
     discardFile(trial)
@@ -83,11 +83,11 @@ extension Probe {
   }
 }
 
-/// Where a file is; sizes in bytes.
+/// The file system of a file. Sizes are in bytes.
 struct FileSystem {
   var free: Int64
   var size: Int64
-  /// tmpfs or ramfs.
+  /// True for tmpfs and ramfs.
   var isMemory: Bool
 
   init(_ file: Descriptor) throws(SystemCallError) {
@@ -101,8 +101,8 @@ struct FileSystem {
     isMemory = type == "tmpfs" || type == "ramfs"
   }
 
-  /// The `mnt_id` of proc_pid_fdinfo(5) is the first word of its line in proc_pid_mountinfo(5),
-  /// where the type follows a lone `-`.
+  /// Returns the type of the mount that a descriptor is on. Its `mnt_id` in proc_pid_fdinfo(5) is
+  /// the first word of its line in proc_pid_mountinfo(5), where the type follows a lone `-`.
   static func type(descriptorInformation: String, mounts: String) -> Substring? {
     let identifying = descriptorInformation.split(separator: "\n").first {
       $0.hasPrefix("mnt_id:")

@@ -40,8 +40,9 @@ extension Probe {
     }
   }
 
-  /// `set` sets a trigger with this window. Distributions' kernels differ here from the version they
-  /// are based on: Debian's 6.1 permits to every user what came with Linux 6.5.
+  /// Tries the windows of triggers; `set` sets a trigger with a window. Distributions' kernels
+  /// differ here from the version that they are based on: Debian's 6.1 permits to every user what
+  /// came with Linux 6.5.
   static func triggers(set: (Duration) throws -> Void) throws -> Finding {
     try set(.seconds(2))
     do { try set(.seconds(1)) } catch {
@@ -60,7 +61,7 @@ extension Probe {
       areas == 0 ? "none, and none is needed" : "some, which is not needed")
   }
 
-  /// One decimal.
+  /// The value as text, with one decimal.
   private static func decimalText(_ value: Double) -> String {
     let tenths = Int((min(max(value, 0), 100) * 10).rounded())
     return "\(tenths / 10).\(tenths % 10)"

@@ -2,8 +2,8 @@ import Control
 import Glibc
 import Linux
 
-/// A small shell as a test process. A socket is its input and its output. If this process is killed, the
-/// shell reads the end of the socket and ends by itself.
+/// A small shell as a test process. One socket is its input and its output. If this process is
+/// killed, the shell reads the end of the socket and ends.
 final class ProbeChild {
   let process: SpawnedProcess
   private let channel: Descriptor
@@ -11,7 +11,7 @@ final class ProbeChild {
 
   var pid: Int32 { process.pid }
 
-  /// Repeats its input line by line.
+  /// A script that repeats its input line by line.
   static let echo = "while read x; do echo \"$x\"; done"
 
   init(_ script: String, cgroup: WorkerCgroup? = nil) throws {
@@ -36,7 +36,8 @@ final class ProbeChild {
     _ = try shim("send", on: "pid \(pid)") { channel.send(bytes, waits: true) }
   }
 
-  /// Its next line; nil if it prints nothing within the time, or has ended.
+  /// Returns the shell's next line. The result is nil if the shell prints no line within the time,
+  /// or has ended.
   func line(within patience: Duration = .seconds(5)) throws(SystemCallError) -> String? {
     var bytes: [UInt8] = []
     let deadline = Deadline(in: patience)
@@ -49,13 +50,13 @@ final class ProbeChild {
     return nil
   }
 
-  /// Whether it runs and answers correctly.
+  /// Returns whether the shell runs and answers correctly.
   func answers(within patience: Duration = .seconds(5)) throws(SystemCallError) -> Bool {
     try send("ping")
     return try line(within: patience) == "ping"
   }
 
-  /// Kills it and waits for its end. It must not be traced any more.
+  /// Kills the shell and waits for its end. The shell must not be traced any more.
   func end() {
     if ended { return }
     ended = true
@@ -63,10 +64,11 @@ final class ProbeChild {
     reap()
   }
 
-  /// Waits for its end.
+  /// Waits for the shell's end.
   func reap() {
     ended = true
-    // The pidfd first, with a deadline: a kernel that can't end the process must not block us for ever.
+    // The pidfd is waited for first, with a deadline: a kernel that can't end the process must not
+    // block this one forever.
     let deadline = Deadline(in: .seconds(5))
     guard (try? pollDescriptor(process.pidfd.raw, for: POLLIN, until: deadline)) == true else {
       return

@@ -44,8 +44,9 @@ extension Probe {
   private static let compare = Probe(
     "kcmp", "detecting shared address spaces",
     lost:
-      "Processes of a worker are distinguished by comparing their memory, which is slower. A child that is unchanged "
-      + "since its fork may be taken for one that shares its parent's memory; its worker isn't hibernated.",
+      "Processes of a worker are distinguished by comparing their memory, which is slower. A child "
+      + "that is unchanged since its fork may be taken for one that shares its parent's memory; "
+      + "its worker isn't hibernated.",
     enable: "a kernel with CONFIG_KCMP; in a container, a seccomp profile that permits kcmp."
   ) { examination in
     let child = try examination.child.get()

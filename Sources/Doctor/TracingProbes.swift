@@ -11,9 +11,10 @@ extension Probe {
     lost:
       "Workers are restored in full before they run, which takes some milliseconds longer.",
     enable: "Run the daemon as root, or with CAP_SYS_PTRACE: the kernel reports forks to no other "
-      + "process, so a daemon of an ordinary user has no lazy restore. For workers of other users than root, "
-      + "also sysctl vm.unprivileged_userfaultfd=1, or let their user open /dev/userfaultfd "
-      + "(setfacl -m u:USER:rw). In a container, a seccomp profile that permits userfaultfd."
+      + "process, so a daemon of an ordinary user has no lazy restore. For workers of other users "
+      + "than root, also sysctl vm.unprivileged_userfaultfd=1, or let their user open "
+      + "/dev/userfaultfd (setfacl -m u:USER:rw). In a container, a seccomp profile that permits "
+      + "userfaultfd."
   ) { _ in
     if let obstacle = KernelFeatures.detect().lazyObstacle { return .missing(obstacle) }
     let result = clinux_try_userfaultfd()
@@ -27,8 +28,8 @@ extension Probe {
     "ptrace", "tracing a worker", need: .required,
     lost: "No worker can be hibernated: suspended workers keep their memory.",
     enable:
-      "sysctl kernel.yama.ptrace_scope=1 (or 0) where it is 2 (3 lasts until reboot); in a container "
-      + "--cap-add SYS_PTRACE, or a seccomp profile that permits ptrace."
+      "sysctl kernel.yama.ptrace_scope=1 (or 0) where it is 2 (3 lasts until reboot); in a "
+      + "container --cap-add SYS_PTRACE, or a seccomp profile that permits ptrace."
   ) { examination in
     let child = try examination.child.get()
     let registers = try examination.seizing(child.pid) { session in
@@ -53,8 +54,8 @@ extension Probe {
       + "run with the right to trace.",
     enable:
       "sysctl kernel.yama.ptrace_scope=0; or run the daemon with CAP_SYS_PTRACE: as root, or in "
-      + "a unit of the system's manager with User= and AmbientCapabilities=CAP_SYS_PTRACE. (A user's "
-      + "own manager can't give that: its unit would fail with status 218.)"
+      + "a unit of the system's manager with User= and AmbientCapabilities=CAP_SYS_PTRACE. (A "
+      + "user's own manager can't give that: its unit would fail with status 218.)"
   ) { examination in
     guard examination.traces else { throw ProbeFailure("not tried: tracing does not work") }
     let path = "/proc/sys/kernel/yama/ptrace_scope"
@@ -90,10 +91,10 @@ extension Probe {
 }
 
 extension Examination {
-  /// Traces a process whose parent isn't a descendant of this process, and opens its memory. The workers of
-  /// an earlier daemon are such processes for a later one.
+  /// Traces a process whose parent isn't a descendant of this process, and opens its memory. The
+  /// workers of an earlier daemon are such processes for a later one.
   fileprivate func seizeStranger() throws {
-    // Jobs in the background lose their standard input, hence the detour through 3.
+    // A job in the background loses its standard input, so the input is passed as descriptor 3.
     let parent = try ProbeChild(
       "exec 3<&0; /bin/sh -c 'echo $$; read x' <&3 &\nread x; exit")
     defer { parent.end() }
@@ -104,7 +105,7 @@ extension Examination {
     let pidfd = try stranger.openPidfd()
     defer {
       _ = clinux_pidfd_send_signal(pidfd.raw, SIGKILL)
-      // It is no child of this process: init reaps it.
+      // The process isn't a child of this process: init reaps it.
       _ = try? pollDescriptor(pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
     }
     parent.end()  // The job is now an orphan, and a child of init or of a subreaper.

@@ -1,6 +1,6 @@
 import Glibc
 
-/// An axis from a little below the smallest value to a little above the largest one.
+/// A logarithmic axis from a little below the smallest value to a little above the largest one.
 public struct LogarithmicAxis: Sendable {
   private let low: Double
   private let high: Double
@@ -12,24 +12,25 @@ public struct LogarithmicAxis: Sendable {
     public var text: String
   }
 
-  /// Values that aren't positive have no place on the axis and are drawn at its beginning.
+  /// Creates an axis for these values. Values that aren't positive can't be shown; they are drawn
+  /// at its beginning.
   public init(of values: [Double]) {
     let logarithms = values.filter { $0 > 0 && $0.isFinite }.map(log10)
     let least = logarithms.min() ?? 0
     let most = logarithms.max() ?? 1
-    // At least half a decade, so that noise doesn't look like a difference.
+    // The axis has at least half a decade, so that noise doesn't appear as a difference.
     let missing = max(0, 0.5 - (most - least)) / 2
     low = least - missing - 0.08
     high = most + missing + 0.08
   }
 
-  /// 0…1.
+  /// The position of a value on the axis, from 0 to 1.
   public func position(of value: Double) -> Double {
     guard value > 0, value.isFinite else { return 0 }
     return min(max((log10(value) - low) / (high - low), 0), 1)
   }
 
-  /// 1, 2, 3 … 9 of each decade; 1, 2 and 5 with a number.
+  /// The ticks: 1, 2, 3 … 9 of each decade. Ticks at 1, 2 and 5 have a number.
   public var ticks: [Tick] {
     let decades = Int(low.rounded(.down))...Int(high.rounded(.down))
     return decades.flatMap { decade in

@@ -1,4 +1,4 @@
-/// A number with the given count of decimals, without Foundation.
+/// The number as text with that many decimals, without Foundation.
 public func fixed(_ value: Double, _ decimals: Int) -> String {
   let scale = (0..<decimals).reduce(1.0) { product, _ in product * 10 }
   let scaled = (value.magnitude * scale).rounded()

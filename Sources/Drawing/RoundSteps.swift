@@ -1,14 +1,16 @@
-/// Round distances between ticks.
+/// Round distances between the ticks of an axis.
 public enum RoundSteps {
-  /// Bytes: powers of two from 1 KiB on, because sizes are written in powers of 1024. Returns the smallest
-  /// distance that needs at most `count` steps up to `top`.
+  /// Returns the smallest round distance in bytes that needs at most `count` steps up to `top`.
+  /// Round distances are powers of two from 1 KiB on, because sizes are written in powers of 1024.
   public static func bytes(upTo top: Int64, count: Int) -> Int64 {
     var step: Int64 = 1024
     while step < 1 << 60, top > step * Int64(max(1, count)) { step *= 2 }
     return step
   }
 
-  /// Seconds: 1, 2 and 5 below a second and up to ten; then parts of minutes, hours and days.
+  /// Returns the smallest round distance in seconds that needs at most `count` steps up to `top`.
+  /// Round distances are 1, 2 and 5 below a second and up to ten, then fractions of minutes, hours
+  /// and days.
   public static func seconds(upTo top: Double, count: Int) -> Double {
     let needed = top / Double(max(1, count))
     return seconds.first { $0 >= needed } ?? (needed / 86_400).rounded(.up) * 86_400

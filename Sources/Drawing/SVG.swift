@@ -1,6 +1,6 @@
-// Common parts of all pictures: text, frame and colours.
+// The common elements of all pictures: text, frame and colours.
 
-/// Text content of XML 1.0, from any text. Characters that XML can't hold are left out.
+/// Escapes any text as text of XML 1.0. Characters that XML can't represent are left out.
 public func xmlText(_ text: String) -> String {
   text.unicodeScalars.reduce(into: "") { result, scalar in
     switch scalar {
@@ -24,7 +24,7 @@ public func svgOpening(width: Double, height: Double) -> String {
     """
 }
 
-/// A line of text. `kind`: the class that colours it.
+/// A line of text. `kind` is the CSS class that gives its colour.
 public func svgText(
   _ x: Double, _ y: Double, _ text: String, size: Int, kind: String = "ink",
   weight: String = "normal", anchor: String = "start"
@@ -35,7 +35,8 @@ public func svgText(
   """
 }
 
-/// Style rules: `back` behind everything, `ink` and `dim` for text, `line` for the grid.
+/// Style rules for light and dark backgrounds: `back` behind everything, `ink` and `dim` for text,
+/// `line` for the grid.
 public enum SVGPalette {
   public static let light =
     ".back { fill: #ffffff } .ink { fill: #1f2328 } .dim { fill: #59636e } "

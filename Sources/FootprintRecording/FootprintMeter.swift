@@ -3,9 +3,9 @@ import Linux
 
 /// Measures a tree of processes, by kind of memory.
 struct FootprintMeter {
-  /// Bytes of file pages that processes have copied by writing to them. To distinguish them from other
-  /// anonymous memory, each mapping must be read, which is expensive. They hardly change, so they are
-  /// measured once a second.
+  /// Bytes of file pages that processes have copied by writing to them. Each mapping must be read
+  /// to distinguish them from other anonymous memory, which is expensive. They hardly change, so
+  /// they are measured once a second.
   private var copied: [ProcessIdentity: (bytes: Int64, at: Double)] = [:]
 
   /// - Parameter moment: seconds since the recording began.
@@ -15,8 +15,8 @@ struct FootprintMeter {
     var sample = FootprintSample(at: moment, anonymous: 0, processes: 0)
     var seen: [ProcessIdentity: (bytes: Int64, at: Double)] = [:]
     for process in tree.processes {
-      // An ending process loses its memory before it disappears, and loses all of it at once, so no partial
-      // value is measured.
+      // An ending process loses its memory before it disappears, and loses all of it at once. It is
+      // left out then, so no partial value is measured.
       guard let footprint = try Footprint.measure(process.pid),
         footprint.resident > 0 || footprint.swapped > 0
       else { continue }
@@ -41,9 +41,10 @@ struct FootprintMeter {
 }
 
 extension FootprintSample {
-  /// The sum of the parts is `Footprint.footprint`, the number that the daemon uses. Anonymous pages that a
-  /// fork shares belong to no single process, so the kernel's `Anonymous` may be more than the private dirty
-  /// memory. Then the private dirty memory is the limit.
+  /// Adds the memory of one process. The sum of the kinds is `Footprint.footprint`, the number that
+  /// the daemon uses. Anonymous pages that a fork shares belong to no single process, so the
+  /// kernel's `Anonymous` may be more than the private dirty memory. Then the private dirty memory
+  /// is the limit.
   fileprivate mutating func add(_ footprint: Footprint, copied: Int64) {
     let dirty = footprint.footprint - footprint.swapped
     let copied = min(copied, footprint.anonymous, dirty)

@@ -20,14 +20,14 @@ final class ProcessSource: RecordingSource {
   var pid: Int32? { identity.pid }
   var descriptor: Int32 { pidfd.raw }
 
-  /// `warning`: the signal that asks it for memory.
+  /// - Parameter warning: the signal that asks the process to free memory.
   init(_ pid: Int32, warning: Int32) throws(RecordingFailure) {
     do throws(SystemCallError) {
       let stat = try ProcessStat.read(pid)
       identity = stat.identity
       pidfd = try identity.openPidfd()
       name = stat.name
-      // Only for the header: a process may hide its arguments.
+      // The command is only for the header. A process may hide its arguments.
       command = (try? ProcessCommand.read(pid).arguments) ?? []
     } catch {
       if error.meansVanished { throw .noProcess(pid) }
@@ -43,7 +43,8 @@ final class ProcessSource: RecordingSource {
     return RecordingNews(end: hasEnded ? RecordingEnd(at: now, reason: .exited) : nil)
   }
 
-  /// To find descendants, all processes of the machine must be read, so this is done four times a second.
+  /// All processes of the machine must be read to find the descendants, so this is done at most
+  /// four times a second.
   func tree() throws(RecordingFailure) -> ProcessTree {
     if Clocks.monotonic - 250_000_000 >= foundAt {
       found = try recording { () throws(SystemCallError) in
@@ -84,7 +85,7 @@ final class CommandSource: RecordingSource {
     self.command = command
     self.warning = warning
     name = command.first?.split(separator: "/").last.map(String.init) ?? path
-    // A process that loses its parent then becomes a child of this process, and is found.
+    // A descendant that loses its parent becomes a child of this process, so it is still found.
     clinux_become_subreaper()
     do throws(SystemCallError) {
       child = try ForegroundChild(path: path, firstArgument: firstArgument)
@@ -129,7 +130,7 @@ final class CommandSource: RecordingSource {
     // An error counts as not ended.
     let ended = try? pollDescriptor(
       child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
-    // Nothing more can be done about it.
+    // If that fails, nothing more can be done.
     if ended != true { try? ProcessTree.killAll(root: child.identity) }
     _ = try? pollDescriptor(child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
     _ = child.reap()

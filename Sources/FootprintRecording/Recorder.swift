@@ -6,24 +6,26 @@ import Journal
 import Linux
 import Policy
 
-/// What is recorded, and how.
+/// The subject and the options of a recording.
 public struct RecorderSettings {
   public enum Subject {
     case worker(String, socket: String, isNamed: Bool)
     case process(Int32)
-    /// A resolved program, and the index in this process's own arguments at which the command begins.
+    /// A program with its arguments. `path` is the program's file. `firstArgument` is the index in
+    /// this process's own arguments at which the command begins.
     case command(path: String, [String], firstArgument: Int)
   }
 
   public var subject: Subject
   public var every: Duration
-  /// nil: the recording runs until something ends it.
+  /// The longest duration of the recording. nil: it runs until something else ends it.
   public var limit: Duration?
-  /// Moments, since the beginning, at which the subject is asked to free memory.
+  /// The times, since the beginning, at which the subject is asked to free memory.
   public var warnings: [Duration] = []
-  /// The signal that asks for memory, if no daemon does it.
+  /// The signal that asks a process to free memory. It isn't used for a worker, which the daemon
+  /// warns.
   public var warning: Int32 = SIGUSR1
-  /// nil: a new file, named after the subject.
+  /// The path of the file; `-` is standard output. nil: a new file, named after the subject.
   public var file: String?
   public var version: String
 
@@ -35,7 +37,7 @@ public struct RecorderSettings {
   }
 }
 
-/// Records a footprint until the recording ends.
+/// Records a footprint to a file until the recording ends. Use it from one thread.
 public final class Recorder {
   private let settings: RecorderSettings
   private let source: any RecordingSource
@@ -43,17 +45,18 @@ public final class Recorder {
   private let began: Int64
   private var meter = FootprintMeter()
   private var warnings: [Double]
-  /// Called with each mark when it is written.
+  /// Called with each mark after it is written.
   public var onMark: ((FootprintMark) -> Void)?
-  /// The last part of the recording, for a live picture.
+  /// The newest samples and marks of the recording, for a live picture.
   public private(set) var recent: Recording
 
-  /// How many samples are kept for a live picture.
+  /// The maximum number of samples and of marks that are kept for a live picture.
   private static let maxRecent = 4096
 
+  /// The path of the file; `-` is standard output.
   public var path: String { file.path }
 
-  /// Starts the program, if there is one to start.
+  /// Creates the file, and starts the program if the recording has one to start.
   public init(_ settings: RecorderSettings) throws(RecordingFailure) {
     self.settings = settings
     began = Clocks.boottime
@@ -99,7 +102,7 @@ public final class Recorder {
 
   // MARK: the recording
 
-  /// Writes samples and marks until the recording ends. `look` is called after each sample.
+  /// Writes samples and marks until the recording ends. `look` is called after each regular sample.
   ///
   /// - Returns: how the program ended, if it was started for the recording.
   public func run(
@@ -140,9 +143,10 @@ public final class Recorder {
       let news = try source.news(at: now)
       for mark in news.marks { try add(mark) }
       if let end = news.end { return end }
-      // An extra sample between two regular ones: it shows the footprint at the moment of the event.
+      // This extra sample shows the footprint at the moment of the event.
       if !news.marks.isEmpty, now < next { try sample() }
-      // The start of the recording may have taken all of that time.
+      // The limit is checked only after the first sample, because the start of the recording may
+      // have used all of the time.
       if hasSampled, let limit = settings.limit?.seconds, now >= limit {
         return RecordingEnd(at: now, reason: .time)
       }
@@ -150,7 +154,7 @@ public final class Recorder {
         try sample()
         hasSampled = true
         look(self)
-        // Samples for which there was no time are left out; the others stay at regular times.
+        // Samples that are overdue are left out. The others stay at regular times.
         next = max(next + every, (now / every).rounded(.down) * every)
       }
       try warnIfDue()
@@ -164,7 +168,8 @@ public final class Recorder {
     do throws(FootprintError) {
       sample = try meter.measure(tree, at: now)
     } catch { throw .measure(error) }
-    // The process has just ended, and the news will report it: an ended process isn't an empty footprint.
+    // The process has just ended, and `news` will report it. An ended process isn't recorded as an
+    // empty footprint.
     if sample.processes == 0, source.subject != .worker { return }
     try write(sample.json)
     recent.samples.append(sample)
@@ -178,7 +183,8 @@ public final class Recorder {
     }
   }
 
-  /// Waits for the next sample, warning or end, for news or for a signal. A signal may end the recording.
+  /// Waits for the next sample, warning or end, for news of the subject, or for a signal. A signal
+  /// may end the recording.
   private func wait(
     until next: Double, _ signals: borrowing SignalQueue
   ) throws(RecordingFailure) -> RecordingEnd? {
@@ -214,12 +220,12 @@ public final class Recorder {
 
 extension RecordingHeader.Host {
   static var ofThisMachine: Self {
-    // Only for the reader of the recording.
+    // The kernel's release is only for the reader of the recording.
     let kernel = (try? readText("/proc/sys/kernel/osrelease")) ?? "?"
     return Self(
       kernel: String(kernel.prefix { $0 != "\n" }),
       cores: onlineProcessors,
-      // The same; 0: unknown.
+      // The memory and swap are only for the reader, too. 0: unknown.
       memory: (try? MemoryInfo.read())?.total ?? 0, page: Int64(pageSize),
       swap: (try? MemoryInfo.read())?.swapFree ?? 0)
   }

@@ -3,13 +3,13 @@ import Glibc
 import JSONLines
 import Linux
 
-/// The file of a recording. Each line is written at once by one write, so that a kill loses at most the line
-/// that is being written.
+/// The file of a recording. Each line is written by one call, so a kill loses at most the line that
+/// is being written.
 struct RecordingFile {
   private let file: Descriptor
   let path: String
 
-  /// Replaces a file of that name. `-` is standard output.
+  /// Opens a file for writing and replaces its content. `-` is standard output.
   init(writingTo path: String) throws(SystemCallError) {
     self.path = path
     if path == "-" {
@@ -20,7 +20,8 @@ struct RecordingFile {
     }
   }
 
-  /// A new file in the working directory: `NAME.footprint`, `NAME-2.footprint`, …
+  /// Creates a file in the working directory: `NAME.footprint`, or `NAME-2.footprint` and so on if
+  /// that exists.
   init(newFor name: String) throws(SystemCallError) {
     let stem = Self.stem(of: name)
     for number in 1... {
@@ -58,7 +59,8 @@ struct RecordingFile {
     } catch { throw .write(error) }
   }
 
-  /// Removes the file if nothing was recorded. Only a regular file is removed, not a device or a pipe.
+  /// Removes the file if nothing was recorded. It removes only a regular file, not a device or a
+  /// pipe.
   func discard() {
     guard path != "-", file.status?.isRegularFile == true else { return }
     discardFile(path)

@@ -3,7 +3,8 @@ import FootprintTrace
 import Glibc
 import Linux
 
-/// The subject of a recording: a daemon's worker, a process, or a program that was started for the recording.
+/// The subject of a recording: a worker of a daemon, a process, or a program that was started for
+/// the recording.
 protocol RecordingSource: AnyObject {
   var subject: RecordingHeader.Subject { get }
   var name: String { get }
@@ -11,14 +12,17 @@ protocol RecordingSource: AnyObject {
   var pid: Int32? { get }
   /// The state of a worker when the recording begins.
   var state: String? { get }
-  /// Readable when there is news. Call `news` before each wait, too.
+  /// A descriptor that is readable when there is news. Call `news` before each wait, too, because
+  /// some news may have been read already.
   var descriptor: Int32 { get }
 
-  /// What has happened since the last call. `now`: seconds since the beginning.
+  /// Returns what has happened since the last call.
+  ///
+  /// - Parameter now: seconds since the recording began.
   func news(at now: Double) throws(RecordingFailure) -> RecordingNews
-  /// The subject's processes; none if it doesn't run now.
+  /// Returns the subject's processes. The tree is empty if the subject doesn't run now.
   func tree() throws(RecordingFailure) -> ProcessTree
-  /// Asks the subject to free memory. Returns the mark to record, unless the news will have it.
+  /// Ends the program that was started for the recording. It is called when the recording ends.
   func warn(at now: Double) throws(RecordingFailure) -> FootprintMark?
   /// Handles a signal to this process. Returns true if the recording ends.
   func handle(_ signal: SignalQueue.Arrival) -> Bool
@@ -31,7 +35,7 @@ struct RecordingNews {
   var end: RecordingEnd?
 }
 
-/// Why a recording can't start or continue.
+/// The reason why a recording can't start or continue.
 public enum RecordingFailure: Error, CustomStringConvertible {
   /// The program can't be started.
   case start(SystemCallError)
@@ -41,7 +45,7 @@ public enum RecordingFailure: Error, CustomStringConvertible {
   case write(SystemCallError)
   case system(SystemCallError)
   case control(ControlError)
-  /// The daemon's answer about a worker that it doesn't know, or gives no information about.
+  /// The daemon's answer about a worker that it doesn't know or can't report on.
   case unknownWorker(String)
 
   public var description: String {

@@ -4,7 +4,7 @@ import Glibc
 import Journal
 import Linux
 
-/// A worker of a daemon, by name: its present processes, and the daemon's events about it.
+/// A worker of a daemon, by name: its current processes, and the daemon's events about it.
 final class WorkerSource: RecordingSource {
   private var client: ControlClient
   private var root: ProcessIdentity?
@@ -36,7 +36,7 @@ final class WorkerSource: RecordingSource {
     try ask()
   }
 
-  /// Asks the daemon which process the worker is now.
+  /// Asks the daemon for the worker's current process, command and cgroup.
   private func ask() throws(RecordingFailure) {
     askedAt = Clocks.monotonic
     let response = try asking { () throws(ControlError) in
@@ -47,7 +47,7 @@ final class WorkerSource: RecordingSource {
     }
     if state == nil { state = report.state }
     command = report.command
-    // nil: it has ended.
+    // An identity is nil if the process has ended.
     group = report.cgroup.flatMap { try? WorkerCgroup(path: $0.path) }
     root = report.pid.flatMap { try? ProcessIdentity.current(of: $0) }
     foundAt = .min
@@ -73,10 +73,11 @@ final class WorkerSource: RecordingSource {
       seconds: event.seconds, freed: event.freed)
   }
 
-  /// The daemon gives the time by the wall clock. If that clock has been set meanwhile, the moment is now.
+  /// The moment of an event, in seconds since the recording began. The daemon gives the time by the
+  /// wall clock. If that clock has been set meanwhile, the moment is now.
   private func moment(of event: EventRecord, _ now: Double) -> Double {
     guard let time = WallTime(text: event.time) else { return now }
-    // Whole milliseconds, rounded down: up to 1 ms early.
+    // The event's time is in whole milliseconds, rounded down, so it is up to 1 ms early.
     let moment = Double(time.nanoseconds - began.nanoseconds) / 1e9
     return (now - moment).magnitude < 5 ? min(max(moment, 0), now) : now
   }
@@ -100,7 +101,7 @@ final class WorkerSource: RecordingSource {
         found = try ProcessTree.discover(root: root, session: root.pid, cgroup: group)
         foundAt = now
       } catch {
-        // Its group doesn't exist any more, so the worker has ended.
+        // The worker's cgroup doesn't exist any more, so the worker has ended.
         if error.code != ENODEV, !error.meansVanished { throw .system(error) }
         found = ProcessTree(processes: [])
       }
@@ -108,7 +109,7 @@ final class WorkerSource: RecordingSource {
     return found
   }
 
-  /// The daemon warns the worker, as for `dormouse warn`, and reports it in its events.
+  /// The daemon warns the worker, as for `dormouse warn`, and reports the warning in its events.
   func warn(at now: Double) throws(RecordingFailure) -> FootprintMark? {
     _ = try asking { () throws(ControlError) in try client.send(.warn, worker: name) }
     return nil
@@ -119,7 +120,7 @@ final class WorkerSource: RecordingSource {
 }
 
 extension EventRecord {
-  /// nil: the event gets no mark.
+  /// The kind of the event's mark. nil: the event has no mark.
   fileprivate var markKind: FootprintMark.Kind? {
     switch kind {
     case "state": return .state

@@ -2,7 +2,7 @@ import Control
 import Drawing
 
 extension RecordingComparison {
-  /// As SVG: both footprints on the same axes, and a line of numbers of each.
+  /// Draws an SVG: both footprints on the same axes, and a line of numbers for each.
   public func picture(_ a: Recording, _ b: Recording) -> String {
     let frame = PictureFrame(
       most: max(self.a.statistics.peak, self.b.statistics.peak), seconds: max(a.seconds, b.seconds))
@@ -46,7 +46,7 @@ extension RecordingComparison {
     }
   }
 
-  /// A triangle at each warning, on the curve of its recording.
+  /// Draws a triangle at each warning, on the curve of its recording.
   private func warnings(
     of letter: String, statistics: RecordingStatistics, in frame: PictureFrame
   ) -> [String] {

@@ -1,7 +1,7 @@
 import Control
 import Drawing
 
-/// `footprint compare`: both footprints on the same axes, and their numbers.
+/// The output of `footprint compare`: both footprints on the same axes, and their numbers.
 public func renderComparison(
   _ comparison: RecordingComparison, of a: Recording, with b: Recording, style: TerminalStyle
 ) -> [String] {
@@ -58,7 +58,7 @@ extension RecordingComparison.Metric {
 }
 
 extension WarningEffect {
-  /// The effect of a warning in both recordings. One of them may have fewer warnings.
+  /// The table rows of one warning in both recordings. One of them may have fewer warnings.
   fileprivate static func rows(
     _ number: Int, a: WarningEffect?, b: WarningEffect?
   ) -> [[Table.Cell]] {

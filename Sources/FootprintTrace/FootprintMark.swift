@@ -1,38 +1,38 @@
 import JSONLines
 
-/// Something that happened while a footprint was recorded.
+/// An event that occurred while a footprint was recorded.
 public struct FootprintMark: Hashable, Sendable {
   public enum Kind: String, Hashable, Sendable, CaseIterable {
-    /// The worker is in another state.
+    /// The worker changed its state.
     case state
     /// The worker was asked to free memory.
     case warning
     /// How much memory a warning freed, measured by the daemon.
     case returned
-    /// The worker freed memory by itself, on entering the background.
+    /// The worker freed memory by itself when it entered the background.
     case shed
-    /// Its purgeable memory was taken.
+    /// The worker's purgeable memory was freed.
     case purge
     case failed
     /// The machine's pressure level has changed.
     case pressure
-    /// Workers were terminated for memory.
+    /// Workers were terminated for lack of memory.
     case jetsam
-    /// Any other mark, also one that a newer version has written.
+    /// Any other mark, or one of a kind that only a newer version has.
     case note
-    /// Events are missing here.
+    /// Events are missing here: the recorder didn't receive them.
     case lost
   }
 
   /// Seconds since the recording began.
   public var at: Double
   public var kind: Kind
-  /// One sentence; may hold any characters.
+  /// One sentence. It may contain any characters: use `sentence` for a terminal.
   public var text: String
   /// The states before and after, for a mark of kind `state`.
   public var from: String?
   public var to: String?
-  /// The duration.
+  /// The duration of the event in seconds.
   public var seconds: Double?
   /// Freed memory in bytes.
   public var freed: Int64?
@@ -72,7 +72,7 @@ extension FootprintMark {
   }
 }
 
-/// Why a recording ended.
+/// The end of a recording, and its reason.
 public struct RecordingEnd: Hashable, Sendable {
   public enum Reason: String, Hashable, Sendable {
     /// The requested time has passed.
@@ -81,16 +81,18 @@ public struct RecordingEnd: Hashable, Sendable {
     case interrupted
     /// The program has ended.
     case exited
-    /// The daemon has ended, or doesn't know the worker any more.
+    /// The daemon has ended, or it doesn't know the worker any more.
     case gone
-    /// The recording can't continue.
+    /// The recording failed, for example because the footprint couldn't be measured.
     case failed
   }
 
+  /// Seconds since the recording began.
   public var at: Double
   public var reason: Reason
   /// The exit code of a program that was started for the recording.
   public var code: Int32?
+  /// The signal that ended the program, if a signal did.
   public var signal: Int32?
 
   public init(at: Double, reason: Reason, code: Int32? = nil, signal: Int32? = nil) {

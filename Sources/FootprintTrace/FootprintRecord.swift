@@ -1,13 +1,13 @@
-/// A worker's footprint over time, and what happened meanwhile.
+/// A worker's footprint over time, and the events of that time.
 public struct Recording: Hashable, Sendable {
   public var header: RecordingHeader
-  /// In the order of time, never empty. Each holds until the next.
+  /// The samples in the order of time; never empty. Each value is valid until the next sample.
   public var samples: [FootprintSample]
-  /// In the order of time.
+  /// The marks in the order of time.
   public var marks: [FootprintMark]
   /// nil: the recording was cut off (`kill -9`, a full disk), or still runs.
   public var end: RecordingEnd?
-  /// The last line was incomplete and is left out.
+  /// True if the last line was incomplete. It is left out.
   public var lostItsTail = false
 
   public init(
@@ -20,11 +20,11 @@ public struct Recording: Hashable, Sendable {
     self.end = end
   }
 
-  /// Seconds from its beginning to its end.
+  /// Seconds from the beginning of the recording to its end.
   public var seconds: Double { max(end?.at ?? 0, samples.last?.at ?? 0) }
 
-  /// Calls `body` with each sample and how long it held, in seconds. The first sample counts from the
-  /// beginning.
+  /// Calls `body` with each sample and the time in seconds for which it was valid. The first sample
+  /// counts from the beginning.
   public func forEachSpan(_ body: (FootprintSample, Double) -> Void) {
     for (place, sample) in samples.enumerated() {
       let until = place + 1 < samples.count ? samples[place + 1].at : seconds
@@ -32,7 +32,8 @@ public struct Recording: Hashable, Sendable {
     }
   }
 
-  /// The index of the last sample at or before a moment; the first sample if there is none.
+  /// Returns the index of the last sample at or before a moment, or of the first sample if there is
+  /// none.
   func place(at moment: Double) -> Int {
     var (low, high) = (0, samples.count)
     while low < high {
@@ -42,7 +43,8 @@ public struct Recording: Hashable, Sendable {
     return max(0, low - 1)
   }
 
-  /// The largest sample of those that hold at some time from `start` on and before `end`.
+  /// Returns the largest of the samples that are valid at some time from `start` on and before
+  /// `end`.
   func largest(from start: Double, to end: Double) -> FootprintSample? {
     guard start <= seconds, !samples.isEmpty else { return nil }
     var best = samples[place(at: start)]
@@ -53,7 +55,7 @@ public struct Recording: Hashable, Sendable {
     return best
   }
 
-  /// The worker's state at a moment, as far as the marks show it.
+  /// Returns the worker's state at a moment, as far as the marks show it.
   func state(at moment: Double) -> String? {
     marks.last { $0.kind == .state && $0.at <= moment }?.to
       ?? marks.first { $0.kind == .state }?.from ?? header.state

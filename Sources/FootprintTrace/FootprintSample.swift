@@ -4,17 +4,17 @@ import JSONLines
 public struct FootprintSample: Hashable, Sendable {
   /// Seconds since the recording began.
   public var at: Double
-  /// Private, dirty, and backed by no file: heap and stacks.
+  /// Private and dirty memory without a file: heap and stacks.
   public var anonymous: Int64
   /// Private copies of file pages, made when the process wrote to them.
   public var copied: Int64
   /// Shared memory: memfd, tmpfs, System V.
   public var shared: Int64
-  /// Swapped memory of the first two kinds.
+  /// Swapped memory that was anonymous or copied.
   public var swapped: Int64
-  /// Not part of the footprint: file pages that the kernel can take back at any time.
+  /// File pages that the kernel can drop at any time. They aren't part of the footprint.
   public var clean: Int64
-  /// 0: the worker has no process at this moment.
+  /// The number of processes. 0: the worker has no process at this moment.
   public var processes: Int
 
   public init(
@@ -35,7 +35,7 @@ public struct FootprintSample: Hashable, Sendable {
 }
 
 extension FootprintSample {
-  /// The line of it in a file.
+  /// The line of the sample in a file.
   public var json: JSON {
     .object([
       .init("t", .seconds(at)), .init("footprint", .int(footprint)),
@@ -45,7 +45,7 @@ extension FootprintSample {
     ])
   }
 
-  /// The kinds are optional: `t` and `footprint` are enough.
+  /// Reads a line. `t` and `footprint` are enough; the kinds are optional.
   init(_ json: JSON, at: Double) throws(RecordingFault) {
     let total = try json.bytes("footprint")
     self.init(
@@ -60,10 +60,10 @@ extension FootprintSample {
 }
 
 extension JSON {
-  /// Whole milliseconds; more would be noise.
+  /// Seconds, rounded to whole milliseconds. More digits would be noise.
   static func seconds(_ value: Double) -> JSON { .double((value * 1000).rounded() / 1000) }
 
-  /// 0 … 2^50, so that sums don't overflow; nil if there is no such member.
+  /// A number of bytes from 0 to 2^50, so that sums don't overflow. nil: there is no such member.
   func bytes(_ name: String) throws(RecordingFault) -> Int64? {
     guard let value = self[name] else { return nil }
     guard let number = value.integer, (0...1 << 50).contains(number) else {
@@ -73,7 +73,7 @@ extension JSON {
   }
 }
 
-/// What is wrong with a line.
+/// A fault in one line of a recording.
 struct RecordingFault: Error {
   var what: String
   init(_ what: String) { self.what = what }

@@ -1,8 +1,8 @@
 import Drawing
 
-/// Axes of a picture, and what is around them. Sizes in pixels.
+/// The axes of a picture, with their grid, labels and styles. Sizes are in pixels.
 struct PictureFrame {
-  /// What is at the upper end.
+  /// The number of bytes at the upper end of the axis.
   let top: Int64
   let seconds: Double
   private let step: Int64
@@ -29,7 +29,7 @@ struct PictureFrame {
     Self.lower - Double(bytes) / Double(top) * (Self.lower - Self.upper)
   }
 
-  /// Behind the curves.
+  /// The lines and labels that are drawn behind the curves.
   var grid: [String] {
     stride(from: Int64(0), through: top, by: Int64.Stride(step)).flatMap { bytes in
       [
@@ -63,7 +63,7 @@ struct PictureFrame {
     """
   }
 
-  /// The line of the limit, unless it would be at the edge.
+  /// Draws the line of the limit, unless it would be at the edge.
   func limitLine(_ bytes: Int64) -> [String] {
     guard bytes > 0, bytes < top else { return [] }
     let line = rule(Self.left, y(bytes), Self.right, y(bytes), kind: "limit")
@@ -78,7 +78,7 @@ struct PictureFrame {
 
   // MARK: the whole picture
 
-  /// Screen readers read `title` and `description`.
+  /// Makes the SVG document. Screen readers read `title` and `description`.
   static func document(
     height: Double, title: String, description: String, subtitle: String, _ parts: [String]
   ) -> String {
@@ -101,29 +101,35 @@ struct PictureFrame {
     return ([head] + parts + ["</svg>", ""]).joined(separator: "\n")
   }
 
-  // Colour-blind people can distinguish these colours, too (Okabe, Ito 2008).
+  // Colour-blind people can distinguish these colours (Okabe and Ito 2008).
   private static let light = """
-    .limit { stroke: #8c959f; stroke-dasharray: 5 4 } .mark { stroke: #d55e00; stroke-dasharray: 3 3 }
-    .warned { fill: #b34700 } .halo { fill: #59636e; stroke: #ffffff; stroke-width: 4px; paint-order: stroke }
-    .anonymous { fill: #0072b2 } .copied { fill: #56b4e9 } .shared { fill: #009e73 } .swapped { fill: #e69f00 }
+    .limit { stroke: #8c959f; stroke-dasharray: 5 4 } .mark { stroke: #d55e00; \
+    stroke-dasharray: 3 3 }
+    .warned { fill: #b34700 } .halo { fill: #59636e; stroke: #ffffff; \
+    stroke-width: 4px; paint-order: stroke }
+    .anonymous { fill: #0072b2 } .copied { fill: #56b4e9 } .shared { fill: #009e73 } \
+    .swapped { fill: #e69f00 }
     .outline, .a, .b { fill: none; stroke-width: 2 } .outline { stroke: #004b76 }
     .a { stroke: #0072b2 } .b { stroke: #d55e00 } .filla { fill: #0072b2 } .fillb { fill: #d55e00 }
     .foreground { fill: #8fd6b8 } .background { fill: #a8d4ee } .suspended { fill: #f2d58a }
-    .hibernated { fill: #b9b4e0 } .terminated { fill: #d1d9e0 } .moving { fill: #e3c4d6 } .strip { fill: #1f2328 }
+    .hibernated { fill: #b9b4e0 } .terminated { fill: #d1d9e0 } .moving { fill: #e3c4d6 } \
+    .strip { fill: #1f2328 }
     """
   private static let dark = """
     .limit { stroke: #6e7681 } .mark { stroke: #ff9b57 } .warned { fill: #ff9b57 }
-    .halo { fill: #9198a1; stroke: #0d1117 } .anonymous { fill: #2f81c7 } .outline { stroke: #a5d6ff }
+    .halo { fill: #9198a1; stroke: #0d1117 } .anonymous { fill: #2f81c7 } \
+    .outline { stroke: #a5d6ff }
     .a { stroke: #58a6ff } .b { stroke: #ff9b57 } .filla { fill: #58a6ff } .fillb { fill: #ff9b57 }
     .foreground { fill: #1b6b4e } .background { fill: #1d5478 } .suspended { fill: #7a5d12 }
-    .hibernated { fill: #4b4588 } .terminated { fill: #3d444d } .moving { fill: #6b3f58 } .strip { fill: #e6edf3 }
+    .hibernated { fill: #4b4588 } .terminated { fill: #3d444d } .moving { fill: #6b3f58 } \
+    .strip { fill: #e6edf3 }
     """
 }
 
 /// A footprint as a path of steps.
 struct StepPath {
-  /// The most samples that are drawn: two for each pixel. If there are more, the highest of each half pixel
-  /// is drawn.
+  /// The maximum number of samples that are drawn: two for each pixel. If there are more, the
+  /// highest of each half pixel is drawn.
   private static let most = Int(PictureFrame.right - PictureFrame.left) * 2
 
   let samples: [FootprintSample]
@@ -146,10 +152,10 @@ struct StepPath {
     }
   }
 
-  /// The upper edge, from left to right.
+  /// The upper edge of the curve, from left to right.
   func outline(_ height: (FootprintSample) -> Int64) -> String {
     guard let first = samples.first else { return "" }
-    // Drawn from the beginning: before the first sample, the first sample's value counts.
+    // The path begins at the left edge. Before the first sample, the first sample's value counts.
     var path = "M\(fixed(frame.x(0), 1)),\(fixed(frame.y(height(first)), 1))"
     var last = height(first)
     for sample in samples.dropFirst() where height(sample) != last {

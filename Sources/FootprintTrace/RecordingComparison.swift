@@ -1,20 +1,20 @@
-/// Two recordings side by side. The one before a change comes first.
+/// A comparison of two recordings. `a` is the one before a change, `b` the one after it.
 public struct RecordingComparison: Encodable, Sendable {
-  /// One number of both.
+  /// One number of both recordings.
   public struct Metric: Encodable, Hashable, Sendable {
     public enum Unit: String, Codable, Sendable { case bytes, seconds, count }
 
-    /// For programs: `peak`, `average`, `p95`, `rest`, …
+    /// The name in JSON: `peak`, `average`, `p95`, `rest`, …
     public var key: String
-    /// For people.
+    /// The name that people read.
     public var title: String
     public var unit: Unit
     public var a: Double
     public var b: Double
 
-    /// How much more the second one is, in `unit`.
+    /// How much larger `b` is than `a`, in `unit`.
     public var difference: Double { b - a }
-    /// The same in percent of the first one; nil if the first one is 0.
+    /// The difference in percent of `a`. nil if `a` is 0.
     public var percent: Double? { a == 0 ? nil : difference / a * 100 }
 
     enum CodingKeys: String, CodingKey { case key, unit, a, b, difference, percent }
@@ -82,12 +82,12 @@ public struct RecordingComparison: Encodable, Sendable {
   }
 }
 
-/// How much a number may grow from one version of a program to the next.
+/// The limit by which a number may grow from one version of a program to the next.
 public enum GrowthLimit: Hashable, Sendable {
   case percent(Double)
   case bytes(Int64)
 
-  /// A sentence if a metric has grown more than this limit.
+  /// Returns a sentence if a metric has grown by more than this limit.
   public func excess(of metric: RecordingComparison.Metric) -> String? {
     let limit: String
     switch self {

@@ -13,12 +13,14 @@ public struct RecordingHeader: Hashable, Sendable {
 
   /// Facts about the machine that footprints depend on.
   public struct Host: Hashable, Sendable {
-    /// `uname -r`.
+    /// The kernel's release, as `uname -r` shows it.
     public var kernel: String
     public var cores: Int
-    /// Bytes.
+    /// The machine's memory in bytes.
     public var memory: Int64
+    /// The page size in bytes.
     public var page: Int64
+    /// The free swap in bytes when the recording began.
     public var swap: Int64
 
     public init(kernel: String, cores: Int, memory: Int64, page: Int64, swap: Int64) {
@@ -31,16 +33,16 @@ public struct RecordingHeader: Hashable, Sendable {
   }
 
   public var subject: Subject
-  /// The worker's or the program's name; it may hold any characters.
+  /// The worker's or the program's name. It may contain any characters.
   public var name: String
-  /// The process's number when the recording began.
+  /// The process ID when the recording began.
   public var pid: Int32?
   public var command: [String]
   /// The worker's state when the recording began.
   public var state: String?
-  /// Seconds between samples, as asked for.
+  /// The requested interval between samples in seconds.
   public var every: Double
-  /// Wall clock when the recording began: ISO 8601, UTC.
+  /// The wall clock when the recording began: ISO 8601, UTC.
   public var time: String
   /// The version of the program that recorded.
   public var version: String
@@ -63,7 +65,7 @@ public struct RecordingHeader: Hashable, Sendable {
 }
 
 extension RecordingHeader {
-  /// The value of `trace`, by which a file is recognized.
+  /// The value of the member `recording`, which identifies the file format.
   static let magic = "dormouse footprint"
   /// The format that this version writes. It reads all formats from 1 on.
   static let format: Int64 = 1
@@ -94,8 +96,8 @@ extension RecordingHeader {
   init(_ json: JSON) throws(RecordingFault) {
     guard json["recording"]?.text == Self.magic, let format = json["format"]?.integer else {
       throw RecordingFault(
-        "this is no footprint recording, whose first line begins with {\"recording\":\"\(Self.magic)\""
-      )
+        "this is no footprint recording, whose first line begins with "
+          + "{\"recording\":\"\(Self.magic)\"")
     }
     guard (1...Self.format).contains(format) else {
       throw RecordingFault(

@@ -2,8 +2,8 @@ import Control
 import Drawing
 
 extension Recording {
-  /// As SVG: the footprint by kind, the worker's states, and the events. The picture has its own background,
-  /// which is dark if the viewer prefers that.
+  /// Draws an SVG: the footprint by kind, the worker's states, and the events. The picture has its
+  /// own background, which is dark if the viewer prefers that.
   public func picture(limit: Int64 = RecordingStatistics.defaultLimit) -> String {
     RecordingPicture(recording: self, limit: limit).text
   }
@@ -35,7 +35,7 @@ private struct RecordingPicture {
         + [svgText(24, foot, origin, size: 11, kind: "dim")])
   }
 
-  /// What was recorded, where and when.
+  /// The line that names the subject, the machine and the time.
   private var origin: String {
     let header = recording.header
     let host = header.host.map { host in
@@ -48,8 +48,8 @@ private struct RecordingPicture {
   private var summary: String {
     "The footprint of \(escaped(recording.header.name)) over \(durationText(recording.seconds)), "
       + "as steps: it began at \(sizeWords(statistics.start)), was highest at "
-      + "\(sizeWords(statistics.peak)) after \(momentWords(statistics.peakAt, step: 0.1)), and ended "
-      + "at \(sizeWords(statistics.rest))."
+      + "\(sizeWords(statistics.peak)) after \(momentWords(statistics.peakAt, step: 0.1)), "
+      + "and ended at \(sizeWords(statistics.rest))."
   }
 
   // MARK: kinds of memory
@@ -72,7 +72,8 @@ private struct RecordingPicture {
     }
   }
 
-  /// The highest area comes first, so that each later area covers the part of it that belongs to other kinds.
+  /// The areas of the kinds. The highest area comes first, so that each later area covers the part
+  /// of it that belongs to other kinds.
   private var areas: [String] {
     let path = StepPath(recording, frame)
     return present.reversed().map { kind in
@@ -96,7 +97,7 @@ private struct RecordingPicture {
   // MARK: what happened
 
   private var marks: [String] {
-    // There are two rows of labels. A mark without room in either has only its line and its tooltip.
+    // There are two rows of labels. A mark without room in either has only its line and tooltip.
     var free = [0.0, 0.0]
     return statistics.warnings.flatMap { warning in
       let x = frame.x(warning.at)
@@ -121,7 +122,7 @@ private struct RecordingPicture {
     var to: Double
   }
 
-  /// The worker's states, one after the other.
+  /// The worker's states in the order of time.
   private var states: [Stretch] {
     let changes = recording.marks.filter { $0.kind == .state && $0.to != nil }
     var stretches: [Stretch] = []
@@ -135,7 +136,7 @@ private struct RecordingPicture {
     return stretches
   }
 
-  /// Below the time axis.
+  /// The strip of states below the time axis.
   private var strip: [String] {
     let known = ["foreground", "background", "suspended", "hibernated", "terminated"]
     let y = PictureFrame.lower + 32

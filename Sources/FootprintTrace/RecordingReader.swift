@@ -1,21 +1,21 @@
 import JSONLines
 
-/// A file that is no footprint recording, or a damaged one.
+/// The error of a file that isn't a footprint recording, or that is damaged.
 public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible {
   public var file: String
-  /// From 1; nil: the file as a whole.
+  /// The number of the line, from 1. nil: the file as a whole.
   public var line: Int?
   public var what: String
 
   public var description: String { "\(file):\(line.map { "\($0):" } ?? "") \(what)" }
 }
 
-/// Reads a recording piece by piece, from any source. A fault is an error that names the line, except for an
-/// incomplete last line, which `kill -9` and full disks leave.
+/// Reads a recording piece by piece, from any source. A fault is an error that names the line. An
+/// incomplete last line is no error, because `kill -9` and full disks leave one.
 public struct RecordingReader: Sendable {
-  /// In bytes. Most lines have a few hundred; a command may be long.
+  /// The maximum length of a line in bytes. Most lines have a few hundred; a command may be long.
   static let maxLine = 4 << 20
-  /// Ten years in seconds: more is damage.
+  /// The maximum time of a line: ten years in seconds. A larger value is damage.
   static let latest = 315_360_000.0
 
   private let file: String
@@ -28,6 +28,7 @@ public struct RecordingReader: Sendable {
 
   public init(file: String) { self.file = file }
 
+  /// Adds the next bytes of the file. The pieces may have any size.
   public mutating func feed(_ bytes: [UInt8]) throws(RecordingError) {
     var pieces = bytes.split(
       separator: UInt8(ascii: "\n"), maxSplits: Int.max, omittingEmptySubsequences: false)
@@ -42,7 +43,7 @@ public struct RecordingReader: Sendable {
     }
   }
 
-  /// After all of the file.
+  /// Returns the recording. Call this after the whole file was fed.
   public mutating func finish() throws(RecordingError) -> Recording {
     let last = rest
     rest = []
@@ -95,6 +96,6 @@ public struct RecordingReader: Sendable {
       }
       samples.append(try FootprintSample(json, at: at))
     }
-    // Anything else is a newer version's.
+    // Lines of any other kind come from a newer version and are ignored.
   }
 }

@@ -1,27 +1,29 @@
-/// A recording in a few numbers. Sizes in bytes, times in seconds; averages are over time, not over
-/// samples.
+/// The numbers that describe a recording. Sizes are in bytes, times in seconds. Averages are over
+/// time, not over samples.
 public struct RecordingStatistics: Codable, Hashable, Sendable {
   public var seconds: Double
   public var samples: Int
   public var peak: Int64
+  /// When the footprint reached its peak first, in seconds since the beginning.
   public var peakAt: Double
   public var average: Int64
-  /// For 95 % of the time the footprint was at most this.
+  /// The footprint was at most this for 95 % of the time.
   public var p95: Int64
-  /// The first and the last sample.
+  /// The footprint of the first sample.
   public var start: Int64
+  /// The footprint of the last sample.
   public var rest: Int64
-  /// How long the footprint was over `limit`.
+  /// How long the footprint was above `limit`.
   public var secondsOver: Double
   public var limit: Int64
   public var warnings: [WarningEffect]
   public var hibernations: Int
   /// How often the worker entered the background.
   public var backgrounds: Int
-  /// How often the worker was terminated, or ended.
+  /// How often the worker was terminated or ended.
   public var terminations: Int
 
-  /// The largest footprint that is hibernated under `ios-5`.
+  /// The largest footprint that is hibernated under the policy `ios-5`.
   public static let defaultLimit: Int64 = 16 << 20
 
   public init(_ recording: Recording, limit: Int64 = defaultLimit) {
@@ -31,7 +33,7 @@ public struct RecordingStatistics: Codable, Hashable, Sendable {
     seconds = recording.seconds
     start = samples.first?.footprint ?? 0
     rest = samples.last?.footprint ?? 0
-    // The first of several that are the same.
+    // The first of several equal samples is the peak.
     let highest = samples.enumerated().max {
       ($0.element.footprint, -$0.offset) < ($1.element.footprint, -$1.offset)
     }
@@ -80,9 +82,9 @@ extension Recording {
   }
 }
 
-/// The summary of a recording, for programs.
+/// The summary of a recording, for JSON.
 public struct RecordingSummary: Encodable, Sendable {
-  /// The file's.
+  /// The name of the file.
   public var name: String
   public var worker: String
   public var command: [String]

@@ -1,8 +1,8 @@
 import Control
 
-/// `footprint show`: a sentence, the plot, and the events.
+/// The output of `footprint show`: a sentence, the plot, and the events.
 ///
-/// - Parameter most: how many marks are listed; nil: all.
+/// - Parameter most: the maximum number of marks that are listed. nil: all.
 public func renderRecording(
   _ recording: Recording, limit: Int64 = RecordingStatistics.defaultLimit,
   style: TerminalStyle, most: Int? = 20
@@ -21,7 +21,7 @@ public func renderRecording(
   return lines
 }
 
-/// For a running recording: its last moments on the terminal, and the present values.
+/// The picture of a running recording for the terminal: its last moments, and the current values.
 public func renderLive(
   _ recording: Recording, style: TerminalStyle
 ) -> [String] {
@@ -36,7 +36,7 @@ public func renderLive(
 }
 
 extension RecordingStatistics {
-  /// Without the name.
+  /// One sentence with the numbers, without the worker's name.
   public var sentence: String {
     var parts = [
       "peak \(sizeWords(peak))", "\(sizeWords(average)) on average",
@@ -48,8 +48,8 @@ extension RecordingStatistics {
 }
 
 extension Recording {
-  /// A line for each mark that isn't part of another one, in the order of time, and the column at which its
-  /// text begins.
+  /// Returns a line for each mark that isn't part of another one, in the order of time, and the
+  /// column at which its text begins.
   fileprivate func eventLines(
     _ effects: [WarningEffect], ascii: Bool
   ) -> [(text: String, indent: Int)] {
@@ -73,7 +73,7 @@ extension Recording {
 }
 
 extension FootprintMark {
-  /// One line, safe for a terminal.
+  /// One line that is safe for a terminal.
   public var sentence: String {
     guard kind == .state, let to else { return escaped(text) }
     let change = from.map { $0 == to ? to : "\($0) → \(to)" } ?? to

@@ -1,11 +1,11 @@
 import Control
 import Drawing
 
-/// How a picture is drawn on a terminal.
+/// The size and the characters of a picture on a terminal.
 public struct TerminalStyle: Hashable, Sendable {
-  /// Columns of the terminal.
+  /// The number of columns of the terminal.
   public var width: Int
-  /// Lines of the plot itself.
+  /// The number of lines of the plot itself.
   public var rows: Int
   public var color: Bool
   /// ASCII only, for terminals and logs that can't show other characters.
@@ -18,16 +18,17 @@ public struct TerminalStyle: Hashable, Sendable {
     self.ascii = ascii
   }
 
-  /// A line as this terminal can show it, cut to the terminal's width.
+  /// Returns a line with characters that this terminal can show, cut to the terminal's width.
   func fit(_ line: String) -> String {
     guard ascii else { return shortened(line, to: width) }
     let text = Self.plain(line)
     return text.count > width ? text.prefix(width - 3) + "..." : text
   }
 
-  /// The same, wrapped to as many lines as it needs.
+  /// Returns a line with characters that this terminal can show, wrapped to as many lines as it
+  /// needs.
   func wrap(_ line: String, indent: Int) -> [String] {
-    // Converted first, because the result may be longer.
+    // The line is converted before it is wrapped, because the conversion may make it longer.
     let line = ascii ? Self.plain(line) : line
     let start = String(line.prefix(indent))
     let rest = wrapped(String(line.dropFirst(indent)), to: max(10, width - indent))
@@ -49,7 +50,7 @@ public struct TerminalStyle: Hashable, Sendable {
   }
 }
 
-/// A footprint as a filled stair-step, on axes.
+/// A footprint as a filled stair-step curve on axes.
 struct StepPlot {
   let recording: Recording
   let style: TerminalStyle
@@ -61,7 +62,7 @@ struct StepPlot {
   private let labelWidth: Int
   private let columns: Int
 
-  /// `most`, `seconds`: the least extent of the axes.
+  /// `most` in bytes and `seconds` are the minimum extents of the axes.
   init(
     _ recording: Recording, style: TerminalStyle, most: Int64 = 0, seconds: Double = 0
   ) {
@@ -73,7 +74,7 @@ struct StepPlot {
     let steps = Int((peak + step - 1) / step)
     self.step = step
     top = step * Int64(steps)
-    // Lines that fall on the axis' steps.
+    // The number of lines is a multiple of the axis' steps.
     rows = steps * max(1, style.rows / steps)
     self.seconds = max(seconds, recording.seconds, 1e-3)
     labelWidth = (0...steps).map { sizeWords(step * Int64($0)).count }.max() ?? 0
@@ -111,8 +112,8 @@ struct StepPlot {
 
   // MARK: columns
 
-  /// A column's cells from the bottom. A cell shows an eighth of its height, or a third in ASCII. The column
-  /// shows the highest value of its span, so that no peak is lost.
+  /// The characters of a column, from the bottom. A cell shows an eighth of its height, or a third
+  /// in ASCII. The column shows the highest value of its span, so that no peak is lost.
   private func cells(_ column: Int) -> [Character] {
     let (from, to) = span(column)
     guard let sample = recording.largest(from: from, to: to) else {
@@ -137,7 +138,7 @@ struct StepPlot {
   private func label(ofRow row: Int) -> String {
     let perStep = rows / Int(top / step)
     let bar = style.ascii ? ("+", "|") : ("┤", "│")
-    // A step's label stands beside the cell that ends at it.
+    // A step's label is beside the cell that ends at it.
     let isStep = (row + 1) % perStep == 0
     let text = isStep ? sizeWords(step * Int64((row + 1) / perStep)) : ""
     return padded(text, labelWidth) + " " + (isStep ? bar.0 : bar.1)
@@ -164,7 +165,7 @@ struct StepPlot {
     return [zero + String(axis), String(numbers).trimmed]
   }
 
-  /// Symbols above the moments of their marks; nil if there are none.
+  /// The line with the marks' symbols above their moments. nil if there are none.
   private var markLine: String? {
     var line = [Character](repeating: " ", count: columns)
     for mark in recording.marks {
@@ -179,7 +180,7 @@ struct StepPlot {
 }
 
 extension FootprintMark.Kind {
-  /// nil: shown together with another mark.
+  /// The symbol of the mark's kind. nil: the mark is shown together with another one.
   func symbol(ascii: Bool) -> Character? {
     switch self {
     case .state: ascii ? "o" : "●"

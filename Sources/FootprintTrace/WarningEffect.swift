@@ -1,14 +1,15 @@
-/// How much memory one warning freed, measured from outside.
+/// How much memory one warning freed, measured from outside the worker.
 public struct WarningEffect: Codable, Hashable, Sendable {
   /// Seconds since the recording began.
   public var at: Double
-  /// Bytes: at the warning, and when the footprint had stopped falling.
+  /// The footprint at the warning, in bytes.
   public var before: Int64
+  /// The footprint when it had stopped falling, in bytes.
   public var after: Int64
   /// Seconds from the warning until the footprint stopped falling.
   public var restSeconds: Double
 
-  /// Bytes; 0 if the footprint only grew.
+  /// The freed memory in bytes. 0 if the footprint only grew.
   public var givenBack: Int64 { max(0, before - after) }
 
   enum CodingKeys: String, CodingKey { case at, before, after, restSeconds, givenBack }
@@ -40,16 +41,16 @@ public struct WarningEffect: Codable, Hashable, Sendable {
 }
 
 extension WarningEffect {
-  /// The fall is over when the footprint hasn't fallen for this time; seconds.
+  /// The fall has ended when the footprint hasn't fallen for this time, in seconds.
   static let quiet = 1.0
-  /// Smaller changes are noise; bytes.
+  /// Smaller changes are noise. In bytes.
   static let noise: Int64 = 64 << 10
 
-  /// The effects of all warnings in a recording.
+  /// Returns the effects of all warnings in a recording.
   ///
-  /// For a program that continues to allocate, the lowest point of the fall counts, not a later value. Memory
-  /// that a hibernation moves isn't freed by the warning: the fall ends at the next warning, or when a change
-  /// of state begins.
+  /// If a program continues to allocate, the lowest value after the warning counts, not a later
+  /// one. Memory that a hibernation moves isn't freed by the warning: the fall ends at the next
+  /// warning, or when a change of state begins.
   public static func all(in recording: Recording) -> [WarningEffect] {
     let warnings = recording.marks.filter { $0.kind == .warning }
     return warnings.map { warning in
@@ -74,12 +75,14 @@ extension WarningEffect {
 }
 
 extension FootprintMark {
-  /// The moment from which a fall has another cause than the warning; nil if the mark is no such cause.
+  /// The moment from which the footprint falls for another reason than the warning. nil if the mark
+  /// is no such reason.
   fileprivate var endOfFall: Double? {
     switch kind {
     case .warning, .purge: at
     case .state:
-      // The mark is written when the change is complete; the memory was freed while it was under way.
+      // The mark is written when the change is complete. The memory was freed while the change was
+      // in progress.
       switch to {
       case "suspended", "hibernated", "terminated": at - (seconds ?? 0)
       default: nil

@@ -3,14 +3,14 @@ import Control
 /// The lines that edits change, as `diff -U1` shows them.
 struct Difference {
   private static let context = 1
-  /// A file may be one long line.
+  /// The maximum length of a shown line, in characters: a file may be one long line.
   private static let longest = 400
 
   private let old: [UInt8]
   private let edits: [TextEdit]
-  /// Where each line of the old text begins.
+  /// The offset at which each line of the old text begins.
   private let starts: [Int]
-  /// Behind a last line feed is no line.
+  /// The number of the last line. A last line feed doesn't begin another one.
   private let lastLine: Int
 
   init(old: [UInt8], edits: [TextEdit]) {
@@ -22,7 +22,7 @@ struct Difference {
 
   /// Edits that touch common lines.
   private struct Group {
-    /// First and last.
+    /// The numbers of the first and the last line.
     var lines: ClosedRange<Int>
     var edits: [TextEdit]
   }
@@ -55,7 +55,7 @@ struct Difference {
     return result
   }
 
-  /// The lines of a group before and after.
+  /// The lines of a group before and after its edits.
   private func both(_ group: Group) -> (before: [[UInt8]], after: [[UInt8]]) {
     let range = start(group.lines.lowerBound)..<end(group.lines.upperBound)
     let old = Array(old[range])
@@ -67,7 +67,7 @@ struct Difference {
     return (Self.split(old), Self.split(TextEdit.apply(edits, to: old)))
   }
 
-  /// Groups that are near each other together.
+  /// The groups, of which those that are near each other are together.
   private var hunks: [[Group]] {
     var hunks: [[Group]] = []
     for group in groups {
@@ -97,7 +97,7 @@ struct Difference {
     return groups
   }
 
-  /// The line that a byte is in.
+  /// The number of the line that has a byte.
   private func number(_ place: Int) -> Int {
     var (low, high) = (0, starts.count)
     while high - low > 1 {
@@ -109,7 +109,7 @@ struct Difference {
 
   private func start(_ line: Int) -> Int { starts[line] }
 
-  /// Without its line feed.
+  /// The end of a line, without its line feed.
   private func end(_ line: Int) -> Int {
     line + 1 < starts.count ? starts[line + 1] - 1 : old.count
   }
@@ -154,7 +154,7 @@ struct Difference {
 }
 
 extension String {
-  /// `escaped` writes a tab as `\t`, which isn't a line's indentation.
+  /// The text with tabs as its indentation. `escaped` writes a tab as `\t`.
   fileprivate var replacingTabs: String {
     guard hasPrefix("\\t") else { return self }
     var rest = self[...]

@@ -1,11 +1,11 @@
 import Control
 
-/// What is known of a host's file, and what happened to it.
+/// A configuration file of a host, and what was done with it.
 public struct FileOutcome: Sendable {
   public let host: IntegratedHost
   public let path: String
   public let isOfProject: Bool
-  /// The path without links.
+  /// The path after all links were followed.
   public internal(set) var target: String?
   public internal(set) var problem: FileProblem?
   public internal(set) var servers: [ServerOutcome] = []
@@ -20,7 +20,7 @@ public struct FileOutcome: Sendable {
     self.problem = problem
   }
 
-  /// The file stays as it was, and so do its servers.
+  /// Records that the file, and so its servers, stay as they were.
   mutating func fail(_ why: FileProblem) {
     problem = why
     edit = nil
@@ -39,7 +39,7 @@ public struct FileOutcome: Sendable {
   }
 }
 
-/// What is known of a server, and what happened to its command.
+/// A server, and what was done with its command.
 public struct ServerOutcome: Sendable {
   public enum State: String, Sendable {
     case notWrapped = "not_wrapped"
@@ -51,10 +51,10 @@ public struct ServerOutcome: Sendable {
   public let name: String
   public let project: String?
   public internal(set) var state = State.notWrapped
-  /// Without `dormouse wrap`; empty: none is known.
+  /// The command without `dormouse wrap`. It is empty if the file has none.
   public internal(set) var command: [String] = []
   public internal(set) var refusal: Refusal?
-  /// It is wrapped, and wasn't before `dormouse integrate`.
+  /// True if the command is wrapped, and wasn't before `dormouse integrate`.
   var isOurs = false
 
   init(name: String, project: String?) {
@@ -70,8 +70,8 @@ struct FileEdit: Sendable {
   var new: ConfigDocument
   var edits: [TextEdit]
   var change: Integration.Change
-  /// No command in the file is wrapped yet.
+  /// True if no command in the file is wrapped yet.
   var isFirst: Bool
-  /// No command is wrapped afterwards.
+  /// True if no command is wrapped afterwards.
   var isLast: Bool
 }

@@ -1,7 +1,8 @@
 import Control
 import Linux
 
-/// `dormouse integrate`: finds the servers in the configuration of hosts, and changes their commands.
+/// `dormouse integrate`: finds the servers in the configurations of hosts, and changes their
+/// commands.
 public struct Integration: Sendable {
   public enum Change: Sendable {
     case wrap
@@ -10,11 +11,12 @@ public struct Integration: Sendable {
 
   public var places: HostPlaces
   public var words: WrapWords
-  /// The options of `words` were asked for. Servers with other ones are reported.
+  /// True if the user gave options for `words`. Servers that are wrapped with other options are
+  /// reported then.
   public var hasOwnOptions = false
-  /// Only these servers; none: all.
+  /// The names of the servers to change; all servers if it is empty.
   public var servers: [String] = []
-  /// Where copies of changed files are kept.
+  /// The directory for copies of changed files.
   public var backupDirectory: String
 
   public init(places: HostPlaces, words: WrapWords, backupDirectory: String) {
@@ -23,11 +25,11 @@ public struct Integration: Sendable {
     self.backupDirectory = backupDirectory
   }
 
-  /// The files of these hosts that exist, each once.
+  /// Reads the files of these hosts, and plans the change. Each file that exists is returned once.
   ///
-  /// - Parameter change: what would be done; nil: the servers are only listed.
+  /// - Parameter change: The change to plan; nil if the servers are only listed.
   public func look(at hosts: [IntegratedHost], for change: Change?) -> [FileOutcome] {
-    // A project's directory may be the home directory, and links may lead to one file.
+    // The project's directory may be the home directory, and links may lead to the same file.
     var (paths, targets): (Set<String>, Set<String>) = ([], [])
     return hosts.flatMap { host in
       host.files(places).compactMap { file in
@@ -44,7 +46,7 @@ public struct Integration: Sendable {
     }
   }
 
-  /// Where files of a host are looked for.
+  /// The paths at which a host may have a file.
   public func paths(of host: IntegratedHost) -> [String] { host.files(places).map(\.path) }
 
   private func look(
@@ -75,7 +77,7 @@ public struct Integration: Sendable {
       if !server.edits.isEmpty { changed.append(place) }
       outcome.servers.append(server.outcome)
     }
-    // Files in which nothing would change aren't concerned.
+    // An obstacle only matters if the file would change.
     let couldChange = change == nil ? !outcome.servers.isEmpty : !edits.isEmpty
     let obstacle = couldChange ? found.obstacle : nil
     guard let change, !edits.isEmpty else {
@@ -98,11 +100,13 @@ public struct Integration: Sendable {
 
   private func backup(of target: String, _ format: ConfigDocument.Format) -> ConfigDocument? {
     guard let bytes = Backups(directory: backupDirectory).read(target) else { return nil }
-    // What was copied could be read; a damaged copy is worth as much as none.
+    // The copied file could be parsed, so a copy that can't be parsed is damaged, and counts as
+    // none.
     return try? ConfigDocument(bytes, format)
   }
 
-  /// The changed document, if nothing other than the commands means something else.
+  /// Returns the changed document. Throws an error if anything but the commands means something
+  /// else.
   static func verified(
     _ edits: [TextEdit], _ changed: [CommandPlace], in document: ConfigDocument
   ) throws(FileProblem) -> ConfigDocument {
@@ -111,13 +115,13 @@ public struct Integration: Sendable {
       throw .otherMeaning
     }
     for place in changed {
-      // An edited command can be read before and after; anything else is a defect.
+      // An edited command can be read before and afterwards; anything else is a defect.
       guard let before = try? place.command(in: document.root),
         let after = try? place.command(in: new.root), before != after,
         after.suffix(before.count) == before[...] || before.suffix(after.count) == after[...]
       else { throw .otherMeaning }
     }
-    // What is left must mean the same.
+    // The remainder must mean the same.
     let commands = changed.flatMap(\.paths).map { $0[...] }
     guard new.root.removing(commands).means(theSameAs: document.root.removing(commands)) else {
       throw .otherMeaning

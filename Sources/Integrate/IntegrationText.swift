@@ -1,9 +1,9 @@
 import Control
 
-/// What people read about files and servers.
+/// The text about files and servers that `dormouse integrate` prints.
 public struct IntegrationText: Sendable {
   public var home: String
-  /// Columns of the terminal; nil: there is none.
+  /// The width of the terminal in columns; nil if there is no terminal.
   public var width: Int?
   public var color: Bool
 
@@ -13,7 +13,7 @@ public struct IntegrationText: Sendable {
     self.color = color
   }
 
-  /// One table for all files. A file is a line of its own, with its servers below it.
+  /// One table for all files. Each file has a line, with its servers below it.
   public func lines(_ files: [FileOutcome]) -> [String] {
     files.enumerated().flatMap { index, file in
       (index > 0 ? [""] : []) + lines(file)
@@ -48,7 +48,7 @@ public struct IntegrationText: Sendable {
     escaped(server.name) + (server.project.map { " in \(short($0))" } ?? "")
   }
 
-  /// In a terminal its beginning, which says enough.
+  /// The command. A terminal shows only its beginning.
   private func command(_ server: ServerOutcome) -> String {
     let text = shellText(server.command)
     return width == nil ? text : shortened(text, to: 120)
@@ -69,7 +69,7 @@ public struct IntegrationText: Sendable {
     return escaped(isInside ? "~" + path.dropFirst(home.count) : path)
   }
 
-  /// The changes, as `diff -u` prints them.
+  /// The changed lines, as `diff -u` prints them.
   public func difference(_ file: FileOutcome) -> [String] {
     let lines = file.difference
     if lines.isEmpty { return [] }

@@ -1,12 +1,12 @@
 import Control
 import Linux
 
-/// What happens to the command of one server, and why.
+/// The edits of one server's command, and the result with its reason.
 struct ServerEdits {
   let edits: [TextEdit]
   let outcome: ServerOutcome
 
-  /// - Parameter change: nil: it is only looked at.
+  /// - Parameter change: The change to make; nil if the server is only listed.
   init(
     place: CommandPlace, document: ConfigDocument, backup: ConfigDocument?,
     change: Integration.Change?, integration: Integration
@@ -16,7 +16,8 @@ struct ServerEdits {
     do throws(Refusal) {
       let command = try place.command(in: document.root)
       outcome.command = command
-      // Without a copy of the earlier file all of them count as ours.
+      // If there is no copy of the earlier file, `integrate` counts as the one that wrapped each
+      // command.
       let before = backup.flatMap { try? place.command(in: $0.root) }
       let wasWrapped = before.map { WrapWords.find(in: $0) != .nothing } ?? false
       switch (WrapWords.find(in: command), change) {
@@ -47,7 +48,8 @@ struct ServerEdits {
         outcome.isOurs = true
       }
     } catch {
-      // A server without a command may have a better reason than that, and needs none to be unwrapped.
+      // If the server can't be wrapped for another reason, that reason is better than a missing
+      // command. A server without a command needs no reason to be unwrapped.
       let isConcerned = change != .unwrap || outcome.state == .wrapped
       outcome.refusal = isConcerned ? error == .noCommand ? place.refusal ?? error : error : nil
     }
@@ -60,7 +62,7 @@ struct ServerEdits {
     return backup?.root[table]?[arguments] != nil
   }
 
-  /// Of a command that is wrapped already.
+  /// Checks the arguments of a command that is wrapped already.
   private static func check(
     _ words: [String], for change: Integration.Change?, _ integration: Integration
   ) throws(Refusal) {
@@ -73,8 +75,8 @@ struct ServerEdits {
     }
   }
 
-  /// Finds the program as the host would. A path with variables, a relative one, and one of another PATH can't be
-  /// checked.
+  /// Checks that the program exists, by the search that the host would do. A path with variables, a
+  /// relative one, and one from another PATH can't be checked.
   private static func checkProgram(
     _ program: String, of place: CommandPlace, in document: ConfigDocument, _ places: HostPlaces
   ) throws(Refusal) {

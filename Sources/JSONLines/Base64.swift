@@ -1,4 +1,5 @@
-/// RFC 4648, section 4: with padding, and without other characters such as line breaks.
+/// Base64 as in RFC 4648, section 4: with padding, and without other characters such as line
+/// breaks.
 public enum Base64 {
   private static let alphabet = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
@@ -18,7 +19,7 @@ public enum Base64 {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// nil: it isn't base64.
+  /// Decodes base64. Returns nil if `text` isn't base64.
   public static func decode(_ text: String) -> [UInt8]? {
     let symbols = Array(text.utf8)
     guard symbols.count.isMultiple(of: 4) else { return nil }

@@ -3,7 +3,8 @@ public enum JSON: Hashable, Sendable {
   case null
   case bool(Bool)
   case int(Int64)
-  /// Only those above `Int64.max`; equal numbers are equal values.
+  /// A whole number above `Int64.max`. Smaller ones are always `int`, so equal numbers are equal
+  /// values.
   case unsigned(UInt64)
   case double(Double)
   case string(String)
@@ -19,12 +20,13 @@ public enum JSON: Hashable, Sendable {
     }
   }
 
-  /// The first member of that name.
+  /// The first member of that name. nil if there is none, or if this isn't an object.
   public subscript(name: String) -> JSON? {
     guard case .object(let members) = self else { return nil }
     return members.first { $0.name == name }?.value
   }
 
+  /// The value of `int`; nil for every other number.
   public var integer: Int64? { if case .int(let value) = self { value } else { nil } }
   /// Any number, as the nearest `Double`.
   public var number: Double? {
@@ -38,10 +40,10 @@ public enum JSON: Hashable, Sendable {
   public var text: String? { if case .string(let value) = self { value } else { nil } }
   public var elements: [JSON]? { if case .array(let value) = self { value } else { nil } }
 
-  /// Replaces the member of that name, or adds one.
+  /// Replaces the member of that name, or adds one. It does nothing if this isn't an object.
   public mutating func set(_ name: String, _ value: JSON) {
     guard case .object(var members) = self else { return }
-    // Without this the members would be copied for each change.
+    // `self` releases its members here, so that they aren't copied for each change.
     self = .null
     if let place = members.firstIndex(where: { $0.name == name }) {
       members[place].value = value
@@ -53,7 +55,7 @@ public enum JSON: Hashable, Sendable {
 }
 
 extension JSON {
-  /// On one line, without spaces.
+  /// The JSON on one line, without spaces, as UTF-8.
   public var line: [UInt8] {
     var bytes: [UInt8] = []
     write(to: &bytes)
@@ -87,8 +89,8 @@ extension JSON {
     }
   }
 
-  /// The shortest text that reads back as the same number. JSON has no infinity; such a number is
-  /// written as a text, which the decoder reads as a number if its rules permit that.
+  /// Writes the shortest text that reads back as the same number. JSON has no infinity. Such a
+  /// number is written as a string, which the decoder reads as a number if its rules permit that.
   private static func write(_ value: Double, to bytes: inout [UInt8]) {
     if value == 0, value.sign == .minus {
       bytes += "-0".utf8

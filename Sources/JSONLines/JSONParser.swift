@@ -1,7 +1,7 @@
 extension JSON {
-  /// Parses all of `bytes`. `nil` if they aren't JSON (RFC 8259), or if readers would interpret them differently:
-  /// a name twice in one object, half a surrogate pair, a number beyond every `Double`. At most 64 levels are
-  /// nested.
+  /// Parses all of `bytes`. Returns nil if they aren't JSON (RFC 8259), or if programs would
+  /// interpret them differently: a name twice in one object, half a surrogate pair, or a number
+  /// that no `Double` can hold. At most 64 levels are nested.
   public init?(_ bytes: [UInt8]) {
     let value = bytes.withUnsafeBufferPointer { buffer -> JSON? in
       var parser = JSONParser(bytes: buffer)
@@ -14,14 +14,15 @@ extension JSON {
   }
 }
 
-/// Recursive descent over UTF-8 that may come from a damaged file: every failure is a `nil`.
+/// A recursive-descent parser of UTF-8 that may come from a damaged file. Each failure is a nil.
 private struct JSONParser {
   let bytes: UnsafeBufferPointer<UInt8>
   var place = 0
 
   init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
-  /// More levels than Dormouse writes, and far fewer than a thread's stack allows.
+  /// The maximum number of nested levels: more than Dormouse writes, and far fewer than a thread's
+  /// stack allows.
   private static let deepest = 64
 
   var isAtEnd: Bool { place == bytes.count }
@@ -94,12 +95,12 @@ private struct JSONParser {
   }
 }
 
-/// The names of one object's members. If they are sorted, as Dormouse writes them, each costs one comparison.
-/// Otherwise a set is kept, because an object may have 100,000 members.
+/// The names of one object's members. If they are sorted, as Dormouse writes them, each costs one
+/// comparison. Otherwise a set is kept, because an object may have 100,000 members.
 private struct MemberNames {
   private var known: Set<String>?
 
-  /// False: the name exists already.
+  /// Adds a name. Returns false if the name exists already.
   mutating func insert(_ name: String, after members: [JSON.Member]) -> Bool {
     if known == nil {
       guard let last = members.last, name <= last.name else { return true }
@@ -116,7 +117,7 @@ extension JSONParser {
     let start = place
     var isWhole = true
     let isNegative = take(UInt8(ascii: "-"))
-    // A zero has no digits behind it.
+    // After a leading zero there may be no more digits.
     guard take(UInt8(ascii: "0")) || takeDigits() else { return nil }
     if take(UInt8(ascii: ".")) {
       isWhole = false
@@ -136,7 +137,7 @@ extension JSONParser {
     return .double(value)
   }
 
-  /// One at least.
+  /// Skips digits. Returns false if there are none.
   private mutating func takeDigits() -> Bool {
     let start = place
     while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { place += 1 }
@@ -162,7 +163,7 @@ extension JSONParser {
     return nil
   }
 
-  /// The slow path, for texts with escapes.
+  /// Reads a string that has escapes. It is slower than the path for strings without any.
   private mutating func escapedString(from start: Int) -> String? {
     var text = Array(bytes[start..<place])
     while let byte = next {
@@ -196,7 +197,7 @@ extension JSONParser {
 
   private mutating func unicodeEscape() -> Unicode.Scalar? {
     guard let first = fourDigits() else { return nil }
-    // The second half of a pair, alone, is no scalar.
+    // The second half of a surrogate pair, alone, is no scalar.
     guard (0xD800..<0xDC00).contains(first) else { return Unicode.Scalar(first) }
     guard take(UInt8(ascii: "\\")), take(UInt8(ascii: "u")), let second = fourDigits(),
       (0xDC00..<0xE000).contains(second)

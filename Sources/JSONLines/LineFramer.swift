@@ -1,17 +1,17 @@
-/// Splits a byte stream into lines, however the stream is divided into pieces.
+/// Splits a byte stream into lines, for pieces of any size.
 ///
-/// Feed it with `append`, then call `next` until it returns nil. A line ends with LF; a CR before
+/// Add bytes with `append`, then call `next` until it returns nil. A line ends with LF. A CR before
 /// it is dropped, so that tools such as `socat` can be used. Blank lines are skipped. The maximum
-/// keeps a peer that never ends its line from filling the daemon's memory. A piece for `append` should
-/// not be larger than the memory that may be used for it.
+/// length keeps a peer that never ends its line from filling the daemon's memory. A piece for
+/// `append` should not be larger than the memory that may be used for it.
 public struct LineFramer: Sendable {
-  /// 1 MiB, without the line end.
+  /// The maximum length of a line in bytes without the line end: 1 MiB.
   public static let defaultMaximumLength = 1 << 20
 
-  /// The line was longer than the maximum. The start of the next line is unknown, so
-  /// the connection must be closed; `next` throws this from then on.
+  /// The error of a line that is longer than the maximum. The start of the next line is unknown, so
+  /// the connection must be closed. `next` throws this error from then on.
   public struct Overflow: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Bytes.
+    /// The maximum length in bytes.
     public var maximumLength: Int
     public var description: String { "a line is longer than \(maximumLength) bytes" }
   }
@@ -20,8 +20,8 @@ public struct LineFramer: Sendable {
   private var buffer: [UInt8] = []
   /// The number of bytes that have been returned as lines.
   private var consumed = 0
-  /// The number of bytes that have been searched for a line end: each byte is read once, however small the pieces
-  /// are.
+  /// The number of bytes that have been searched for a line end. Each byte is searched once, for
+  /// pieces of any size.
   private var searched = 0
   private var overflowed = false
 
@@ -29,7 +29,7 @@ public struct LineFramer: Sendable {
     self.maximumLength = maximumLength
   }
 
-  /// Bytes of a line that hasn't ended yet (once `next` has returned nil).
+  /// The number of bytes of a line that hasn't ended yet. It is valid when `next` has returned nil.
   public var pendingBytes: Int { buffer.count - consumed }
 
   public mutating func append(_ bytes: some Sequence<UInt8>) {
@@ -42,12 +42,12 @@ public struct LineFramer: Sendable {
     buffer.append(contentsOf: bytes)
   }
 
-  /// The next whole line without its end, or nil when more bytes are needed.
+  /// Returns the next whole line without its end, or nil when more bytes are needed.
   public mutating func next() throws(Overflow) -> [UInt8]? {
     while !overflowed {
       guard let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) else {
         searched = buffer.count
-        // One more than the maximum: the CR of a line end that is still to come.
+        // One byte more than the maximum may be the CR of a line end that is still to come.
         guard pendingBytes <= maximumLength + 1 else { break }
         return nil
       }

@@ -1,6 +1,6 @@
 import Policy
 
-/// A moment of the wall clock, UTC: nanoseconds since 1970.
+/// A moment of the wall clock: nanoseconds since 1970, UTC.
 public struct WallTime: Hashable, Comparable, Sendable {
   public var nanoseconds: Int64
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
@@ -16,12 +16,12 @@ public struct WallTime: Hashable, Comparable, Sendable {
     nanoseconds >= 0 ? nanoseconds / 1_000_000_000 : (nanoseconds - 999_999_999) / 1_000_000_000
   }
 
-  /// Days since 1970, in UTC.
+  /// The number of days since 1970, in UTC.
   public var day: Int {
     Int(seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400)
   }
 
-  /// `2026-11-21T08:46:07.104Z`.
+  /// The moment as text, in UTC and with milliseconds: `2026-11-21T08:46:07.104Z`.
   public var text: String {
     let inDay = Int(seconds) - day * 86_400
     let milliseconds = Int((nanoseconds - seconds * 1_000_000_000) / 1_000_000)
@@ -36,7 +36,8 @@ public struct CivilDate: Hashable, Sendable {
   public var month: Int
   public var dayOfMonth: Int
 
-  /// From days since 1970. March is taken as the first month, so that the leap day is a year's last.
+  /// The date of a number of days since 1970. March is taken as the first month, so that the leap
+  /// day is a year's last.
   public init(day: Int) {
     let shifted = day + 719_468
     let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
@@ -50,10 +51,10 @@ public struct CivilDate: Hashable, Sendable {
     year = yearOfEra + era * 400 + (self.month <= 2 ? 1 : 0)
   }
 
-  /// `2026-11-21`.
+  /// The date as text: `2026-11-21`.
   public var text: String { "\(padded(year, 4))-\(padded(month, 2))-\(padded(dayOfMonth, 2))" }
 
-  /// The Monday on or before a day since 1970, which was a Thursday.
+  /// The Monday on or before a day. Both are days since 1970; day 0 was a Thursday.
   public static func weekStart(of day: Int) -> Int { day - ((day + 3) % 7 + 7) % 7 }
 }
 
@@ -63,7 +64,8 @@ private func padded(_ number: Int, _ width: Int) -> String {
 }
 
 extension WallTime {
-  /// What `text` writes, with or without a fraction; UTC only.
+  /// Reads what `text` writes, with or without a fraction. Only UTC is accepted; otherwise the
+  /// result is nil.
   public init?(text: String) {
     let bytes = Array(text.utf8)
     func number(_ range: Range<Int>) -> Int? {
@@ -82,7 +84,7 @@ extension WallTime {
 }
 
 extension CivilDate {
-  /// Days since 1970.
+  /// The number of days since 1970.
   public static func day(year: Int, month: Int, dayOfMonth: Int) -> Int {
     let year = month <= 2 ? year - 1 : year
     let era = (year >= 0 ? year : year - 399) / 400

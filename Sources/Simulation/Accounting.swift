@@ -1,27 +1,28 @@
 import Lifecycle
 import Policy
 
-/// Accounts that are kept beside the engine's: the requests without an outcome, the workers that were
-/// asked to end, and how much memory was reported.
+/// Records that are kept independently of the engine's: the requests without an outcome, the
+/// workers that were asked to end, and the memory that was reported.
 struct Accounting {
   private var open: [Asked: Instant] = [:]
   private var footprints: [WorkerID: ByteCount] = [:]
   private var beforeHibernation: [WorkerID: ByteCount] = [:]
   private var now = Instant.zero
-  /// Workers that a person has asked to end.
+  /// Workers that the operator has asked to end.
   private var unwanted: Set<WorkerID> = []
   private var unverified: Set<WorkerID> = []
-  /// Inspections in a row without an answer.
+  /// The number of inspections in a row without an answer.
   private var inspections: [WorkerID: Int] = [:]
 
-  /// A directive without an outcome.
+  /// A directive whose outcome hasn't come.
   private struct Asked: Hashable {
     enum What { case launch, suspend, hibernate, resume, purge }
     var what: What
     var worker: WorkerID
   }
 
-  /// At rest no outcome may be missing, except of a recent directive (for a heartbeat, say).
+  /// Returns a complaint if a directive has had no outcome for longer than an operation may take. A
+  /// recent directive, such as a heartbeat's, may be without one.
   func unanswered(at now: Instant) -> String? {
     open.first { now > $0.value + Invariants.maxTransit }
       .map { "\($0.key.what) of \($0.key.worker) never had an outcome" }
@@ -46,7 +47,8 @@ struct Accounting {
     }
   }
 
-  /// Returns false if the outcome came before, so that this is an echo.
+  /// Removes a directive that has an outcome. Returns false if the outcome came before, so that
+  /// this is an echo.
   @discardableResult
   private mutating func close(_ asked: Asked) -> Bool { open.removeValue(forKey: asked) != nil }
 
@@ -70,7 +72,7 @@ struct Accounting {
     }
   }
 
-  /// The inspection's result replaces the lost outcome.
+  /// Handles an inspection's result, which replaces the lost outcome.
   private mutating func recordFound(_ worker: WorkerID, _ condition: WorkerCondition) {
     inspections[worker] = nil
     switch condition {
@@ -126,8 +128,8 @@ struct Accounting {
       ? nil : "\(what) of \(worker) is asked for while it is under way"
   }
 
-  /// A worker is ended only for pressure or its footprint (checked elsewhere), by a watchdog, by a person, or for lost
-  /// memory.
+  /// Returns a complaint if a worker ends for another cause than pressure or its footprint (which
+  /// are checked elsewhere), a watchdog, the operator, or lost memory.
   private func checkEnd(_ transition: Transition) -> String? {
     switch transition.cause {
     case .pressure, .footprint, .watchdog: return nil
@@ -140,7 +142,8 @@ struct Accounting {
     }
   }
 
-  /// A device's memory is its size less the reported footprints of all live workers.
+  /// Checks the memory of a simulated device: it is the device's size less the reported footprints
+  /// of all workers with processes.
   func check(_ engine: Engine, _ states: [WorkerID: WorkerState]) -> String? {
     guard case .device(let size) = engine.policy.memory else { return nil }
     let sum = states.reduce(ByteCount.zero) { sum, one in

@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// What `limits.footprint` may cause, without the engine's own rules.
+/// Checks the consequences of `limits.footprint`, independently of the engine's rules.
 struct FootprintLimitCheck: Sendable {
   private var profiles: [WorkerID: WorkerProfile] = [:]
 
@@ -14,7 +14,7 @@ struct FootprintLimitCheck: Sendable {
     }
   }
 
-  /// What is wrong with a report of an excess.
+  /// Returns a complaint if a report of an excess is wrong.
   func check(_ excess: FootprintExcess, of worker: WorkerID) -> String? {
     guard let limits = profiles[worker]?.footprintLimits, let limit = limits[excess.step] else {
       return "\(worker) has no \(excess.step.path)"
@@ -27,7 +27,7 @@ struct FootprintLimitCheck: Sendable {
     return nil
   }
 
-  /// What is wrong with a transition that a footprint caused.
+  /// Returns a complaint if a transition that a footprint caused is wrong.
   func check(_ transition: Transition) -> String? {
     guard case .footprint(let excess) = transition.cause else { return nil }
     let worker = transition.worker

@@ -1,11 +1,12 @@
 import Lifecycle
 import Policy
 
-// Outcomes change the bodies when they happen, and may have become impossible meanwhile.
+// Outcomes change the simulated processes when they occur. An outcome may have become impossible
+// meanwhile.
 
 extension SimulatedMachine {
-  /// The news, if it is still valid. Some news of ended workers is delivered too, as in reality: the
-  /// outcome was under way when the worker died.
+  /// Delivers a pending event, if it is still valid. Some events of ended workers are delivered,
+  /// too, as in reality: the outcome was on its way when the worker ended.
   mutating func happen(_ news: Pending) -> Event? {
     guard let worker = news.event.worker else { return news.event }
     guard let state = workers[worker], state.life == news.life else { return nil }
@@ -13,7 +14,7 @@ extension SimulatedMachine {
     if let echoOf = news.echoOf { return echoOf == state.directives ? news.event : nil }
     if case .found = news.event { return .found(worker, condition(of: state)) }
     if let operation = news.operation {
-      // The shell drops the outcome of an operation that isn't the latest.
+      // The daemon drops the outcome of an operation that isn't the latest.
       if news.fate == .hasHappened { return operation == state.operations ? news.event : nil }
       workers[worker]?.isBusy = false
     }
@@ -29,7 +30,7 @@ extension SimulatedMachine {
     return news.event
   }
 
-  /// What an inspection finds. The body is the truth, whatever was reported.
+  /// The result of an inspection. It describes the body as it is, whatever was reported.
   private func condition(of worker: SimulatedWorker) -> WorkerCondition {
     if worker.isBusy { return .underWay }
     if worker.isUnverifiable { return .unverifiable("its resume failed half-way") }
@@ -49,8 +50,8 @@ extension SimulatedMachine {
     pending.append(late)
   }
 
-  /// The same again a little later, unless another directive for the worker came by then: outcomes
-  /// carry no number, so the engine couldn't distinguish them.
+  /// Delivers the same event again a little later, unless another directive for the worker came by
+  /// then. Outcomes carry no number, so the engine couldn't distinguish them.
   private mutating func echo(_ news: Pending) {
     guard let worker = news.event.worker else { return }
     scheduled += 1

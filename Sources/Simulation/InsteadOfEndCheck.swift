@@ -1,19 +1,19 @@
 import Lifecycle
 import Policy
 
-/// No running worker is terminated for lack of memory while it could be suspended and hibernated.
-/// Without the engine's own rules: from events, profiles and numbers only.
+/// Checks that no running worker is terminated for lack of memory while it could be suspended and
+/// hibernated. The check uses events, profiles and numbers only, not the engine's rules.
 struct InsteadOfEndCheck: Sendable {
-  /// Each with what excuses an end.
+  /// The workers for which there is an excuse to terminate them, by excuse.
   private var excused: [Excuse: Set<WorkerID>] = [:]
   private var requests: [Request.ID: WorkerID] = [:]
 
   private enum Excuse: Hashable, CaseIterable {
-    /// It asks not to be suspended.
+    /// The worker asks not to be suspended.
     case holds
-    /// It is asked to free memory, and hasn't finished.
+    /// The worker is asked to free memory, and hasn't finished.
     case sheds
-    /// An attempt has failed in this run.
+    /// An attempt to hibernate it has failed in this run.
     case failed
     /// An attempt was made in this episode of pressure.
     case tried
@@ -41,7 +41,7 @@ struct InsteadOfEndCheck: Sendable {
     }
   }
 
-  /// What a directive says; a complaint, or `nil`.
+  /// Checks a directive. Returns a complaint, or `nil`.
   mutating func check(_ directive: Directive, _ after: Engine) -> String? {
     switch directive {
     case .answer(let request, _): requests[request] = nil
@@ -76,7 +76,7 @@ struct InsteadOfEndCheck: Sendable {
     return "\(worker) was terminated in the \(transition.from) although it could be hibernated"
   }
 
-  /// The largest image for which the disk has room.
+  /// The size of the largest image for which the disk has room.
   private static func room(_ engine: Engine) -> ByteCount {
     guard let (reading, least) = engine.imageDisk else { return ByteCount(.max) }
     let rules = engine.policy.hibernate.disk

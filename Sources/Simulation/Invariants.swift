@@ -1,13 +1,13 @@
 import Lifecycle
 import Policy
 
-/// What must hold after every event, whatever the machine does.
+/// Checks what must be true after every event, whatever the machine does.
 struct Invariants {
   private var states: [WorkerID: WorkerState] = [:]
   private var open: Set<Request.ID> = []
   private var level = PressureLevel.normal
   private var victims: [WorkerID] = []
-  /// Workers of another supervisor: they are put to sleep and woken, and never ended for memory.
+  /// Workers of another supervisor, which are never terminated for lack of memory.
   private var untouchable: Set<WorkerID> = []
   private var protection = ProtectionCheck()
   private var limits = FootprintLimitCheck()
@@ -22,10 +22,10 @@ struct Invariants {
   private var earlier: [WorkerID: WorkerState] = [:]
 
   /// The longest time of an operation, whatever happens to its outcome and to the answers of
-  /// inspections: its limit, with a minute for the inspections. Workers here have 100 MB at most.
+  /// inspections: its limit, and a minute for the inspections. Workers here have at most 100 MB.
   static let maxTransit = TransitLimits.limit(moving: .megabytes(100)) + .seconds(60)
 
-  /// A complaint, or `nil`.
+  /// Checks an event and its directives. Returns a complaint, or `nil`.
   mutating func check(
     _ event: Event, _ directives: [Directive], before: PressureLevel, after: Engine,
     at now: Instant
@@ -76,8 +76,8 @@ struct Invariants {
     }
   }
 
-  /// An engine that examines every worker again decides nothing more, and waits for the same instant:
-  /// every rule has marked the workers that a change concerns.
+  /// Checks that every rule has marked the workers that a change concerns: an engine that examines
+  /// every worker again decides nothing more, and waits for the same instant.
   func checkNothingLeft(_ engine: Engine, at now: Instant) -> String? {
     var again = engine.reviewed()
     let more = again.handle(.deadline, at: now)
@@ -169,7 +169,8 @@ struct Invariants {
     !untouchable.contains(worker) && !protection.covers(worker)
   }
 
-  /// Within a rung, no worker in a higher band is ended while one in a lower band could free as much.
+  /// Returns a complaint if a worker in a higher band is ended while one in a lower band of the
+  /// same rung could free as much.
   private func checkBand(_ transition: Transition, _ after: Engine) -> String? {
     let ladder = after.policy.ladder
     let makesRoomOnDisk =
@@ -184,11 +185,13 @@ struct Invariants {
         && !other.isShadow && mayEnd(other.worker)
     }
     return spared.map {
-      "\(transition.worker), band \(victim.band), was terminated before \($0.worker), band \($0.band)"
+      "\(transition.worker), band \(victim.band), was terminated before "
+        + "\($0.worker), band \($0.band)"
     }
   }
 
-  /// No cheaper worker was left in a rung of every level at which a foreground worker may be ended.
+  /// Returns a complaint if a foreground worker is ended while a cheaper worker is left: one that
+  /// every level with a rung for foreground workers could terminate, too.
   private func checkForeground(_ transition: Transition, _ after: Engine) -> String? {
     guard transition.from == .foreground || transition.from == .launching else { return nil }
     let ladder = after.policy.ladder
@@ -216,7 +219,7 @@ struct Invariants {
   private mutating func check(_ report: JetsamReport) -> String? {
     let victimEntries = report.entries.filter { $0.victimBecause != nil }
     seen.insert("report")
-    // A worker that restarted within the burst may have been a victim twice, and is in the report once.
+    // The report names a worker once, which may have restarted and been a victim twice.
     guard
       Set(victimEntries.map(\.worker)) == Set(victims).intersection(report.entries.map(\.worker))
     else {
@@ -233,7 +236,7 @@ struct Invariants {
     return engine.overlookedSleeper.map { "\($0) isn't hibernated though nothing prevents it" }
   }
 
-  /// After the load has ended nothing may be stuck.
+  /// Checks, after the load has ended, that nothing is stuck.
   func atRest(_ engine: Engine, at now: Instant) -> String? {
     if !open.isEmpty {
       let states = engine.snapshots().map { "\($0.worker) \($0.state)" }
@@ -246,7 +249,7 @@ struct Invariants {
     if let odd = engine.snapshots().first(where: { !(0...100).contains($0.band) }) {
       return "\(odd.worker) has band \(odd.band)"
     }
-    // One operation may be under way at this moment: a hibernation tried again after an hour, say.
+    // One operation may be in progress now, such as a hibernation that is tried again.
     let stuck = engine.snapshots().filter {
       [.suspending, .hibernating, .resuming].contains($0.state)
         && now > $0.since + Self.maxTransit
@@ -275,7 +278,7 @@ extension Directive {
 }
 
 extension Event {
-  /// The events for which a watchdog may end the worker.
+  /// Returns true for the events after which a watchdog may end the worker.
   fileprivate func isWatchdogNews(of worker: WorkerID) -> Bool {
     switch self {
     case .watchdogSeen(worker, _), .watchdogTriggered(worker): true

@@ -1,10 +1,10 @@
 import Lifecycle
 import Policy
 
-/// What a suspicion of a leak has to say at least, without the engine's own rules. The newest footprint may be half of
-/// the growth below the highest.
+/// Checks the suspicion of a leak, independently of the engine's rules. The bounds are half of the
+/// engine's, because the newest footprint may be below the highest one by half of the growth.
 enum LeakCheck {
-  /// What is wrong with it.
+  /// Returns a complaint, or `nil`.
   static func check(_ leak: LeakSuspicion, of worker: WorkerID) -> String? {
     let growth = leak.footprint - leak.before
     if leak.suspensions < LeakSuspicion.leastSuspensions || growth < .megabytes(2)

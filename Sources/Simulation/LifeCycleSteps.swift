@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 
 extension WorkerState {
-  /// The rung that terminates it.
+  /// The victims of the rung that terminates a worker in this state.
   var victims: Ladder.Rung.Victims? {
     switch self {
     case .suspended, .hibernated: .suspended
@@ -12,7 +12,7 @@ extension WorkerState {
     }
   }
 
-  /// The transitions of the life cycle.
+  /// Returns true if the life cycle has a transition to the next state.
   func mayBecome(_ next: WorkerState) -> Bool {
     if next == .terminated { return self != .terminated }
     switch self {

@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// What `terminate: ask` promises, without the engine's own rules.
+/// Checks the guarantees of `terminate: ask`, independently of the engine's rules.
 struct NoticeCheck: Sendable {
   private struct Given: Sendable {
     var notice: TerminationNotice
@@ -19,7 +19,7 @@ struct NoticeCheck: Sendable {
     }
   }
 
-  /// A complaint, or `nil`.
+  /// Checks a directive. Returns a complaint, or `nil`.
   mutating func check(
     _ directive: Directive, after: Engine, level: PressureLevel, at now: Instant
   ) -> String? {

@@ -1,8 +1,8 @@
 import Lifecycle
 import Policy
 
-/// Which workers are protected from termination for lack of memory, by their policies and by requests, without the
-/// engine's own rules.
+/// Records which workers are protected from termination for lack of memory, by their policies and
+/// by requests, independently of the engine's rules.
 struct ProtectionCheck: Sendable {
   private var byPolicy: Set<WorkerID> = []
   private var byRequest: Set<WorkerID> = []
@@ -25,7 +25,8 @@ struct ProtectionCheck: Sendable {
     }
   }
 
-  /// The engine has removed them: the next worker of such a name is another one.
+  /// Forgets the workers that the engine has removed. The next worker of such a name is another
+  /// one.
   mutating func forgetAll(but workers: [WorkerID]) {
     let left = Set(workers)
     known.formIntersection(left)
@@ -41,7 +42,7 @@ struct ProtectionCheck: Sendable {
     }
   }
 
-  /// What is wrong with a report of the only workers that are left.
+  /// Checks the report that all remaining workers are protected. Returns a complaint, or `nil`.
   func check(_ workers: [WorkerID], at level: PressureLevel) -> String? {
     if workers.isEmpty || level == .normal { return "an empty report on protected workers" }
     return workers.first { !covers($0) }.map { "\($0) was reported as protected and isn't" }

@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 
 extension LifecyclePolicy {
-  /// A policy that a person might write, with corner values on purpose.
+  /// A random policy that a person might write, with extreme values on purpose.
   static func random(using generator: inout SplitMix64) -> LifecyclePolicy {
     var policy = LifecyclePolicy()
     policy.mode = generator.chance(10) ? .shadow : .enforce
@@ -40,7 +40,7 @@ extension LifecyclePolicy {
       [.footprint, .recency], [],
     ])
     policy.ladder = .random(using: &generator)
-    // A generator of its own leaves the rest of the history as it is without this.
+    // A separate generator keeps the other random choices as they were before this one was added.
     var copy = generator
     var other = SplitMix64(seed: copy.next())
     policy.pressure.terminateAfter = other.pick([.zero, .milliseconds(300), .seconds(1)])
@@ -71,8 +71,8 @@ extension WorkerProfile {
       policy: own, importance: generator.pick([0, 0, 50, 100]), canShed: generator.chance(60),
       canAnswer: generator.chance(40), announcesReadiness: generator.chance(50))
     profile.mayBeTerminated = !generator.chance(10)
-    // In circles, of itself, and of workers that aren't there, too. A generator of its own leaves the rest of the
-    // history as it is without this.
+    // The workers may form circles, wake themselves, or not exist. A separate generator keeps the
+    // other random choices as they were before this one was added.
     var copy = generator
     var other = SplitMix64(seed: copy.next())
     if other.chance(50) {
@@ -88,7 +88,7 @@ extension WorkerProfile {
 }
 
 extension FootprintLimits {
-  /// In any order: a reload may bring limits that the reader of the file refuses.
+  /// The limits may be in any order. A reload may bring limits that the reader of the file refuses.
   static func random(using generator: inout SplitMix64) -> FootprintLimits {
     FootprintLimits(
       warn: generator.pick([nil, .kilobytes(100), .megabytes(10)]),

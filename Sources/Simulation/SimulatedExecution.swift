@@ -1,8 +1,8 @@
 import Lifecycle
 import Policy
 
-// What the kernel and the shell would do for a directive. A directive that no body could obey is a
-// complaint.
+// These functions do what the kernel and the daemon would do for a directive. A directive that no
+// process could obey is a complaint.
 
 extension SimulatedMachine {
   mutating func schedule(_ event: Event, of worker: WorkerID, upTo delay: Duration) {
@@ -13,8 +13,8 @@ extension SimulatedMachine {
         life: workers[worker]?.life))
   }
 
-  /// The outcome of suspending, hibernating or resuming: its message may be lost, or come long after it
-  /// happened.
+  /// Schedules the outcome of suspending, hibernating or resuming. Its message may be lost, or come
+  /// long after it occurred.
   private mutating func begin(_ event: Event, of worker: WorkerID, upTo delay: Duration) {
     schedule(event, of: worker, upTo: random.chance(3) ? .seconds(90) : delay)
     workers[worker]?.operations += 1
@@ -26,10 +26,11 @@ extension SimulatedMachine {
     if random.chance(3) { pending[last].fate = .late }
   }
 
-  /// The directive itself is lost in a few cases, and nothing happens.
+  /// Returns true if the directive itself is lost, in a few cases. Nothing happens then.
   private mutating func isLost() -> Bool { !isDraining && random.chance(1) }
 
-  /// Answered with what is true then; sometimes without any answer.
+  /// Schedules the answer of an inspection, which is true at that time. Sometimes there is no
+  /// answer.
   private mutating func inspect(_ worker: WorkerID) -> String? {
     guard body(worker) != .absent else { return "inspects \(worker), which isn't there" }
     if isDraining || random.chance(50) {
@@ -42,7 +43,7 @@ extension SimulatedMachine {
     let complaint = obey(directive)
     guard let worker = directive.worker else { return complaint }
     workers[worker]?.directives += 1
-    // Before, during or after its outcome.
+    // The worker may end before, during or after the outcome.
     if random.chance(deadliness), body(worker) != .absent {
       die(worker, .signaled(9), within: .milliseconds(400))
     }
@@ -103,7 +104,8 @@ extension SimulatedMachine {
       workers[worker]?.isShedding = false
       return nil
     }
-    // From here on it may be asked again: the engine doesn't wait for a measurement for ever.
+    // From here on the worker may be asked again. The engine doesn't wait for a measurement
+    // forever.
     workers[worker]?.isShedding = false
     let before = workers[worker]?.footprint ?? .zero
     let after = random.chance(60) ? ByteCount(before.bytes / 2) : before
@@ -114,7 +116,7 @@ extension SimulatedMachine {
 
   private mutating func checkSafePoint(_ worker: WorkerID) -> String? {
     guard body(worker) == .running else { return "looks for locks of \(worker), which doesn't run" }
-    // The answer is sometimes lost, and the engine must not wait for it for ever.
+    // The answer is sometimes lost. The engine must not wait for it forever.
     if random.chance(97) {
       let held = random.chance(80) ? 0 : 1
       schedule(.fileLocks(worker, held: held), of: worker, upTo: .milliseconds(10))
@@ -126,7 +128,7 @@ extension SimulatedMachine {
     guard body(worker) == .running else {
       return "expects WATCHDOG=1 of \(worker), which doesn't run"
     }
-    // The answer is sometimes lost: nothing may follow from that.
+    // The answer is sometimes lost. Nothing may follow from that.
     guard random.chance(95) else { return nil }
     let sign = random.chance(90) ? now : random.pick([nil, now + .seconds(-3600)])
     schedule(.watchdogSeen(worker, at: sign), of: worker, upTo: .milliseconds(10))
@@ -180,7 +182,8 @@ extension SimulatedMachine {
       ? .resumeFailed(worker, "checksum differs", intact: random.chance(60))
       : .resumed(worker, random.duration(upTo: .milliseconds(40)))
     begin(event, of: worker, upTo: .milliseconds(60))
-    // Rare otherwise: memory that is restored by half, and an inspection that has to find that.
+    // Without this, memory that is restored only in part, and an inspection that has to detect it,
+    // would be rare.
     if case .resumeFailed(_, _, intact: false) = event, !isDraining, random.chance(50) {
       pending[pending.count - 1].fate = .lost
     }
@@ -211,7 +214,7 @@ extension SimulatedMachine {
 
   private mutating func measure(_ worker: WorkerID) -> String? {
     guard body(worker) != .absent else { return "measures \(worker), which isn't there" }
-    // A measurement is sometimes lost: the process may not be readable.
+    // A measurement is sometimes lost, as for a process that isn't readable.
     if random.chance(97), let footprint = workers[worker]?.footprint {
       schedule(.footprint(worker, footprint), of: worker, upTo: .milliseconds(20))
     }

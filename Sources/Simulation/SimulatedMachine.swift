@@ -1,9 +1,9 @@
 import Lifecycle
 import Policy
 
-/// A machine made from a seed: it performs directives late, badly or not at all, its workers grow and
-/// die at random, and its users want everything at once. It drives the engine that the daemon drives,
-/// and checks it after every event.
+/// A machine whose behaviour comes from a seed. It performs directives late, badly or not at all.
+/// Its workers grow and end at random, and its users send requests at random. It drives the same
+/// engine as the daemon, and checks it after every event.
 public struct SimulatedMachine {
   public let seed: UInt64
   var random: SplitMix64
@@ -16,22 +16,22 @@ public struct SimulatedMachine {
   var pending: [Pending] = []
   var scheduled = 0
   var nextRequest: Request.ID = 1
-  /// Memory that others on the host use.
+  /// The memory that other programs of the host use.
   var usedByOthers = ByteCount.megabytes(64)
   var checker: Invariants
-  /// The last events; formatted only when something fails.
+  /// The last events. They are formatted only if something fails.
   private var history: [(at: Instant, event: Event, directives: [Directive])] = []
   var recording: Recording
-  /// Workers die at any step, in this share of cases, 0–100 %.
+  /// The percentage of steps at which a worker ends, 0–100 %.
   let deadliness: Int
   public private(set) var events = 0
-  /// Gets every observation, for journals and the like.
+  /// Called with each observation, for journals and other recorders.
   public var observer: ((Observation) -> Void)?
 
-  /// The simulated time under load; afterwards nothing new happens, and everything must come to rest.
+  /// The simulated time under load. Afterwards no new stimuli come, and all operations must end.
   static let load = Duration.seconds(20)
   static let drainStep = Duration.seconds(60)
-  /// The load is over: no further message is lost.
+  /// True after the load: no further message is lost.
   var isDraining = false
   static let hostMemory = ByteCount.megabytes(256)
 
@@ -44,9 +44,11 @@ public struct SimulatedMachine {
     checker = Invariants()
   }
 
-  /// The cases that occurred, so that a test can check that the machine did something.
+  /// The cases that occurred, so that a test can check that they were covered.
   public var seen: Set<String> { checker.seen }
 
+  /// Runs the machine until the load has ended and all operations have ended.
+  ///
   /// - Throws: `SimulationFailure`, which names the seed.
   public mutating func run() throws(SimulationFailure) {
     for number in 0..<(2 + Int(random.next() % 5)) {
@@ -71,7 +73,7 @@ public struct SimulatedMachine {
     if let complaint { throw failure(complaint) }
   }
 
-  /// Lets time pass: outcomes and deadlines in their order.
+  /// Advances the time, and delivers outcomes and deadlines in their order.
   private mutating func advance(to target: Instant) throws(SimulationFailure) {
     while true {
       let outcome = pending.indices.min {
@@ -89,7 +91,7 @@ public struct SimulatedMachine {
       }
     }
     now = max(now, target)
-    // Nothing was due, so there must be nothing to do.
+    // No deadline was due, so the engine must have nothing to do.
     guard random.chance(25) else { return }
     var probe = engine
     let missed = probe.handle(.deadline, at: now)

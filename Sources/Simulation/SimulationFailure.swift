@@ -1,9 +1,9 @@
-/// An invariant that didn't hold, with what is needed to reproduce it.
+/// An invariant that was violated, with what is needed to reproduce it.
 public struct SimulationFailure: Error, CustomStringConvertible {
   public var seed: UInt64
   public var event: Int
   public var what: String
-  /// The last events and the engine's directives for them.
+  /// The last events, and the engine's directives for them.
   public var history: [String]
 
   public var description: String {

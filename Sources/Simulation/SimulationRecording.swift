@@ -1,8 +1,9 @@
 import Lifecycle
 import Policy
 
-/// The engine's whole input, for another engine: from any prefix (one of each seed is taken) the other
-/// reaches the same state. Otherwise the engine would remember something that wasn't in its input.
+/// Records the engine's whole input, and plays it to another engine. After any prefix of the input
+/// (one is chosen for each seed) the other engine must be in the same state. Otherwise the engine
+/// would remember something that wasn't in its input.
 struct Recording {
   enum Step {
     case event(Event, Instant)
@@ -26,7 +27,7 @@ struct Recording {
     if steps.count == mark { marked = engine }
   }
 
-  /// A complaint, or `nil`.
+  /// Returns a complaint, or `nil`.
   func check(_ engine: Engine) -> String? {
     var other = Engine(policy: policy)
     for step in steps.prefix(mark) {

@@ -1,12 +1,14 @@
 import Lifecycle
 import Policy
 
-/// While the machine sleeps no worker can meet a deadline, so all of them end later by that time.
+/// Checks that deadlines are postponed by the time for which the machine slept, because no worker
+/// can meet a deadline then.
 struct SleepCheck: Sendable {
-  /// By worker and what it waits for: the time that is left.
+  /// The time that is left, by worker and by what it waits for.
   private var left: [String: Duration] = [:]
 
-  /// Moves and obstacles that end at a deadline which the worker, or the shell, has to meet.
+  /// The codes of moves and obstacles that end at a deadline which the worker or the daemon has to
+  /// meet.
   private static let codes: Set = [
     "launch_deadline", "watchdog", "kill", "inspection", "background_task", "held",
   ]
@@ -14,12 +16,12 @@ struct SleepCheck: Sendable {
   /// - Parameter now: when the machine fell asleep.
   init(_ engine: Engine, at now: Instant) { left = Self.times(engine, at: now) }
 
-  /// A complaint, or `nil`.
+  /// Returns a complaint, or `nil`.
   ///
   /// - Parameter now: when the machine is awake again.
   func check(_ engine: Engine, at now: Instant) -> String? {
     let after = Self.times(engine, at: now)
-    // What is decided at once after the sleep may end a wait.
+    // A decision right after the sleep may end a wait.
     let moved = left.first { wait in after[wait.key].map { $0 != wait.value } ?? false }
     return moved.map {
       "\($0.key): \($0.value.spoken) were left when the machine fell asleep, and "

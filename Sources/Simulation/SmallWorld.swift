@@ -1,16 +1,16 @@
 import Lifecycle
 import Policy
 
-/// A few workers and the events for them, in every order: seeds try many cases by chance, this leaves
-/// none out, up to a depth. The depth is a number of steps from the moment at which all workers are
-/// being launched. Each step is one of: an outstanding outcome, its failure, an exit, a wake, a request
-/// (start, foreground, background, suspend, hibernate or stop), memory becoming short or plentiful, or
-/// time passing until the next deadline.
+/// Explores a few workers and every order of the events for them. Seeds try many cases by chance;
+/// this tries all, up to a depth. The depth is the number of steps from the moment at which all
+/// workers are being launched. Each step is one of: an outstanding outcome, its failure, an exit, a
+/// wake, a request (start, foreground, background, suspend, hibernate or stop), memory becoming
+/// short or plentiful, or time passing until the next deadline.
 public struct SmallWorld: Hashable, Sendable {
   private var engine: Engine
   private var now = Instant.zero
   private var bodies: [WorkerID: SimulatedWorker.Body] = [:]
-  /// Directives whose outcome is outstanding.
+  /// The directives whose outcome is outstanding.
   private var open: Set<Directive> = []
   private var checker = Invariants()
   private var requests: Request.ID = 0
@@ -18,20 +18,23 @@ public struct SmallWorld: Hashable, Sendable {
   private var trail: [Event] = []
 
   public struct Exploration: Sendable {
-    /// Different states of the world, the first among them, and the steps between them.
+    /// The number of different states of the world, including the first.
     public var states = 0
+    /// The number of steps between these states.
     public var steps = 0
-    /// The number of steps in a row that are covered: every order of that many events has been tried,
-    /// except those that lead through a state that was tried already.
+    /// The number of steps in a row that are covered: every order of that many events has been
+    /// tried, except those that lead through a state that was tried already.
     public var depth = 0
-    /// Nothing is left: no event leads to a new state.
+    /// True if no event leads to a new state.
     public var isComplete = false
   }
 
+  /// Explores the world until a depth or a number of states is reached.
+  ///
   /// - Parameters:
   ///   - wakesTogether: each worker wakes the next one, and the last one the first.
   ///   - limits: of the first worker.
-  /// - Throws: `SmallWorldFailure`, with the way that leads to it.
+  /// - Throws: `SmallWorldFailure`, with the events that lead to it.
   public static func explore(
     workers: Int, depth: Int, maxStates: Int, policy: LifecyclePolicy = LifecyclePolicy(),
     wakesTogether: Bool = false, limits: FootprintLimits? = nil
@@ -89,12 +92,12 @@ public struct SmallWorld: Hashable, Sendable {
       events += verbs.map { request($0, name) }
     }
     events.append(memory(isShort: !isShort))
-    // Time passes until something is due.
+    // A nil means that time passes until the next deadline.
     events.append(nil)
     return events
   }
 
-  /// An operation stays under way until its outcome comes.
+  /// The result of an inspection: an operation is in progress until its outcome comes.
   private func condition(of worker: WorkerID) -> WorkerCondition {
     let isBusy = open.contains { directive in
       switch directive {
@@ -132,7 +135,7 @@ public struct SmallWorld: Hashable, Sendable {
     case .checkSafePoint(let worker): [.fileLocks(worker, held: 0)]
     case .checkWatchdog(let worker):
       [.watchdogSeen(worker, at: now), .watchdogSeen(worker, at: nil)]
-    // Ends are possible at any time.
+    // An exit is possible at any time, so `possible` adds it.
     default: []
     }
   }
@@ -152,7 +155,7 @@ public struct SmallWorld: Hashable, Sendable {
 
   // MARK: a step
 
-  /// `nil`: the next deadline comes.
+  /// Returns the world after an event. `nil`: the next deadline comes.
   private func step(_ happening: Event?) throws(SmallWorldFailure) -> SmallWorld {
     var world = self
     let event = happening ?? .deadline
@@ -173,7 +176,7 @@ public struct SmallWorld: Hashable, Sendable {
     return world
   }
 
-  /// What the event does to bodies, and to what is outstanding.
+  /// Applies an event to the bodies and to the outstanding directives.
   private mutating func apply(_ event: Event) {
     guard let worker = event.worker else { return }
     open = open.filter { directive in
@@ -193,7 +196,8 @@ public struct SmallWorld: Hashable, Sendable {
 
   // MARK: the same state
 
-  /// The events that led here, and what was checked on the way, don't count.
+  /// Two worlds are equal if their states are. The events that led to them and the checks don't
+  /// count.
   public static func == (left: SmallWorld, right: SmallWorld) -> Bool {
     left.now == right.now && left.bodies == right.bodies && left.open == right.open
       && left.isShort == right.isShort && left.engine == right.engine
@@ -208,7 +212,7 @@ public struct SmallWorld: Hashable, Sendable {
   }
 }
 
-/// An invariant that doesn't hold after these events.
+/// An invariant that doesn't hold after a sequence of events.
 public struct SmallWorldFailure: Error, CustomStringConvertible {
   public var what: String
   public var trail: [Event]

@@ -1,4 +1,4 @@
-/// A small generator whose whole state is one number, so that a seed replays a run on any
+/// A small random generator whose whole state is one number, so that a seed replays a run on any
 /// machine (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 public struct SplitMix64: RandomNumberGenerator, Sendable {
   private var state: UInt64
@@ -13,10 +13,10 @@ public struct SplitMix64: RandomNumberGenerator, Sendable {
     return mixed ^ (mixed >> 31)
   }
 
-  /// True in this share of cases, 0–100 %.
+  /// Returns true in this percentage of cases, 0–100 %.
   mutating func chance(_ percent: Int) -> Bool { Int(next() % 100) < percent }
 
-  /// Up to this duration, in whole milliseconds.
+  /// Returns a random duration from zero up to this one, in whole milliseconds.
   mutating func duration(upTo most: Duration) -> Duration {
     let milliseconds =
       most.components.seconds * 1000 + most.components.attoseconds / 1_000_000_000_000_000

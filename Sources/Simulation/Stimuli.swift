@@ -1,17 +1,17 @@
 import Lifecycle
 import Policy
 
-// Events from outside, without a cause in the engine.
+// These functions make events from outside, which the engine hasn't caused.
 
 extension SimulatedMachine {
   mutating func nextStimulus() -> Event? {
     let worker = random.pick(names)
     let body = workers[worker]?.body ?? .absent
-    // The worker was given back; it is declared or adopted again.
+    // The worker was given back to its supervisor. It is declared or adopted again.
     guard engine.state(of: worker) != nil else { return comeBack(worker) }
     if let slept = suspendToRAM() { return slept }
     if random.chance(8) { return rarity(worker, body) }
-    // The machine slept, or the clock was set: it is suddenly later.
+    // The machine slept, or the clock was set, so the time jumps forward.
     if random.chance(1) {
       now = now + random.pick([.seconds(30), .seconds(3600), .seconds(86_400)])
     }
@@ -42,20 +42,20 @@ extension SimulatedMachine {
     }
   }
 
-  /// The machine sleeps, and the daemon learns for how long before anything else happens. A generator of its own
-  /// leaves the rest of the history as it is without this.
+  /// Lets the machine sleep. The daemon learns for how long before anything else happens. A
+  /// separate generator keeps the other random choices as they were before this one was added.
   private mutating func suspendToRAM() -> Event? {
     var copy = random
     var other = SplitMix64(seed: copy.next())
     guard other.chance(2) else { return nil }
     let time: Duration = other.pick([.milliseconds(300), .seconds(9), .seconds(3600)])
-    // What was under way continues after the sleep.
+    // Operations in progress continue after the sleep.
     for place in pending.indices { pending[place].at = pending[place].at + time }
     now = now + time
     return .machineSlept(time)
   }
 
-  /// What workers announce about themselves, and the disk.
+  /// Returns a rare event: an announcement of a worker, or a reading of the disk.
   private mutating func rarity(_ worker: WorkerID, _ body: SimulatedWorker.Body) -> Event? {
     switch random.next() % 15 {
     case 14:
@@ -87,8 +87,8 @@ extension SimulatedMachine {
     }
   }
 
-  /// The supervisor that the worker is given back to continues with it: nothing of it is news here any
-  /// more.
+  /// Gives a worker back to its supervisor, which continues with it. No later event of the worker
+  /// comes here.
   private mutating func release(_ worker: WorkerID, _ body: SimulatedWorker.Body) -> Event? {
     guard body == .running || body == .stopped || body == .evicted else { return nil }
     let life = (workers[worker]?.life ?? 0) + 1
@@ -110,9 +110,9 @@ extension SimulatedMachine {
 
   private mutating func request(_ worker: WorkerID) -> Event {
     let asleep = workers[worker]?.body == .absent
-    // Without frequent starts nothing would happen.
+    // Without frequent starts, few events would occur.
     var verb = asleep && random.chance(80) ? .start : random.pick(Self.verbs)
-    // A generator of its own leaves the rest of the history as it is without this.
+    // A separate generator keeps the other random choices as they were before this one was added.
     var copy = random
     var other = SplitMix64(seed: copy.next())
     if other.chance(5) { verb = other.chance(60) ? .protect : .unprotect }
@@ -130,23 +130,25 @@ extension SimulatedMachine {
 
   private mutating func changeHost() -> MemoryReading {
     usedByOthers = .megabytes(random.pick([10, 60, 120, 180, 240]))
-    // A generator of its own leaves the rest of the history as it is without this.
+    // A separate generator keeps the other random choices as they were before this one was added.
     var copy = random
     var other = SplitMix64(seed: copy.next())
-    // Another program holds nearly all of it: no worker's end helps.
+    // Another program uses nearly all of the memory, so that no worker's end helps.
     if other.chance(15) { usedByOthers = Self.hostMemory - .megabytes(other.pick([0, 1, 3])) }
     var reading = reading
     if random.chance(30) {
       reading.someStall = random.pick([0, 5, 20, 60])
       reading.fullStall = random.pick([0, 0, 15])
     }
-    // All of another program's tasks wait, for its own limit, with most of the memory available.
+    // All tasks of another program wait for that program's own limit, while most of the memory is
+    // available.
     if other.chance(10) {
       usedByOthers = .megabytes(10)
       reading.available = self.reading.available
       (reading.someStall, reading.fullStall) = (90, 90)
     }
-    // The daemon is in a container with a limit: no more than that is there, and available.
+    // The daemon is in a container whose limit is the total and the maximum of the available
+    // memory.
     if other.chance(10) {
       reading.total = .megabytes(other.pick([64, 128]))
       reading.available = min(reading.available, reading.total)

@@ -1,11 +1,11 @@
 import Lifecycle
 import Policy
 
-/// No worker is terminated for lack of memory in vain. Without the engine's own rules: from
-/// readings, footprints and times only.
+/// Checks that no worker is terminated for lack of memory in vain. The check uses readings,
+/// footprints and times only, not the engine's rules.
 struct VainCheck: Sendable {
   private var policy: LifecyclePolicy?
-  /// Since when the pressure has been above normal.
+  /// When the pressure rose above normal.
   private var pressedSince: Instant?
   private var rulesSince = Instant.zero
   private var last: Victim?
@@ -15,13 +15,14 @@ struct VainCheck: Sendable {
     var level: PressureLevel
     var at: Instant
     var available: ByteCount
-    /// Its end has come in time, and nothing has become better since the termination.
+    /// True if the worker has ended in time, and nothing has improved since its termination.
     var hasEnded = false
   }
 
-  /// After each event, before its directives are checked.
+  /// Records each event, before its directives are checked.
   mutating func record(_ event: Event, _ after: Engine, at now: Instant) {
-    // Under other rules, or where the operator tries a level, nothing is in vain.
+    // After a change of the rules, or when the operator sets a pressure level, no termination is in
+    // vain.
     if after.policy != policy || after.setPressure != nil { last = nil }
     if after.policy != policy { rulesSince = now }
     policy = after.policy
@@ -39,9 +40,9 @@ struct VainCheck: Sendable {
     pressedSince = level == .normal ? nil : pressedSince ?? now
   }
 
-  /// A complaint, or `nil`.
+  /// Checks a transition. Returns a complaint, or `nil`.
   ///
-  /// - Parameter level: that for which the worker is terminated.
+  /// - Parameter level: the level for which the worker is terminated.
   mutating func check(
     _ transition: Transition, at level: PressureLevel, _ after: Engine, at now: Instant
   ) -> String? {
@@ -63,10 +64,10 @@ struct VainCheck: Sendable {
     if missing == .zero, after.policy.memory != .host || !isLow {
       return "\(name) was terminated with \(after.available) available"
     }
-    // The level rises when its condition has held for `sustained_for`.
+    // The level rises when its condition has been true for `sustained_for`.
     let rules = after.policy.pressure
     let least = max(.zero, rules.terminateAfter - rules.sustainedFor)
-    // Under the rules before, the shortage had lasted longer when the level rose.
+    // Under the previous rules, the shortage had lasted longer when the level rose.
     let areRulesNew = now < rulesSince + .seconds(5)
     guard let pressedSince, now >= pressedSince + least || areRulesNew else {
       return "\(name) was terminated for a shortage that hadn't lasted \(least.spoken)"

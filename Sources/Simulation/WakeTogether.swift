@@ -1,12 +1,12 @@
 import Lifecycle
 
-/// `wake_with`, followed beside the engine: a worker that wakes leaves none asleep that wakes with it, and
-/// a worker that was woken in this way wakes no others.
+/// Checks `wake_with`, independently of the engine. When a worker wakes, the workers that wake with
+/// it must not stay asleep. A worker that was woken in this way wakes no others.
 struct WakeTogether {
   private var named: [WorkerID: [WorkerID]] = [:]
-  /// Workers that have to wake, with the worker that they wake with.
+  /// The workers that have to wake, each with the worker with which it wakes.
   private var owed: [WorkerID: WorkerID] = [:]
-  /// Requests without an answer. Such a request comes first.
+  /// The requests without an answer. Such a request has priority.
   private var requests: [Request.ID: WorkerID] = [:]
 
   mutating func record(_ event: Event) {
@@ -20,7 +20,7 @@ struct WakeTogether {
     }
   }
 
-  /// A complaint, or `nil`.
+  /// Records a directive. Returns a complaint, or `nil`.
   mutating func record(_ directive: Directive, _ states: [WorkerID: WorkerState]) -> String? {
     switch directive {
     case .answer(let request, _):
@@ -60,7 +60,7 @@ struct WakeTogether {
     return reached
   }
 
-  /// A complaint, or `nil`.
+  /// Returns a complaint, or `nil`.
   func check(_ engine: Engine, _ states: [WorkerID: WorkerState]) -> String? {
     for (worker, other) in owed where states[worker]?.sleeps == true {
       // A wake that failed may be waiting for its next attempt.
@@ -72,7 +72,7 @@ struct WakeTogether {
     return nil
   }
 
-  /// A complaint, or `nil`, when nothing happens any more.
+  /// Returns a complaint, or `nil`, when no more events come.
   var atRest: String? {
     owed.first.map { "\($0.key) never woke with \($0.value)" }
   }

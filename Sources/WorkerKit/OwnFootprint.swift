@@ -1,27 +1,32 @@
 import CWorkerKit
 
-/// What this process takes of the machine's memory, by kind; bytes.
+/// The memory of this process, by kind, in bytes.
 ///
-/// Clean pages of files (code, mapped files) aren't counted, except in `reclaimable`: the kernel can drop
-/// those at any time.
+/// Clean pages of files (code, mapped files) are counted only in `reclaimable`: the kernel can drop
+/// them at any time.
 public struct Footprint: Sendable, Hashable {
   /// Private memory that has been written to: heap, stacks, changed parts of files.
   public var anonymous: Int64 = 0
-  /// Shared memory, such as that of `PurgeableData`; memory that other processes map as well is counted by
-  /// share.
+  /// Shared memory, such as that of `PurgeableData`. Memory that other processes map as well counts
+  /// with this process's share.
   public var sharedMemory: Int64 = 0
   /// Memory that the kernel has moved to swap.
   public var swapped: Int64 = 0
-  /// Not part of `total`: the kernel can take it without asking.
+  /// Clean pages of files. They aren't part of `total`: the kernel can drop them without asking.
   public var reclaimable: Int64 = 0
 
-  /// The footprint as the daemon counts it, and as policies limit it.
+  /// The footprint as the daemon counts it and as policies limit it: anonymous, shared and swapped
+  /// memory.
   public var total: Int64 { anonymous + sharedMemory + swapped }
 
+  /// A footprint of zero bytes. `current()` measures this process.
   public init() {}
 
-  /// Measures this process (`/proc/self/smaps_rollup`): some hundred microseconds, longer with much memory.
-  /// All zero where the system doesn't report it. On macOS all of it is in `anonymous`.
+  /// Measures this process by `/proc/self/smaps_rollup`.
+  ///
+  /// A call takes some hundred microseconds, and longer if the process has much memory. It may be
+  /// made from any thread. All values are zero if the system doesn't report them. On macOS the
+  /// whole physical footprint is in `anonymous`.
   public static func current() -> Footprint {
     var footprint = Footprint()
     let physical = workerkit_physical_footprint()
@@ -35,16 +40,19 @@ public struct Footprint: Sendable, Hashable {
     }
     let dirty = fields["Private_Dirty"] ?? 0
     footprint.sharedMemory = min(fields["Pss_Shmem"] ?? 0, dirty)
-    // A program file that was written a moment ago counts as dirty for the processes that map it, until it is
-    // on disk.
+    // Pages of a program file that was written a moment ago count as dirty in the processes that
+    // map it, until the file is on disk. They aren't anonymous, so `Anonymous` limits the sum.
     footprint.anonymous = min(dirty - footprint.sharedMemory, fields["Anonymous"] ?? dirty)
     footprint.swapped = fields["Swap"] ?? 0
     footprint.reclaimable = (fields["Private_Clean"] ?? 0) + (fields["Shared_Clean"] ?? 0)
     return footprint
   }
 
-  /// The memory of each named mapping (`/proc/self/smaps`), the largest first: `[heap]`, `[stack]`,
-  /// `/memfd:purgeable (deleted)`, files, and `[anonymous]` for all without a name. Takes milliseconds.
+  /// Measures the memory of each named mapping by `/proc/self/smaps`, the largest first, in bytes.
+  ///
+  /// The names are the kernel's: `[heap]`, `[stack]`, `/memfd:purgeable (deleted)` and paths of
+  /// files. All mappings without a name are summed as `[anonymous]`. Mappings without private dirty
+  /// or swapped pages are left out. A call takes milliseconds, and may be made from any thread.
   public static func byMapping() -> [(name: String, bytes: Int64)] {
     var sums: [String: Int64] = [:]
     var name = ""
@@ -52,7 +60,7 @@ public struct Footprint: Sendable, Hashable {
       if let (key, bytes) = field(line) {
         if key == "Private_Dirty" || key == "Swap" { sums[name, default: 0] += bytes }
       } else {
-        // address, rights, offset, device, inode, name
+        // A mapping's line has the address, rights, offset, device, inode and name.
         let parts = line.split(separator: " ", maxSplits: 5)
         if parts.count >= 5, parts[0].contains("-") {
           name = parts.count > 5 ? String(parts[5].drop { $0 == " " }) : "[anonymous]"
@@ -72,7 +80,7 @@ public struct Footprint: Sendable, Hashable {
     for line in text.split(separator: "\n") { body(line) }
   }
 
-  /// `Key:   12 kB`
+  /// Parses a line such as `Key:   12 kB`. The result is `nil` for any other line.
   private static func field(_ line: Substring) -> (Substring, Int64)? {
     guard line.hasSuffix(" kB"), let colon = line.firstIndex(of: ":") else { return nil }
     let number = line[line.index(after: colon)...].dropLast(3).drop { $0 == " " }

@@ -1,4 +1,5 @@
-/// How scarce the machine's memory is, as the daemon's policy defines it.
+/// The pressure level: how short the machine's memory is, as the daemon's policy defines it.
+/// `normal` is the lowest level.
 public enum PressureLevel: String, Sendable, Hashable, Comparable, CaseIterable {
   case normal, warning, urgent, critical
 

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// A value that can be made again: it is loaded on first access, unloaded on a memory warning and on
-/// entering the background unless it is in use, and loaded again on the next access.
+/// A value that can be made again. It is loaded on first access, unloaded on a memory warning and
+/// on entering the background unless it is in use, and loaded again on the next access.
 ///
 /// ```swift
 /// @MainActor final class EntryScreen {
 ///   var draft: Draft                // can't be made again: stays
-///   @Unloadable var photo: Bitmap   // can
+///   @Unloadable var photo: Bitmap   // can be made again
 ///
 ///   init(_ entry: Entry) {
 ///     draft = Draft(entry)
@@ -15,44 +15,52 @@ import Synchronization
 /// }
 /// ```
 ///
-/// The rule is that of a view controller and its view: what the screen *shows* can be drawn again from what
-/// its owner *knows*, and only the latter must survive. So keep what can't be made again (an edit in progress,
-/// a scroll position, a selection) in the owner, not in the value, which would take it along.
+/// Keep what can't be made again (an edit in progress, a scroll position, a selection) in the owner
+/// and not in the value: it would be lost when the value is unloaded. View controllers and their
+/// views follow the same rule. What the screen *shows* can be drawn again from what its owner
+/// *knows*.
 ///
-/// Reading the property returns the value; code that keeps a reference keeps the memory. For work that takes
-/// longer, `$photo.use { … }` keeps the value loaded for its duration, so that it isn't loaded twice.
+/// Reading the property returns the value. Code that keeps a reference to the value keeps its
+/// memory. For work that takes longer, `$photo.use { … }` keeps the value loaded for its duration,
+/// so that it isn't loaded twice.
 ///
-/// Thread-safe: two that need it at once load it once. `load` mustn't read the property that it loads. A class
-/// that is `Sendable` by itself can't have a `var`: there, `let photo = Unloadable { … }` and `photo.value` are the
-/// same. Copies share the value.
+/// The wrapper is thread-safe: if two threads need the value at once, it is loaded once. `load`
+/// mustn't read the property that it loads. A class that is `Sendable` by itself can't have a
+/// `var`; use `let photo = Unloadable { … }` and `photo.value` there. Copies of the wrapper share
+/// the value.
 @propertyWrapper
 public struct Unloadable<Value: Sendable>: Sendable {
   private let box: UnloadableBox<Value>
 
+  /// Creates a wrapper whose value isn't loaded yet.
+  ///
   /// - Parameters:
-  ///   - worker: whose events it follows.
-  ///   - load: makes the value, on whichever thread needs it; more than once in a life.
+  ///   - worker: The worker whose events unload the value.
+  ///   - load: Makes the value, on the thread that needs it. It may run more than once.
   public init(worker: Worker = .shared, _ load: @escaping @Sendable () -> Value) {
     box = UnloadableBox(load)
     worker.listeners.subscribers.add(box)
   }
 
-  /// `@Unloadable var index = Index(path)`: the expression is evaluated at the first access, and again after
-  /// the value was unloaded.
+  /// Creates a wrapper from an initial value: `@Unloadable var index = Index(path)`.
+  ///
+  /// The expression is evaluated at the first access, and again at the first access after the value
+  /// was unloaded.
   public init(wrappedValue load: @autoclosure @escaping @Sendable () -> Value) {
     self.init(load)
   }
 
-  /// The value, loaded if necessary.
+  /// The value. Reading it loads the value if necessary.
   public var wrappedValue: Value { box.value() }
 
-  /// The same, if it isn't used as a property wrapper.
+  /// The value, for an `Unloadable` that isn't used as a property wrapper. Reading it loads the
+  /// value if necessary.
   public var value: Value { box.value() }
 
-  /// For `use`, `unload` and `isLoaded`.
+  /// The wrapper itself, which has `use`, `unload` and `isLoaded`.
   public var projectedValue: Unloadable { self }
 
-  /// Keeps the value loaded while `body` runs.
+  /// Keeps the value loaded while `body` runs, and returns its result.
   public func use<Result, Failure: Error>(
     _ body: (Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -61,7 +69,7 @@ public struct Unloadable<Value: Sendable>: Sendable {
     return try body(value)
   }
 
-  /// The same for work that waits.
+  /// Keeps the value loaded while an asynchronous `body` runs, and returns its result.
   public func use<Result, Failure: Error>(
     isolation: isolated (any Actor)? = #isolation,
     _ body: (Value) async throws(Failure) -> Result
@@ -71,12 +79,12 @@ public struct Unloadable<Value: Sendable>: Sendable {
     return try await body(value)
   }
 
-  /// It takes memory now.
+  /// True if the value is loaded, and so takes memory.
   public var isLoaded: Bool { box.isLoaded }
 
   /// Unloads the value, unless it is in use.
   ///
-  /// - Returns: whether it was unloaded, or wasn't loaded before.
+  /// - Returns: true if the value isn't loaded afterwards, false if it is in use.
   @discardableResult public func unload() -> Bool { box.unload() }
 }
 
@@ -88,7 +96,7 @@ final class UnloadableBox<Value: Sendable>: Shedder {
 
   private let load: @Sendable () -> Value
   private let state = Mutex(State())
-  /// Held while the value is loaded, so that unloading and the other calls never wait for that.
+  /// Locked while the value is loaded, so that `unload` and the other calls never wait for `load`.
   private let loading = Mutex(())
 
   init(_ load: @escaping @Sendable () -> Value) { self.load = load }
@@ -105,7 +113,8 @@ final class UnloadableBox<Value: Sendable>: Shedder {
     }
   }
 
-  /// In use first, loaded then: in the other order it could be unloaded between the two.
+  /// Counts a use and returns the value. The use is counted before the value is loaded: in the
+  /// other order the value could be unloaded between the two.
   func begin() -> Value {
     state.withLock { $0.uses += 1 }
     return value()

@@ -1,12 +1,16 @@
 extension Worker {
-  /// Calls `body` on each memory warning, as long as `object` lives; it isn't kept alive by it.
+  /// Calls `body` on each memory warning while `object` exists. The subscription doesn't keep the
+  /// object alive.
   ///
   /// ```swift
   /// worker.onMemoryWarning(of: self) { photos in photos.dropThumbnails() }
   /// ```
   ///
-  /// The closures are called one after the other; the daemon's answer waits for all of them. An object that
-  /// belongs to an actor awaits its own methods in `body`.
+  /// The closures of all subscriptions are called one after another, and the daemon's answer waits
+  /// for all of them. The closure doesn't run on an actor: if the object belongs to one, await its
+  /// methods in `body`.
+  ///
+  /// - Returns: the subscription. You need it only to end the calls while the object exists.
   @discardableResult public func onMemoryWarning<Object: AnyObject & Sendable>(
     of object: Object, _ body: @escaping @Sendable (Object) async -> Void
   ) -> Subscription {
@@ -15,7 +19,12 @@ extension Worker {
     }
   }
 
-  /// The same whenever the worker has entered the background.
+  /// Calls `body` each time the worker has entered the background, while `object` exists.
+  ///
+  /// The rules are those of `onMemoryWarning(of:_:)`: the object isn't kept alive, the closures are
+  /// called one after another, and the daemon's answer waits for all of them.
+  ///
+  /// - Returns: the subscription. You need it only to end the calls while the object exists.
   @discardableResult public func onEnterBackground<Object: AnyObject & Sendable>(
     of object: Object, _ body: @escaping @Sendable (Object) async -> Void
   ) -> Subscription {

@@ -1,10 +1,10 @@
 import JSONLines
 import WorkerProtocol
 
-// What a worker reports of itself. A daemon that comes later gets again what still holds.
+// What a worker reports to the daemon. What still holds is sent again to each later daemon.
 
 extension Worker {
-  /// The worker has started, and can be used: like `READY=1` at `NOTIFY_SOCKET`.
+  /// Reports that the worker has started and can be used, as `READY=1` at `NOTIFY_SOCKET` does.
   public func ready() {
     connection?.say { said in
       said.isReady = true
@@ -12,8 +12,9 @@ extension Worker {
     }
   }
 
-  /// Asks the daemon not to suspend this worker now, or withdraws that. For work with an end, better use
-  /// `withBackgroundTask`, which can't be forgotten.
+  /// Asks the daemon not to suspend this worker (`true`), or withdraws that (`false`).
+  ///
+  /// For work that ends, prefer `withBackgroundTask`: it can't be left open by mistake.
   public func hold(_ on: Bool) {
     connection?.say { said in
       guard said.holds != on else { return [] }
@@ -23,10 +24,10 @@ extension Worker {
     }
   }
 
-  /// The status that `dormouse status` shows beside the worker's name: a short line, of which 512 bytes are
-  /// kept.
+  /// Sets the status that `dormouse status` shows beside the worker's name: one short line. The
+  /// daemon keeps 512 bytes of it.
   public func setStatus(_ text: String) {
-    // A line that is too long for the protocol would end this connection, and each later one.
+    // A line longer than the protocol's limit would end this connection, and each later one.
     let fits = WorkerMessage.status(text).line.count <= WorkerProtocol.maxLine
     let text = fits ? text : WorkerProtocol.shown(text)
     connection?.say { said in
@@ -35,10 +36,10 @@ extension Worker {
     }
   }
 
-  /// The snapshot that is shown of this worker while it sleeps. The last one counts.
+  /// Sets the snapshot that is shown of this worker while it sleeps. It replaces the one before.
   ///
-  /// - Returns: false if it is too large: a line of the protocol has 262,144 bytes, and an image becomes a
-  ///   third longer in it. Then nothing has changed.
+  /// - Returns: false if the snapshot is too large, and then the one before stays. A line of the
+  ///   protocol has at most 262,144 bytes, and an image becomes a third longer in it.
   @discardableResult public func setSnapshot(_ snapshot: Snapshot) -> Bool {
     let message = WorkerMessage.snapshot(snapshot.said)
     guard message.line.count <= WorkerProtocol.maxLine else { return false }
@@ -50,10 +51,11 @@ extension Worker {
   }
 }
 
-/// What is shown of a worker while it sleeps: its last screen, or a text about what waits.
+/// What is shown of a worker while it sleeps: a text or an image, such as its last screen.
 public enum Snapshot: Sendable, Hashable {
+  /// A text, such as a summary of what waits.
   case text(String)
-  /// `mime`: such as `image/png`.
+  /// An image. `mime` is its type, such as `image/png`; `bytes` is the content of the file.
   case image(mime: String, bytes: [UInt8])
 
   var said: WorkerMessage.Snapshot {

@@ -1,8 +1,10 @@
 import CWorkerKit
 
 extension Worker {
-  /// Has the same effect on this process as a memory warning, without a daemon: for tests, and for a menu item.
-  /// Returns when all handlers have returned.
+  /// Handles a memory warning in this process, without a daemon: for tests, or a menu item. It
+  /// returns when all handlers have returned.
+  ///
+  /// `Worker.deadline` is `nil` in the handlers.
   ///
   /// - Returns: the footprint of the process before and afterwards.
   @discardableResult public func simulateMemoryWarning(
@@ -16,7 +18,8 @@ extension Worker {
     return (before, Footprint.current())
   }
 
-  /// The same for entering the background. The worker isn't suspended.
+  /// Handles the event `didEnterBackground` in this process, without a daemon. It returns when all
+  /// handlers have returned. The worker isn't suspended, and the snapshot provider isn't called.
   public func simulateEnteringBackground() async {
     await simulate(.didEnterBackground)
     workerkit_trim()

@@ -2,23 +2,25 @@ import CWorkerKit
 import Synchronization
 import WorkerProtocol
 
-/// This process, as its Dormouse daemon knows it.
+/// This process as a worker of a Dormouse daemon.
 ///
 /// ```swift
 /// Worker.shared.connect(delegate: journal)
 /// ```
 ///
-/// Without a daemon (there is no `DORMOUSE_WORKER_SOCKET` in the environment) everything works, and nothing is
-/// sent: the same program runs under Dormouse and without it. All methods may be called from any thread or
-/// task, before `connect` as well, and never wait for the daemon.
+/// The same program runs with and without Dormouse. Without a daemon (`DORMOUSE_WORKER_SOCKET`
+/// isn't in the environment) all calls work, and nothing is sent. All methods may be called from
+/// any thread or task, also before `connect`, and never wait for the daemon.
 public final class Worker: Sendable {
   /// The worker of this process.
   public static let shared = Worker(socketPath: environment(WorkerProtocol.socketVariable))
 
-  /// The deadline for the event that is being handled: set while methods of the delegate, and closures that
-  /// were given to `onMemoryWarning` and `onEnterBackground`, run. `nil` if the daemon waits for no answer.
+  /// The deadline for the event that is being handled, or `nil` if the daemon doesn't wait for an
+  /// answer.
   ///
-  /// While the worker is stopped its deadlines stand still, so it may really be later.
+  /// It is set while methods of the delegate run, and closures given to `onMemoryWarning`,
+  /// `onEnterBackground` and `onExpiration`. The daemon's deadlines stand still while the worker is
+  /// stopped, so the real deadline may be later.
   @TaskLocal public static var deadline: ContinuousClock.Instant?
 
   /// The state that the daemon has reported to this worker.
@@ -34,8 +36,11 @@ public final class Worker: Sendable {
   let purgeable = LazyPurgeableHeap()
   private let reported = Mutex(Reported())
 
-  /// - Parameter socketPath: of the daemon; `nil`: there is none. For tests, and processes that get the path in
-  ///   another way; all others use `shared`.
+  /// Creates a worker for tests, or for a process that gets the socket's path in another way. All
+  /// others use `shared`.
+  ///
+  /// - Parameter socketPath: The path of the daemon's socket. A path that begins with `@` is an
+  ///   abstract socket. `nil` means that there is no daemon.
   public init(socketPath: String?) {
     let connection = socketPath.flatMap { Connection(path: $0) }
     self.connection = connection
@@ -45,10 +50,14 @@ public final class Worker: Sendable {
 
   deinit { connection?.stop() }
 
-  /// Connects to the daemon, and stays connected: after the daemon's end to the next one.
+  /// Connects to the daemon, and stays connected: when the connection ends, it connects to the next
+  /// daemon.
   ///
-  /// - Parameter delegate: gets all events from now on, instead of the one before; kept alive. `nil`: the
-  ///   delegate before stays.
+  /// It returns at once. A thread of WorkerKit makes the connection, and tries again each second
+  /// while there is no daemon. Further calls only set the delegate.
+  ///
+  /// - Parameter delegate: Gets all events from now on, instead of the delegate before. The worker
+  ///   keeps it alive. With `nil`, the delegate before stays.
   public func connect(delegate: (any WorkerDelegate)? = nil) {
     if let delegate { listeners.setDelegate(delegate) }
     let isFirst = reported.withLock { reported in
@@ -63,13 +72,13 @@ public final class Worker: Sendable {
     if !started { reported.withLock { $0.isConnecting = false } }
   }
 
-  /// The worker is connected to a daemon.
+  /// True while the worker is connected to a daemon.
   public var isConnected: Bool { connection?.isConnected ?? false }
 
-  /// The machine's pressure level, as last reported.
+  /// The machine's pressure level that the daemon reported last; `normal` before the first report.
   public var pressure: PressureLevel { reported.withLock { $0.pressure } }
 
-  /// All events, for a `for await` loop.
+  /// The worker's events, for a `for await` loop. Each loop gets all events from its start on.
   public var events: WorkerEvents { WorkerEvents(listeners: listeners) }
 
   static func environment(_ name: String) -> String? {
@@ -130,7 +139,7 @@ extension Worker {
       let warning = MemoryWarning(
         level: PressureLevel(rawValue: level) ?? .warning, footprintBytes: footprint)
       listeners.deliver(.didReceiveMemoryWarning(warning), deadline: deadline) {
-        // The allocator may keep memory that was freed, which then isn't free for the machine.
+        // The allocator may keep memory that was freed, and then the machine can't use it.
         workerkit_trim()
         answer()
       }
@@ -155,14 +164,17 @@ extension Worker {
     setSnapshot(snapshot)
   }
 
-  /// Sets a closure that makes a snapshot whenever the worker has entered the background, before the daemon
-  /// gets its answer. One provider at a time; `nil` removes it.
+  /// Sets a closure that makes a snapshot each time the worker has entered the background, before
+  /// the daemon gets its answer.
+  ///
+  /// A worker has one provider; `nil` removes it. If the provider returns `nil`, the snapshot
+  /// before stays.
   public func setSnapshotProvider(_ provider: (@Sendable () async -> Snapshot?)?) {
     let former = reported.withLock { reported in
       defer { reported.snapshotProvider = provider }
       return reported.snapshotProvider
     }
-    // Its captured objects are released outside of the lock.
+    // The former provider's captured objects are released outside of the lock.
     withExtendedLifetime(former) {}
   }
 

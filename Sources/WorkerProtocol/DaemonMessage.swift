@@ -1,17 +1,19 @@
 import JSONLines
 
-/// A line from the daemon to a worker.
+/// A message from the daemon to a worker: one line.
 public enum DaemonMessage: Hashable, Sendable {
-  /// The first on each connection. The state and level are names of the daemon's vocabulary.
+  /// The first message on each connection. The state and the level are names from the daemon's
+  /// vocabulary.
   case hello(version: Int, worker: String, state: String, pressure: String)
-  /// Answered with `WorkerMessage.done`.
+  /// A request, which the worker answers with `WorkerMessage.done`.
   case request(id: UInt64, deadlineSeconds: Double, Request)
-  /// It runs again, after this sleep.
+  /// The worker runs again, after this sleep.
   case didResume(id: UInt64, asleepSeconds: Double, cause: String)
   case didEnterForeground(id: UInt64)
   case pressure(level: String)
   case error(message: String)
 
+  /// What the daemon asks for.
   public enum Request: Hashable, Sendable {
     case didEnterBackground
     case memoryWarning(level: String, footprintBytes: Int64)
@@ -22,7 +24,7 @@ public enum DaemonMessage: Hashable, Sendable {
 }
 
 extension DaemonMessage {
-  /// Without a line end.
+  /// The message as JSON, without a line end.
   public var line: [UInt8] { json.line }
 
   private var json: JSON {
@@ -45,7 +47,7 @@ extension DaemonMessage {
     }
   }
 
-  /// `nil` for a type that isn't known here: a newer daemon may send it.
+  /// Reads a line. The result is `nil` if its type is unknown: a newer daemon may send it.
   public static func read(_ line: [UInt8]) throws(WorkerMessageError) -> DaemonMessage? {
     let fields = try MessageFields(line)
     switch fields.type {

@@ -9,11 +9,11 @@ extension JSON {
     .object([Member("type", .string(type))] + fields.map { Member($0.0, $0.1) })
   }
 
-  /// Ids are counted up from 1: they don't reach the sign.
+  /// Ids are counted from 1 on, and never reach the sign bit.
   static func id(_ id: UInt64) -> JSON { .int(Int64(clamping: id)) }
 }
 
-/// The keys of a line, asked for by name and type.
+/// The keys of a line, read by name and type.
 struct MessageFields {
   let type: String
   private let object: JSON
@@ -36,7 +36,7 @@ struct MessageFields {
     return value
   }
 
-  /// A text that isn't empty.
+  /// Returns a text that isn't empty.
   func name(_ key: String) throws(WorkerMessageError) -> String {
     let value = try text(key)
     guard !value.isEmpty else { throw missing(key, "a text") }
@@ -63,7 +63,8 @@ struct MessageFields {
     return id
   }
 
-  /// A time limit: nothing, or a number of seconds that isn't negative.
+  /// Returns the time limit: `nil` if the line has none, or a number of seconds that isn't
+  /// negative.
   func limit() throws(WorkerMessageError) -> Double? {
     guard has("limitSeconds"), object["limitSeconds"] != .null else { return nil }
     let value = try number("limitSeconds")

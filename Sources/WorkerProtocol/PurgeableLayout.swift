@@ -1,5 +1,5 @@
-/// The table at the beginning of a worker's purgeable memory: docs/worker-protocol.md, "Purgeable
-/// memory". Offsets and sizes in bytes.
+/// The table at the beginning of a worker's purgeable memory. docs/worker-protocol.md, "Purgeable
+/// memory", defines it. Offsets and sizes are in bytes.
 ///
 /// ```
 ///   0  magic, slotCount, dataOffset, zeros
@@ -16,13 +16,13 @@ public enum PurgeableLayout {
 
   public static let slotCountOffset = 8
   public static let dataOffsetOffset = 12
-  /// Within a slot.
+  /// The next three offsets are counted from the beginning of a slot.
   public static let stateOffset = 0
   public static let contentOffsetOffset = 8
   public static let contentLengthOffset = 16
 
   public static func offset(ofSlot slot: Int) -> Int { headerLength + slot * slotLength }
 
-  /// Where the table of this many slots ends.
+  /// The length of a table with this many slots, with its header.
   public static func tableLength(slots: Int) -> Int { offset(ofSlot: slots) }
 }

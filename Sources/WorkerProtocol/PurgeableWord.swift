@@ -1,10 +1,11 @@
 import Synchronization
 
-/// A slot's state in shared memory. Both sides change it only by these, from any thread and process.
-/// `address` must stay mapped while one of them runs; each word is 8 bytes, aligned to 8.
+/// A slot's state in shared memory. The worker and the daemon change it only by these methods, from
+/// any thread and process. `address` must stay mapped while one of them runs. Each word has 8
+/// bytes, aligned to 8.
 ///
-/// Orderings: code that holds or takes a content (acquiring) sees what was written to it before it was released
-/// (releasing), and no access to it moves out from between the two.
+/// Orderings: code that holds or claims a content (acquiring) sees what was written to the content
+/// before it was released (releasing). No access to the content moves out from between the two.
 public struct PurgeableWord {
   public let address: UnsafeMutablePointer<Atomic<UInt64>>
   public init(_ address: UnsafeMutablePointer<Atomic<UInt64>>) { self.address = address }
@@ -13,20 +14,22 @@ public struct PurgeableWord {
     PurgeableState(rawValue: address.pointee.load(ordering: .acquiring))
   }
 
-  /// Holds the content once more. False: it was discarded, or is about to be.
+  /// Begins an access to the content. The result is false if the content was discarded, or is about
+  /// to be.
   public func hold(generation: UInt32) -> Bool {
     update { $0.held(generation: generation) } != nil
   }
 
-  /// Releases what `hold` held.
+  /// Ends an access that `hold` began.
   ///
-  /// - Returns: the new state, `nil` if it wasn't held.
+  /// - Returns: the new state, or `nil` if the content wasn't held.
   @discardableResult
   public func release(generation: UInt32) -> PurgeableState? {
     update { $0.released(generation: generation) }
   }
 
-  /// Whether it may be taken while it isn't held. False: it was discarded, or is about to be.
+  /// Sets whether the content may be purged while it isn't held. The result is false if the content
+  /// was discarded, or is about to be.
   public func setVolatile(_ isVolatile: Bool, generation: UInt32) -> Bool {
     update {
       guard $0.isUsed, !$0.isPurging, $0.generation == generation else { return nil }
@@ -34,11 +37,12 @@ public struct PurgeableWord {
     } != nil
   }
 
-  /// Claims the content, to empty it: then no other code holds, takes or moves it. End with `empty` or `spare`.
+  /// Claims the content, to empty it. After that no other code holds, claims or moves it. End the
+  /// claim with `empty` or `spare`.
   ///
-  /// - Parameter generation: of the content that is meant; `nil`: whichever there is.
-  /// - Returns: the state now, `nil` where it mustn't be taken. It isn't tried again and again: a slot that
-  ///   changes at the same moment is in use.
+  /// - Parameter generation: The generation of the content that is meant; `nil` means any content.
+  /// - Returns: the new state, or `nil` if the content mustn't be purged. There is one attempt
+  ///   only: a slot that changes at the same moment is in use.
   public func take(generation: UInt32? = nil) -> PurgeableState? {
     let current = state
     guard current.isTakeable, generation == nil || current.generation == generation else {
@@ -50,8 +54,9 @@ public struct PurgeableWord {
     return done ? taken : nil
   }
 
-  /// The same for the owner of the content, which knows that no code will access it any more: however many
-  /// accesses were left open. `nil`: it was discarded, or is being taken.
+  /// Claims the content for its owner, which knows that no code will access it any more, however
+  /// many accesses were left open. The result is `nil` if the content was discarded, or is being
+  /// emptied.
   public func seize(generation: UInt32) -> PurgeableState? {
     update { state in
       guard state.isUsed, !state.isPurging, state.generation == generation else { return nil }
@@ -59,18 +64,20 @@ public struct PurgeableWord {
     }
   }
 
-  /// After `take` or `seize`: the content is discarded.
+  /// Discards the content, after `take` or `seize`.
   public func empty(_ taken: PurgeableState) { publish(taken.emptied) }
 
-  /// After `take`: it stays after all.
+  /// Keeps the content after all, after `take`.
   public func spare(_ taken: PurgeableState) { publish(taken.spared) }
 
-  /// For code that has the slot to itself: unused, or being taken.
+  /// Sets the state. Only code that has the slot to itself may call it: the slot is unused, or
+  /// claimed by the caller.
   public func publish(_ state: PurgeableState) {
     address.pointee.store(state.rawValue, ordering: .releasing)
   }
 
-  /// Only the worker's side loops, and only against its own threads.
+  /// Changes the state by compare-and-swap until it succeeds. Only the worker calls it, so it
+  /// competes only with the worker's own threads.
   private func update(_ change: (PurgeableState) -> PurgeableState?) -> PurgeableState? {
     var current = state
     while let next = change(current) {

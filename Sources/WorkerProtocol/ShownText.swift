@@ -1,12 +1,12 @@
 extension WorkerProtocol {
-  /// Bytes that are kept of a text that is shown: a status, a task's name.
+  /// The number of bytes that are kept of a text that is shown, such as a status or a task's name.
   public static let maxText = 512
 
-  /// A text as it is shown, and a task's name as it is known by: without what could move a terminal's
-  /// cursor, or hide what else is on the line; cut between two characters of Unicode.
+  /// The text as it is shown. Characters that could move a terminal's cursor or hide the remainder
+  /// of a line are replaced, and the text is cut at `bytes` between two characters of Unicode.
   ///
-  /// A second application changes nothing. So both sides know a task by the same name, whichever of them
-  /// shortened it, and a name that came with `taskExpired` can be sent back with `endTask`.
+  /// A second application changes nothing. So both sides know a task by the same name, whichever of
+  /// them shortened it, and a name from `taskExpired` can be sent back with `endTask`.
   public static func shown(_ text: String, atMost bytes: Int = maxText) -> String {
     var result = String.UnicodeScalarView()
     var length = 0

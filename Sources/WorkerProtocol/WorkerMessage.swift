@@ -1,6 +1,6 @@
 import JSONLines
 
-/// A line from a worker to the daemon.
+/// A message from a worker to the daemon: one line.
 public enum WorkerMessage: Hashable, Sendable {
   case hello(version: Int)
   case ready
@@ -10,20 +10,21 @@ public enum WorkerMessage: Hashable, Sendable {
   case endTask(name: String)
   case hold(Bool)
   case snapshot(Snapshot)
-  /// Memory is on offer, or the offer has changed. The first message comes with a descriptor.
+  /// The worker offers memory, or the offer has changed. The first such message has a descriptor
+  /// with it.
   case purgeable
   case status(String)
 
   /// The snapshot that is shown of a worker while it sleeps.
   public enum Snapshot: Hashable, Sendable {
     case text(String)
-    /// `base64` of an image of that MIME type.
+    /// An image of a MIME type, encoded as Base64.
     case image(mime: String, base64: String)
   }
 }
 
 extension WorkerMessage {
-  /// Without a line end.
+  /// The message as JSON, without a line end.
   public var line: [UInt8] { json.line }
 
   private var json: JSON {
@@ -45,7 +46,7 @@ extension WorkerMessage {
     }
   }
 
-  /// `nil` for a type that isn't known here: a newer worker may send it.
+  /// Reads a line. The result is `nil` if its type is unknown: a newer worker may send it.
   public static func read(_ line: [UInt8]) throws(WorkerMessageError) -> WorkerMessage? {
     let fields = try MessageFields(line)
     switch fields.type {

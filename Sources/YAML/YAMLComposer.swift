@@ -1,13 +1,13 @@
-/// Makes nodes from events. It isn't recursive: open collections are in an array, so that no text can exhaust
-/// the thread's stack.
+/// Makes nodes from events. It isn't recursive: open collections are in an array, so that no text
+/// can exhaust the thread's stack.
 struct YAMLComposer {
-  /// Hand-written files have about ten levels. Freeing nodes is recursive, and 100 levels need only a
-  /// few kilobytes of stack.
+  /// The maximum number of nested levels. Hand-written files have about ten. Freeing nodes is
+  /// recursive, and 100 levels need only a few kilobytes of stack.
   static let depthLimit = 100
-  /// Bytes of the text with all aliases written out. Code that reads a document reads the value of each
-  /// alias again.
+  /// The maximum length in bytes of the text with all aliases written out. Code that reads a
+  /// document reads the value of each alias again.
   static let unfoldedLimit = 10 << 20
-  /// A message shows at most 100 errors.
+  /// The maximum number of duplicate keys that are recorded. A message shows at most 100 errors.
   private static let duplicatesLimit = 100
 
   private struct Anchored {
@@ -20,6 +20,8 @@ struct YAMLComposer {
   private var anchors: [String: Anchored] = [:]
   private var documents = 0
 
+  /// Adds an event.
+  ///
   /// - Returns: the document, at the end of the stream.
   mutating func add(_ event: YAMLEvent) throws(YAMLError) -> YAMLDocument? {
     switch event.kind {
@@ -57,7 +59,8 @@ struct YAMLComposer {
     }
   }
 
-  /// A collection gets its anchor's name when it is closed, so that it can't contain itself.
+  /// Adds a node to its collection and remembers its anchor. A collection gets its anchor's name
+  /// when it is closed, so that it can't contain itself.
   private mutating func add(
     _ anchored: Anchored, named name: String?, at mark: YAMLMark
   ) throws(YAMLError) {
@@ -87,12 +90,12 @@ struct YAMLComposer {
 /// A sequence or mapping whose end hasn't been read yet.
 struct YAMLOpenCollection {
   let start: YAMLEvent
-  /// Bytes, with aliases written out.
+  /// The length in bytes of what was added, with aliases written out.
   var unfolded = 1
   private let isMapping: Bool
   private var items: [YAMLNode] = []
   private var entries: [YAMLNode.Mapping.Entry] = []
-  /// A key that waits for its value.
+  /// A key whose value hasn't been added yet.
   private var key: YAMLNode?
   private var firsts: [String: YAMLMark] = [:]
 
@@ -107,7 +110,9 @@ struct YAMLOpenCollection {
       : .sequence(.init(items, tag: start.tag, mark: start.mark))
   }
 
-  /// - Parameter mark: the node's place, which for an alias isn't its value's place.
+  /// Adds a node: an item, a key or a value.
+  ///
+  /// - Parameter mark: the position of the node. For an alias it isn't the position of its value.
   /// - Returns: a key that is in this mapping already.
   mutating func add(_ node: YAMLNode, at mark: YAMLMark) -> YAMLDocument.Duplicate? {
     guard isMapping else {

@@ -1,21 +1,22 @@
 /// A text that is one YAML document.
 public struct YAMLDocument: Sendable {
-  /// `nil` if the text has only comments.
+  /// The document's value. `nil` if the text has only comments.
   public internal(set) var root: YAMLNode?
-  /// Keys that occur more than once in their mapping, in the order of the text; the first hundred.
+  /// The first hundred keys that occur more than once in their mapping, in the order of the text.
   public internal(set) var duplicates: [Duplicate] = []
 
   public struct Duplicate: Hashable, Sendable {
     public var key: String
     public var first: YAMLMark
-    /// The place of the second, third or later one.
+    /// The position of the second, third or later one.
     public var mark: YAMLMark
   }
 
   init() {}
 
-  /// Composes any text in linear time and space, or throws. The caller limits the length of the
-  /// text.
+  /// Parses a text in linear time and space. The caller limits the length of the text.
+  ///
+  /// - Throws: `YAMLError` for a text that isn't one document or exceeds a limit.
   public init(parsing text: String) throws(YAMLError) {
     let events = try YAMLEventReader(text)
     var composer = YAMLComposer()

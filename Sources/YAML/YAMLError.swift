@@ -1,17 +1,18 @@
-/// The reason why a text isn't a YAML document, or is refused.
+/// The reason why a text isn't a YAML document or is refused.
 public enum YAMLError: Error, Hashable, Sendable {
   /// A character that YAML doesn't allow, and its offset in bytes from the start of the text.
   case character(problem: String, byteOffset: Int)
   case syntax(Syntax)
-  /// A collection inside more than `limit` others.
+  /// A collection is inside more than `limit` others.
   case depth(limit: Int, mark: YAMLMark)
   /// The text with all aliases written out would be longer than `limit` bytes.
   case aliases(limit: Int, mark: YAMLMark)
-  /// libyaml compares each `%TAG` with all before it, which takes seconds for a megabyte of them.
+  /// The text has more than `limit` `%TAG` directives. libyaml compares each with all before it,
+  /// which takes seconds for a megabyte of them.
   case tagDirectives(limit: Int)
   case outOfMemory
 
-  /// libyaml's message and places.
+  /// libyaml's message and its positions in the text.
   public struct Syntax: Hashable, Sendable {
     public var problem: String
     public var mark: YAMLMark

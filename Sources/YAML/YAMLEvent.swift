@@ -8,13 +8,14 @@ package struct YAMLEvent {
   }
 
   package var kind: Kind
-  /// The place where the node, or the end of a collection, begins.
+  /// The position where the node, or the end of a collection, begins.
   package var mark: YAMLMark
   /// The anchor of a scalar or of the start of a collection.
   package var anchor: String? = nil
   package var tag: String? = nil
-  /// The Unicode scalars of the event, without a byte order mark. Of a block collection, where it begins.
+  /// The Unicode scalars of the event in the text, without a byte order mark. For a block
+  /// collection it is only the position where it begins.
   package var scalars = 0..<0
-  /// A collection between brackets.
+  /// True for a collection between brackets.
   package var isFlow = false
 }

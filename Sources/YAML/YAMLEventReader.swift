@@ -2,8 +2,9 @@ import CYaml
 
 /// libyaml's parser and the text that it reads. This object owns both and frees both.
 ///
-/// Why the pointers are valid: libyaml keeps the addresses of `parser` and `text`, which are allocated here
-/// and don't move. The memory that an event points to is valid until the event is deleted, and is copied before.
+/// The pointers are valid for this reason: libyaml keeps the addresses of `parser` and `text`,
+/// which are allocated here and don't move. The memory that an event points to is valid until the
+/// event is deleted, and it is copied before that.
 package final class YAMLEventReader {
   private let parser: UnsafeMutablePointer<yaml_parser_t>
   private let text: UnsafeMutableBufferPointer<UInt8>
@@ -15,8 +16,8 @@ package final class YAMLEventReader {
     text = .allocate(capacity: string.utf8.count)
     _ = text.initialize(from: string.utf8)
     guard yaml_parser_initialize(parser) == 1 else { throw .outOfMemory }
-    // With an encoding set, libyaml would count a byte order mark as a column. Without, it looks for the
-    // mark and skips it; a valid string can't begin with the mark of UTF-16.
+    // With an encoding set, libyaml would count a byte order mark as a column. Without one, libyaml
+    // searches for the mark and skips it. A valid string can't begin with the mark of UTF-16.
     yaml_parser_set_input_string(parser, text.baseAddress, text.count)
   }
 
@@ -27,7 +28,7 @@ package final class YAMLEventReader {
     text.deallocate()
   }
 
-  /// The next event. After `streamEnd` or an error there is none.
+  /// Returns the next event. Don't call it after `streamEnd` or an error.
   package func next() throws(YAMLError) -> YAMLEvent {
     var event = yaml_event_t()
     let succeeded = yaml_parser_parse(parser, &event) == 1
@@ -40,14 +41,15 @@ package final class YAMLEventReader {
 
   private static let tagDirectivesLimit = 100
 
-  /// Counts `%TAG` at the beginning of lines; in a block of text that isn't indented, too.
+  /// Counts `%TAG` at the beginning of lines. It counts those in a block of text that isn't
+  /// indented, too.
   private static func checkTagDirectives(in text: String) throws(YAMLError) {
     let sign = Array("%TAG".utf8)
     var count = 0
     var matched = 0
     var last: UInt8 = 0
     for byte in text.utf8 {
-      // Every end of a line, and the mark of the byte order, is a control character or not ASCII.
+      // Each line end and the byte order mark is a control character or isn't ASCII.
       let mayBegin = matched > 0 || last < 0x20 || last >= 0x80
       matched = mayBegin && byte == sign[matched] ? matched + 1 : 0
       if matched == sign.count {
@@ -69,7 +71,7 @@ package final class YAMLEventReader {
       return YAMLEvent(kind: .alias(anchor: string(event.data.alias.anchor) ?? ""), mark: mark)
     case YAML_SCALAR_EVENT:
       let data = event.data.scalar
-      // A scalar may contain NUL, so its length counts.
+      // A scalar may contain NUL, so its length is used.
       let bytes = UnsafeBufferPointer(start: data.value, count: data.length)
       return YAMLEvent(
         kind: .scalar(String(decoding: bytes, as: UTF8.self), style(data.style)), mark: mark,
@@ -86,7 +88,8 @@ package final class YAMLEventReader {
         isFlow: data.style == YAML_FLOW_MAPPING_STYLE)
     case YAML_SEQUENCE_END_EVENT: return YAMLEvent(kind: .sequenceEnd, mark: mark)
     case YAML_MAPPING_END_EVENT: return YAMLEvent(kind: .mappingEnd, mark: mark)
-    // YAML_STREAM_END_EVENT, and YAML_NO_EVENT, which libyaml returns after the end.
+    // The other events are YAML_STREAM_END_EVENT, and YAML_NO_EVENT, which libyaml returns after
+    // the end.
     default: return YAMLEvent(kind: .streamEnd, mark: mark)
     }
   }
@@ -125,7 +128,7 @@ package final class YAMLEventReader {
 }
 
 extension YAMLMark {
-  /// libyaml counts from 0.
+  /// Converts a mark. libyaml counts from 0.
   fileprivate init(_ mark: yaml_mark_t) {
     self.init(line: mark.line + 1, column: mark.column + 1)
   }

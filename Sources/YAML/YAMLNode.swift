@@ -1,5 +1,5 @@
-/// A value in a YAML text, with its place. Every scalar is text: nothing turns `no` or `1:30` into
-/// another type. An alias is the value of its anchor and shares its storage.
+/// A value in a YAML text, with its position. Every scalar is text: nothing turns `no` or `1:30`
+/// into another type. An alias is the value of its anchor and shares its storage.
 ///
 /// Nodes can't be compared or hashed: a few nested aliases would make that exponential.
 public enum YAMLNode: Sendable {
@@ -13,10 +13,10 @@ public enum YAMLNode: Sendable {
     }
 
     public var string: String
-    /// As written, with its handle resolved; `nil` where there is none.
+    /// The tag as written, with its handle resolved. `nil` if the scalar has none.
     public var tag: String?
     public var style: Style
-    /// `nil` where the scalar doesn't come from a text.
+    /// The position in the text. `nil` if the scalar doesn't come from a text.
     public var mark: YAMLMark?
 
     public init(
@@ -42,7 +42,7 @@ public enum YAMLNode: Sendable {
   }
 
   /// Keys and values in the order of the text. A key may occur more than once:
-  /// `YAMLDocument.duplicates` lists these.
+  /// `YAMLDocument.duplicates` lists these keys.
   public struct Mapping: Sendable {
     public typealias Entry = (key: YAMLNode, value: YAMLNode)
 
@@ -56,14 +56,14 @@ public enum YAMLNode: Sendable {
       self.mark = mark
     }
 
-    /// The value of a key; if the key occurs several times, the last value.
+    /// The value of a key. If the key occurs several times, it is the last value.
     public subscript(key: String) -> YAMLNode? {
       entries.last { $0.key.scalar?.string == key }?.value
     }
   }
 }
 
-/// A place in a text. Both numbers count from 1; columns count Unicode scalars.
+/// A position in a text. Both numbers count from 1; columns count Unicode scalars.
 public struct YAMLMark: Hashable, Sendable {
   public var line: Int
   public var column: Int

@@ -50,7 +50,8 @@ import Testing
     chmod(compiler.path(), 0o700)
     let resolved = directory.appending(path: "Package.resolved")
     let pin = """
-      {"identity": "\(identity)", "kind": "remoteSourceControl", "location": "https://example.org/a/b",
+      {"identity": "\(identity)", "kind": "remoteSourceControl",
+       "location": "https://example.org/a/b",
        "state": {"revision": "c0ffee", "version": "1.2.3"}}
       """
     try #"{"pins": [\#(pin)], "version": 3}"#.write(

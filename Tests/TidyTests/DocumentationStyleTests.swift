@@ -2,7 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Each page of the repository for people: README, docs, the examples' pages, WorkerKit's articles, results.
+/// Each page of the repository for people: README, docs, the examples' pages, WorkerKit's articles,
+/// results.
 @Suite("The documentation") struct DocumentationStyleTests {
   private struct Page: Sendable {
     let path: String

@@ -1,5 +1,6 @@
-/// Three and more unlabelled arguments in a call can be exchanged without a word from the compiler, and say nothing to
-/// those that read the call. Closures don't count, which mostly stand behind the parenthesis, nor do coordinates.
+/// Three and more unlabelled arguments in a call can be exchanged without a word from the compiler,
+/// and say nothing to those that read the call. Closures don't count, which mostly stand behind the
+/// parenthesis, nor do coordinates.
 enum ParameterRule {
   static let maxUnlabelled = 2
   private static let coordinates: Set<String> = ["x", "y", "x1", "y1", "x2", "y2"]
@@ -43,7 +44,7 @@ enum ParameterRule {
   static func parameters(_ lines: ArraySlice<String>) -> [String] {
     var found: [String] = []
     var current: [UInt8] = []
-    // Of (, [ and {; of <, which may also be an operator's name or belong to an arrow.
+    // The depth of (, [ and {, and that of <, which may also be an operator or belong to an arrow.
     var (depth, angles, isInString) = (0, 0, false)
     var previous = UInt8(ascii: " ")
     for line in lines {

@@ -1,5 +1,5 @@
-/// Phrases of messages that were reworded, and must not come back: the fact is missing in them, or the
-/// subject.
+/// Phrases of messages that were reworded, and must not come back: the fact is missing in them, or
+/// the subject.
 enum PhraseRule {
   static let forbidden: [StaticString] = [
     "was asked for", "waited for it", "waits for it:", "brought back", "bring back", "only told",

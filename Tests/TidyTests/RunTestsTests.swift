@@ -56,7 +56,9 @@ struct RunTestsTests {
     """
     #!/bin/sh
     case "$*" in
-    *--list-tests*) echo 'EndToEndTests.One/a()'; echo 'EndToEndTests.One/b()'; echo 'EndToEndTests.`Two of them`/`c/d`()'; exit;;
+    *--list-tests*)
+      echo 'EndToEndTests.One/a()'; echo 'EndToEndTests.One/b()'
+      echo 'EndToEndTests.`Two of them`/`c/d`()'; exit;;
     esac
     count=0; code=0; issues=
     case "$*" in *One*)

@@ -5,6 +5,8 @@ struct SourceFile {
   /// From the repository's directory.
   var path: String
   var lines: [String]
+  /// The numbers of lines inside of multi-line strings, which are no code.
+  private(set) var textLines: Set<Int> = []
 
   init(path: String, text: String) {
     self.path = path
@@ -12,13 +14,21 @@ struct SourceFile {
     lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
       .map { String(Substring($0)) }
     if lines.last == "" { lines.removeLast() }
+    var isInText = false
+    for (number, line) in lines.enumerated() {
+      if line.utf8Range(of: "\"\"\"") != nil {
+        isInText.toggle()
+      } else if isInText {
+        textLines.insert(number)
+      }
+    }
   }
 
   var name: String { path.split(separator: "/").last.map(String.init) ?? path }
   var isSwift: Bool { path.hasSuffix(".swift") }
 
-  /// What the ratchet counts together: a module, a folder of scripts, or the file itself where it is in the
-  /// repository's own directory.
+  /// What the ratchet counts together: a module, a folder of scripts, or the file itself where it
+  /// is in the repository's own directory.
   var place: String {
     let parts = path.split(separator: "/")
     let depth = ["Sources", "Tests", "Examples", "Companions"].contains(parts[0]) ? 2 : 1
@@ -65,7 +75,7 @@ enum Repository {
     "swift", "c", "h", "md", "py", "sh", "js", "mjs", "yaml", "service", "",
   ]
 
-  /// Everything that people write and read, but the words that are forbidden.
+  /// Everything that people write and read.
   static let files: [SourceFile] = {
     var paths = ((try? FileManager.default.contentsOfDirectory(atPath: root.path())) ?? [])
       .filter { $0.hasSuffix(".md") || $0 == "Makefile" || $0 == "Package.swift" }
@@ -78,7 +88,6 @@ enum Repository {
     }
     return paths.sorted().compactMap { path in
       guard endings.contains((path as NSString).pathExtension), path != Ratchet.path,
-        !path.hasPrefix("Tests/TidyTests/"),
         let data = FileManager.default.contents(atPath: root.appending(path: path).path()),
         let text = String(validating: data, as: UTF8.self), !path.hasSuffix("/Package.resolved")
       else { return nil }

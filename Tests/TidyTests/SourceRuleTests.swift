@@ -42,8 +42,8 @@ struct SourceRuleTests {
     }
   }
 
-  /// Where the daemon may look at all processes of the machine, which takes seconds where there are many:
-  /// on another thread, or before its loop runs.
+  /// Where the daemon may look at all processes of the machine, which takes seconds where there are
+  /// many: on another thread, or before its loop runs.
   private static let processLooks: Set<String> = [
     "Daemon/Sense/ProcessScanner.swift", "Daemon/Sense/ActivityLooks.swift",
     // On threads of their own.
@@ -54,7 +54,7 @@ struct SourceRuleTests {
     "Daemon/Takeover/EarlierWorkers.swift",
     "Daemon/Talk/WorkerConversations.swift",
     "Daemon/Worker/Launch/ListeningAtStart.swift",
-    // Of its cgroup only.
+    // It reads the processes of its cgroup only.
     "Daemon/ControlService/WorkerReporter.swift",
     // The wrapper stops itself next, or runs again.
     "Wrap/WrappedProcess.swift",
@@ -92,8 +92,8 @@ struct SourceRuleTests {
     }
   }
 
-  /// The C string that Swift makes of a `String` argument is freed when the call returns, and so before
-  /// the funnel takes `errno`. The funnels' own variants for paths hold it until after that.
+  /// The C string that Swift makes of a `String` argument is freed when the call returns, and so
+  /// before the funnel takes `errno`. The funnels' own variants for paths hold it until after that.
   @Test("Sources pass no String as a path to a system call inside a funnel")
   func pathsAreCStringsBefore() throws {
     let calls =
@@ -113,7 +113,7 @@ struct SourceRuleTests {
         let code = line.hasSuffix("{") ? line + next : line
         #expect(
           !code.contains(bridged),
-          "Sources/\(path):\(number + 1): use the variant with `path:`, whose closure gets a C string"
+          "Sources/\(path):\(number + 1): use the variant with `path:`, which passes a C string"
         )
       }
     }

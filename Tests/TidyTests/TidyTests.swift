@@ -16,7 +16,8 @@ import Testing
       + TidyRules.repeatedNames(files)
     let url = Repository.root.appending(path: Ratchet.path)
     let ratchet = try Ratchet(String(contentsOf: url, encoding: .utf8))
-    // `lower`: what scripts/tidy does; `write`: also raises, for a merge of branches that each changed it.
+    // `lower`: what scripts/tidy does; `write`: also raises, for a merge of branches that each
+    // changed it.
     if let order = ProcessInfo.processInfo.environment["DORMOUSE_TIDY"] {
       try ratchet.text(for: findings, raises: order == "write")
         .write(to: url, atomically: true, encoding: .utf8)
@@ -115,7 +116,8 @@ import Testing
     let body = String(repeating: "    work()\n\n", count: 30)
     let text =
       "struct A {\n  public static func long(\n    _ x: Int\n  ) throws -> Int {\n\(body)  }\n\n"
-      + "  func short() {\n    work()\n  }\n  func one() { work() }\n  init?(_ x: Int) {\n\(body)  }\n}\n"
+      + "  func short() {\n    work()\n  }\n  func one() { work() }\n"
+      + "  init?(_ x: Int) {\n\(body)  }\n}\n"
       + "@Test func `a sentence (of words)`() {\n  work()\n}\n"
       + "protocol P {\n  func without(_ x: Int)\n  func another()\n}\n"
     let functions = TidyRules.functions(Self.file(text).lines)
@@ -132,6 +134,66 @@ import Testing
     #expect(found == ["who", "told", "nobody", "whoever"].map { "docs/a.md:1: \($0)" })
     let phrase = TidyRules.words(Self.file("It sleeps for good, as everywhere.", "docs/a.md"))
     #expect(phrase.map(\.detail) == ["docs/a.md:1:  for good"])
+  }
+
+  @Test("A function that is named like a question counts unless it returns a Boolean")
+  func booleanNames() {
+    let text = """
+      func isReady() -> Bool { true }
+      func hasEnded() {}
+      func wasLeft(
+        _ a: Int, by b: (Int) -> Bool
+      ) throws -> Bool {
+      func areTaken(
+        _ a: (Int) -> Bool
+      ) {
+      func isolated() {}
+      func hasLaunched()
+      func issue() -> Int
+      func isLong(_ a: Int)
+        -> Bool
+      """
+    let found = NameRules.booleans(Self.file(text)).map(\.detail)
+    #expect(
+      found
+        == ["2: hasEnded", "6: areTaken", "10: hasLaunched"].map {
+          "Sources/Some/File.swift:\($0) returns no Boolean"
+        })
+  }
+
+  @Test("A word of many meanings counts as a part of an identifier, not in comments and strings")
+  func vagueNames() {
+    let text = """
+      let nextLook = takeAll(places, "take a look")  // take
+      overlook(restless, why: crewMates)
+      """
+    let found = NameRules.words(Self.file(text)).map(\.detail)
+    #expect(
+      found
+        == ["1: look", "1: take", "2: why", "2: crew", "2: mates"].map {
+          "Sources/Some/File.swift:\($0)"
+        })
+  }
+
+  @Test("A comment that leans on its neighbour counts, and so does a line of 101 columns")
+  func comments() {
+    let text = """
+      /// Of its image.
+      let a = 1  // The same, in bytes.
+      // It is read once.
+      // Of all files.
+      let b = "https://example.org/Of"
+      """
+    #expect(
+      CommentRules.beginning(Self.file(text)).map(\.detail) == [
+        "Sources/Some/File.swift:1: a comment begins with \"Of \"",
+        "Sources/Some/File.swift:2: a comment begins with \"The same\"",
+      ])
+    let lines = [100, 101].map { String(repeating: "é", count: $0) }.joined(separator: "\n")
+    #expect(
+      CommentRules.columns(Self.file(lines)).map(\.detail) == [
+        "Sources/Some/File.swift:2: 101 columns, more than 100"
+      ])
   }
 
   @Test("A file name that occurs twice counts")

@@ -26,7 +26,8 @@ import Testing
     }
   }
 
-  /// The bodies of a file's functions by name, without comments; nil: there is no such file, or several.
+  /// The bodies of a file's functions by name, without comments; nil: there is no such file, or
+  /// several.
   private static func functions(in file: String) -> [String: [Substring]]? {
     let files = Repository.files.filter {
       $0.path.hasPrefix("Sources/") && $0.path.hasSuffix("/" + file)

@@ -112,8 +112,8 @@ final class DaemonEnd {
   /// Writes the records of these workers for the next daemon.
   private func save(_ left: [WorkerID]) {
     for id in left {
-      if let runtime = workers[id], let state = driver.state.state(of: id) {
-        recordWriter.save(runtime, state: state)
+      if let worker = workers[id], let state = driver.state.state(of: id) {
+        recordWriter.save(worker, state: state)
       }
     }
   }
@@ -253,7 +253,7 @@ final class DaemonEnd {
   private func finish(saying text: String) {
     guard !hasEnded else { return }
     if !phase.isLeaving {
-      for runtime in workers.values { listening.closeListeners(of: runtime) }
+      for worker in workers.values { listening.closeListeners(of: worker) }
     }
     driver.deliverAnswers()
     control.announceEnd(text)

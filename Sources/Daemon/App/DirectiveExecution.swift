@@ -105,14 +105,14 @@ struct DirectiveExecution {
       jetsam.recordVictim(driver.state, stall: pressure.lastStall)
     }
     program?.hasChanged(transition)
-    guard let runtime = workers[transition.worker] else { return }
-    recordWriter.save(runtime, state: transition.to)
+    guard let worker = workers[transition.worker] else { return }
+    recordWriter.save(worker, state: transition.to)
     if transition.to == .terminated {
-      senses.logs.forget(runtime.id)
+      senses.logs.forget(worker.id)
     } else if transition.from == .launching, transition.to.runs {
-      senses.logs.keepSmall(runtime)
+      senses.logs.keepSmall(worker)
     }
-    if transition.to == .foreground { runtime.conversation?.lifecycle.didEnterForeground() }
+    if transition.to == .foreground { worker.conversation?.lifecycle.didEnterForeground() }
     supervision.supervise(transition)
   }
 }

@@ -25,8 +25,8 @@ struct ConfigurationFollowers {
   /// The configuration is in force, and each worker has its own.
   func follow(_ configuration: DaemonConfiguration) {
     // What a policy doesn't want any more doesn't wait for the next hibernation.
-    for runtime in workers.values where !runtime.keepsBase {
-      hibernation.dropIdleBase(of: runtime.id.name)
+    for worker in workers.values where !worker.keepsBase {
+      hibernation.dropIdleBase(of: worker.id.name)
     }
     schedules.follow()
     encryption.tryEncryption(for: configuration)

@@ -32,7 +32,7 @@ struct DeclaredChanges {
   /// Adds it, and opens its sockets.
   func introduce(_ configuration: WorkerConfiguration) {
     declared.addDeclared(configuration)
-    if let runtime = workers[WorkerID(configuration.name)] { listening.relisten(runtime) }
+    if let worker = workers[WorkerID(configuration.name)] { listening.relisten(worker) }
   }
 
   /// Those of them that start by themselves, after those that they need. Earlier failures of corrected ones don't count.
@@ -49,7 +49,7 @@ struct DeclaredChanges {
     if workers[id]?.external != nil { return }
     if driver.state.state(of: id)?.isAlive == true { requests.request(.stop, id) { _ in } }
     // The request may have ended it at once.
-    if let runtime = workers[id] { listening.closeListeners(of: runtime) }
+    if let worker = workers[id] { listening.closeListeners(of: worker) }
     driver.send(.removed(id))
     if driver.state.state(of: id) == nil { supervision.removeWorker(id) }
   }
@@ -62,30 +62,30 @@ struct DeclaredChanges {
 
   /// Its configuration from now on. It is declared now, if it wasn't.
   func apply(_ configuration: WorkerConfiguration, of id: WorkerID) {
-    guard let runtime = workers[id] else { return }
-    let wasDeclared = runtime.isDeclared
-    runtime.configuration = configuration
-    runtime.environment = declared.environment(of: configuration)
-    runtime.isDeclared = true
+    guard let worker = workers[id] else { return }
+    let wasDeclared = worker.isDeclared
+    worker.configuration = configuration
+    worker.environment = declared.environment(of: configuration)
+    worker.isDeclared = true
     supervision.restartRulesChanged(id)
     // One that was removed, and hasn't ended yet, isn't forgotten then.
     driver.send(
-      wasDeclared ? .profileChanged(id, runtime.profile) : .added(id, runtime.profile))
+      wasDeclared ? .profileChanged(id, worker.profile) : .added(id, worker.profile))
     guard driver.state.state(of: id)?.isAlive == true else {
-      return listening.relisten(runtime)
+      return listening.relisten(worker)
     }
     // Its end is called off, or it starts again after it.
-    if !wasDeclared, runtime.external == nil, configuration.autostart {
+    if !wasDeclared, worker.external == nil, configuration.autostart {
       starter.start(id, .restart, occasion: .autostart) { _ in }
     }
   }
 
   /// The machine's policy. Values that `run` or `adopt` has chosen are laid over it.
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID) {
-    guard let runtime = workers[id] else { return }
+    guard let worker = workers[id] else { return }
     do throws(SettingError) {
-      runtime.configuration.policy = try runtime.chosenPolicy(over: policy)
+      worker.configuration.policy = try worker.chosenPolicy(over: policy)
     } catch { return }  // They contradict the new policy: the worker keeps its own.
-    driver.send(.profileChanged(id, runtime.profile))
+    driver.send(.profileChanged(id, worker.profile))
   }
 }

@@ -46,12 +46,12 @@ struct UndeclaredWorkers {
   private func begin(
     _ configuration: WorkerConfiguration, environment: [String: String], _ call: ControlCall
   ) {
-    let runtime = WorkerUnit(
+    let worker = WorkerUnit(
       configuration: configuration, environment: environment, isDeclared: false)
-    let id = runtime.id
+    let id = worker.id
     restarts.add(id, exits: learnedMemory.rememberedExits(of: id))
-    workers[id] = runtime
-    driver.send(.added(id, runtime.profile))
+    workers[id] = worker
+    driver.send(.added(id, worker.profile))
     requests.request(.start, id) { [firstMoments] in
       firstMoments.watch(id, $0) { call.answer($0) }
     }

@@ -20,61 +20,61 @@ struct WorkerFactsReader {
 
   /// nil: there is no such worker, or it belongs to a wrapper.
   func read(_ id: WorkerID) -> WorkerFacts? {
-    guard let runtime = workers[id] else { return nil }
-    let configuration = runtime.configuration
-    var facts = WorkerFacts(policy: runtime.profile.policy)
-    facts.command = runtime.launched?.command ?? configuration.command
+    guard let worker = workers[id] else { return nil }
+    let configuration = worker.configuration
+    var facts = WorkerFacts(policy: worker.profile.policy)
+    facts.command = worker.launched?.command ?? configuration.command
     facts.groups = configuration.groups
-    facts.isAdopted = runtime.external != nil
-    facts.isDeclared = runtime.isDeclared
-    facts.rule = runtime.external?.rule
-    facts.hasChosenPolicy = runtime.external?.chosen != nil
-    facts.changedSinceLaunch = runtime.keysChangedSinceLaunch
+    facts.isAdopted = worker.external != nil
+    facts.isDeclared = worker.isDeclared
+    facts.rule = worker.external?.rule
+    facts.hasChosenPolicy = worker.external?.chosen != nil
+    facts.changedSinceLaunch = worker.keysChangedSinceLaunch
     facts.reloadSignal = configuration.reloadSignal
     facts.healthChecks = configuration.healthChecksWhileAsleep
-    if runtime.external == nil {
-      facts.log = program.map(\.logPath) ?? planner.logPath(of: runtime)
-      facts.logUser = planner.logUser(of: runtime)
+    if worker.external == nil {
+      facts.log = program.map(\.logPath) ?? planner.logPath(of: worker)
+      facts.logUser = planner.logUser(of: worker)
       facts.logTimes = program == nil ? state.logTimes(of: id.name) : nil
     }
     facts.wrapper = program.map {
       WrapperFacts(pid: getpid(), wakes: $0.wakes, host: $0.host, directory: $0.directory)
     }
-    facts.says = runtime.conversation?.statusText
-    facts.connections = runtime.conversation?.connectionCount
-    facts.talk = runtime.conversation?.withoutEffect
-    facts.imageLength = runtime.image?.length
-    facts.baseSize = runtime.image == nil ? imageDisk.base(of: id.name) : 0
-    facts.lastHibernation = runtime.lastHibernation
-    facts.restoreMode = runtime.sleep?.restoreMode
-    facts.stoppedWork = runtime.wakeWatch?.stoppedWork
-    facts.unwatched = runtime.wakeWatch?.unwatched ?? []
-    facts.plans = plans(of: runtime)
-    (facts.process, facts.signOfUse) = (runtime.process, runtime.sample.sign)
-    (facts.source, facts.ports) = (runtime.sample.source, runtime.sample.ports)
-    facts.measured = runtime.measuring.last.map { ($0.reclaimable, $0.sharedByFork, $0.at) }
+    facts.says = worker.conversation?.statusText
+    facts.connections = worker.conversation?.connectionCount
+    facts.talk = worker.conversation?.withoutEffect
+    facts.imageLength = worker.image?.length
+    facts.baseSize = worker.image == nil ? imageDisk.base(of: id.name) : 0
+    facts.lastHibernation = worker.lastHibernation
+    facts.restoreMode = worker.sleep?.restoreMode
+    facts.stoppedWork = worker.wakeWatch?.stoppedWork
+    facts.unwatched = worker.wakeWatch?.unwatched ?? []
+    facts.plans = plans(of: worker)
+    (facts.process, facts.signOfUse) = (worker.process, worker.sample.sign)
+    (facts.source, facts.ports) = (worker.sample.source, worker.sample.ports)
+    facts.measured = worker.measuring.last.map { ($0.reclaimable, $0.sharedByFork, $0.at) }
     return facts
   }
 
   /// Counted only where a report shows it. nil: the daemon hasn't seen the worker yet.
   func activity(of id: WorkerID) -> ActivityReport? {
-    guard let runtime = workers[id], let uses = chronicle.uses.uses(of: id) else { return nil }
+    guard let worker = workers[id], let uses = chronicle.uses.uses(of: id) else { return nil }
     return ActivityReport(
-      uses, policy: runtime.profile.policy, launchedAt: restarts.launchedAt(of: id),
-      sign: runtime.sample.sign, source: runtime.sample.source,
-      isServer: !runtime.sample.ports.isEmpty, at: clock.now)
+      uses, policy: worker.profile.policy, launchedAt: restarts.launchedAt(of: id),
+      sign: worker.sample.sign, source: worker.sample.source,
+      isServer: !worker.sample.ports.isEmpty, at: clock.now)
   }
 
-  private func plans(of runtime: WorkerUnit) -> WorkerPlans {
-    let id = runtime.id
+  private func plans(of worker: WorkerUnit) -> WorkerPlans {
+    let id = worker.id
     let awaited = starter.awaited(by: id)
     return WorkerPlans(
       exits: restarts.exits(of: id) ?? [], restarts: restarts.restarts(of: id),
       restart: restarts.plan(of: id), awaited: awaited?.text,
       awaitedWorkers: awaited?.workers ?? [], problem: restarts.problem(of: id),
       hasGivenUp: restarts.hasGivenUp(id),
-      livenessFailure: runtime.liveness?.lastFailure,
-      nextWake: schedules.next(runtime.configuration.wakeAt, after: Int64(time(nil))),
-      answeredAsleep: runtime.wakeWatch?.answeredCount)
+      livenessFailure: worker.liveness?.lastFailure,
+      nextWake: schedules.next(worker.configuration.wakeAt, after: Int64(time(nil))),
+      answeredAsleep: worker.wakeWatch?.answeredCount)
   }
 }

@@ -8,11 +8,11 @@ extension ExternalAdoption {
   ) throws(AdoptionRefusal) -> [WorkerUnit] {
     var peers: [WorkerUnit] = []
     for peer in specification.wakeWith ?? [] where peer != name {
-      guard let runtime = workers[WorkerID(peer)], runtime.external != nil else {
+      guard let worker = workers[WorkerID(peer)], worker.external != nil else {
         throw .refused(
           "\(name) isn't adopted: it can't wake with \(peer), which isn't an adopted worker")
       }
-      if !peers.contains(where: { $0 === runtime }) { peers.append(runtime) }
+      if !peers.contains(where: { $0 === worker }) { peers.append(worker) }
     }
     return peers
   }

@@ -80,10 +80,10 @@ final class ExternalAdoption {
           // The worker may have changed meanwhile.
           try checkName(name)
           try checkOwners(found)
-          let runtime = try register(found, as: name, specification)
+          let worker = try register(found, as: name, specification)
           respond(
             ControlResponse(
-              id: request.id, result: .done, text: Self.adoptionText(runtime, found)))
+              id: request.id, result: .done, text: Self.adoptionText(worker, found)))
         } catch { refuse(error) }
       }
     } catch { refuse(error) }
@@ -149,11 +149,11 @@ final class ExternalAdoption {
     }
   }
 
-  private static func adoptionText(_ runtime: WorkerUnit, _ found: ExternalProcess) -> String {
+  private static func adoptionText(_ worker: WorkerUnit, _ found: ExternalProcess) -> String {
     let processes =
       found.tree.processes.count == 1 ? "" : ", \(found.tree.processes.count) processes"
     return
-      "\(runtime.id) is managed (pid \(found.root.pid)\(processes)); while it sleeps it is stopped by "
+      "\(worker.id) is managed (pid \(found.root.pid)\(processes)); while it sleeps it is stopped by "
       + "signal"
   }
 
@@ -176,43 +176,43 @@ final class ExternalAdoption {
         policy = try chosen.resolved(found.policy, over: driver.state.policy)
       } catch { throw .malformed("\(name) isn't adopted: \(error)") }
     }
-    let runtime = WorkerUnit(
+    let worker = WorkerUnit(
       configuration: WorkerConfiguration(
         name: name, command: found.command?.arguments ?? [found.root.name],
         directory: found.command?.directory ?? "/", importance: importance,
         policy: policy),
       environment: [:], isDeclared: false)
-    runtime.external = ExternalWorker(
+    worker.external = ExternalWorker(
       mayBeTerminated: specification.mayBeTerminated ?? false,
       jobs: found.jobs, rule: rule?.name,
       chosen: chosen == .machines ? nil : chosen)
     do {
-      try attach(found, to: runtime)
+      try attach(found, to: worker)
     } catch { throw .refused("\(name) can't be adopted: \(error)") }
-    workers[runtime.id] = runtime
-    runtime.configuration.wakeWith = peers.map(\.id.name)
-    runtime.configuration.healthChecksWhileAsleep = answers
-    ends.restarts.add(runtime.id, exits: [])
+    workers[worker.id] = worker
+    worker.configuration.wakeWith = peers.map(\.id.name)
+    worker.configuration.healthChecksWhileAsleep = answers
+    ends.restarts.add(worker.id, exits: [])
     ends.log(
       .notice,
-      "\(runtime.id): adopted pid \(found.root.pid), started by another program"
+      "\(worker.id): adopted pid \(found.root.pid), started by another program"
         + (rule.map { " (rule \($0.name), mode \($0.mode.rawValue))" } ?? chosen.note))
-    driver.send(.adopted(runtime.id, runtime.profile, .background))
-    recordWriter.save(runtime, state: .background)
-    for peer in peers { join(peer, with: runtime.id) }
-    return runtime
+    driver.send(.adopted(worker.id, worker.profile, .background))
+    recordWriter.save(worker, state: .background)
+    for peer in peers { join(peer, with: worker.id) }
+    return worker
   }
 
   /// Holds its process, and listens for its end.
-  private func attach(_ found: ExternalProcess, to runtime: WorkerUnit) throws {
-    let configuration = runtime.configuration
+  private func attach(_ found: ExternalProcess, to worker: WorkerUnit) throws {
+    let configuration = worker.configuration
     let plan = LaunchPlan(
       name: configuration.name, command: configuration.command,
       directory: configuration.directory, environment: [:], cgroup: found.cgroup,
-      logPath: ends.launchPlanner.logPath(of: runtime))
+      logPath: ends.launchPlanner.logPath(of: worker))
     let process = try ends.memory.hold(found.root.identity, plan)
     if let memories = found.memories { process.adopt(memories) }
-    try holder.adopt(process, as: runtime)
+    try holder.adopt(process, as: worker)
   }
 
   func isAlive(_ id: WorkerID) -> Bool { ends.requests.isAlive(id) }

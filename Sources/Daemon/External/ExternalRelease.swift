@@ -17,14 +17,14 @@ extension ExternalAdoption {
       return answer(.badRequest, "`release` needs a worker")
     }
     let id = WorkerID(name)
-    guard let runtime = workers[id] else {
+    guard let worker = workers[id] else {
       return answer(.unknownWorker, "there is no worker named \(name)")
     }
-    guard runtime.external != nil else {
+    guard worker.external != nil else {
       return answer(
         .refused, "\(name) was started by Dormouse, not adopted; `dormouse stop \(name)` ends it")
     }
-    let (rule, process) = (runtime.external?.rule, runtime.process?.identity)
+    let (rule, process) = (worker.external?.rule, worker.process?.identity)
     release(id) { [unowned self] failure in
       if let failure { return answer(.failed, failure) }
       guard let rule, let process else { return answer(.done, "\(name) is no longer managed") }
@@ -38,9 +38,9 @@ extension ExternalAdoption {
 
   /// - Parameter done: with a sentence if it couldn't be woken; then it stays a worker of this daemon.
   func release(_ id: WorkerID, then done: @escaping (String?) -> Void) {
-    guard let runtime = workers[id], isAlive(id) else { return done(nil) }
-    if !runtime.isBusy, driver.state.state(of: id)?.runs == true {
-      letGo(runtime)
+    guard let worker = workers[id], isAlive(id) else { return done(nil) }
+    if !worker.isBusy, driver.state.state(of: id)?.runs == true {
+      letGo(worker)
       return done(nil)
     }
     releasing.insert(id)
@@ -50,7 +50,7 @@ extension ExternalAdoption {
         return done(answer.text)
       }
       // It was released twice, or has ended since it was woken; another may have its name by now.
-      guard workers[id] === runtime else { return done(nil) }
+      guard workers[id] === worker else { return done(nil) }
       // The answer may have waited for the disk, and a suspension may have been under way.
       release(id, then: done)
     }
@@ -61,51 +61,51 @@ extension ExternalAdoption {
     releasing.contains(id) ? "it is being released" : nil
   }
 
-  private func letGo(_ runtime: WorkerUnit) {
-    releasing.remove(runtime.id)
-    ends.log(.notice, "\(runtime.id): released")
-    clearAway(runtime)
-    driver.send(.released(runtime.id))
-    remove(runtime)
+  private func letGo(_ worker: WorkerUnit) {
+    releasing.remove(worker.id)
+    ends.log(.notice, "\(worker.id): released")
+    clearAway(worker)
+    driver.send(.released(worker.id))
+    remove(worker)
   }
 
-  private func remove(_ runtime: WorkerUnit) {
-    part(runtime.id)
-    ends.supervision.removeWorker(runtime.id)
+  private func remove(_ worker: WorkerUnit) {
+    part(worker.id)
+    ends.supervision.removeWorker(worker.id)
     // A reload has declared its name meanwhile: from now on that is the configuration's worker.
-    guard runtime.isDeclared else { return }
-    declared.addDeclared(runtime.configuration)
-    if let new = workers[runtime.id] { ends.listening.relisten(new) }
+    guard worker.isDeclared else { return }
+    declared.addDeclared(worker.configuration)
+    if let new = workers[worker.id] { ends.listening.relisten(new) }
   }
 
   /// The daemon holds nothing of its process any more.
-  private func clearAway(_ runtime: WorkerUnit) {
-    ends.processes.forget(runtime.id.name)
-    ends.clearAway(runtime)
-    ends.records.remove(runtime.id.name)
+  private func clearAway(_ worker: WorkerUnit) {
+    ends.processes.forget(worker.id.name)
+    ends.clearAway(worker)
+    ends.records.remove(worker.id.name)
   }
 
-  func save(_ runtime: WorkerUnit) {
-    if let state = driver.state.state(of: runtime.id) { recordWriter.save(runtime, state: state) }
+  func save(_ worker: WorkerUnit) {
+    if let state = driver.state.state(of: worker.id) { recordWriter.save(worker, state: state) }
   }
 
   // MARK: its end
 
   /// The processes that it leaves behind belong to its manager.
-  func externalRootHasEnded(_ runtime: WorkerUnit) {
-    releasing.remove(runtime.id)
-    if !runtime.isKilled, followSuccessor(runtime) { return }
-    let id = runtime.id
-    clearAway(runtime)
+  func externalRootHasEnded(_ worker: WorkerUnit) {
+    releasing.remove(worker.id)
+    if !worker.isKilled, followSuccessor(worker) { return }
+    let id = worker.id
+    clearAway(worker)
     driver.send(.exited(id, .unknown))
     driver.send(.removed(id))
-    remove(runtime)
+    remove(worker)
   }
 
   /// The process that represented a cgroup has ended, and others of it live on (a server that has replaced itself):
   /// the oldest represents it from now on.
-  private func followSuccessor(_ runtime: WorkerUnit) -> Bool {
-    guard let old = runtime.process, let cgroup = old.cgroup,
+  private func followSuccessor(_ worker: WorkerUnit) -> Bool {
+    guard let old = worker.process, let cgroup = old.cgroup,
       // A cgroup that can't be read has been removed, and its processes have ended.
       let eldest = (try? ends.memory.tree(of: old))?.processes
         .min(by: { $0.startTime < $1.startTime })
@@ -113,15 +113,15 @@ extension ExternalAdoption {
     do {
       let process = try ends.memory.hold(eldest.identity, old.plan)
       // Without a list, each look asks what runs there.
-      runtime.external?.jobs = (try? ends.memory.tree(of: process)).flatMap {
+      worker.external?.jobs = (try? ends.memory.tree(of: process)).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
-      try holder.adopt(process, as: runtime)
+      try holder.adopt(process, as: worker)
     } catch { return false }
-    holder.refreshMemory(of: runtime)
-    save(runtime)
+    holder.refreshMemory(of: worker)
+    save(worker)
     ends.log(
-      .info, "\(runtime.id): pid \(eldest.pid) is now the first process of \(cgroup.path)")
+      .info, "\(worker.id): pid \(eldest.pid) is now the first process of \(cgroup.path)")
     return true
   }
 }

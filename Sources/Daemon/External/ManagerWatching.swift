@@ -27,9 +27,9 @@ final class ManagerWatching {
   }
 
   /// It has just fallen asleep. The watch ends when `managerWatch` is removed.
-  func watchManager(of runtime: WorkerUnit, _ look: Look?) {
+  func watchManager(of worker: WorkerUnit, _ look: Look?) {
     let isWatching = isNeeded
-    runtime.managerWatch = look
+    worker.managerWatch = look
     if look != nil, !isWatching { lookLater() }
   }
 
@@ -37,17 +37,17 @@ final class ManagerWatching {
 
   private func lookLater() {
     timers.after(Self.interval) { [unowned self] in
-      for runtime in workers.values { look(at: runtime) }
+      for worker in workers.values { look(at: worker) }
       if isNeeded { lookLater() }
     }
   }
 
-  private func look(at runtime: WorkerUnit) {
+  private func look(at worker: WorkerUnit) {
     // During a hibernation its processes are stopped, traced and continued by us.
-    guard let look = runtime.managerWatch, !runtime.isBusy, !runtime.hasExited,
-      driver.state.state(of: runtime.id)?.sleeps == true, let why = look()
+    guard let look = worker.managerWatch, !worker.isBusy, !worker.hasExited,
+      driver.state.state(of: worker.id)?.sleeps == true, let why = look()
     else { return }
-    prioritize(runtime.id)
-    driver.send(.wakeNeeded(runtime.id, why))
+    prioritize(worker.id)
+    driver.send(.wakeNeeded(worker.id, why))
   }
 }

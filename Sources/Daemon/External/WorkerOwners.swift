@@ -8,8 +8,8 @@ extension WorkerRegistry {
   func owner(of pid: Int32) -> WorkerID? {
     let chain = Self.chain(of: pid)
     let groups = Self.groups(of: pid)
-    return values.first { runtime in
-      guard let process = runtime.process, Self.mayOwn(process, chain: chain, groups: groups) else {
+    return values.first { worker in
+      guard let process = worker.process, Self.mayOwn(process, chain: chain, groups: groups) else {
         return false
       }
       return process.owns(pid)

@@ -32,7 +32,7 @@ struct ActivityFindings: Sendable {
 protocol ActivityLooking: AnyObject {
   /// Calls back once on the loop, perhaps at once; nil: it isn't known.
   func look(
-    at runtime: WorkerUnit, _ process: WorkerProcess,
+    at worker: WorkerUnit, _ process: WorkerProcess,
     then: @escaping (ActivityFindings?) -> Void)
 
   /// Drops the traffic that the kernel has recorded for the workers' connections since the last time.
@@ -75,18 +75,18 @@ final class ActivityLooks: ActivityLooking {
   func collectLatches() { latches?.collect() }
 
   func look(
-    at runtime: WorkerUnit, _ process: WorkerProcess,
+    at worker: WorkerUnit, _ process: WorkerProcess,
     then: @escaping (ActivityFindings?) -> Void
   ) {
-    let look = runtime.activityLook ?? makeLook(runtime)
-    runtime.activityLook = look
+    let look = worker.activityLook ?? makeLook(worker)
+    worker.activityLook = look
     let isKnown =
-      runtime.external != nil && scanner.hasSeen(process.identity, within: Self.validity)
-    if process.cgroup != nil || isKnown { return perform(look, of: runtime, as: process, then) }
+      worker.external != nil && scanner.hasSeen(process.identity, within: Self.validity)
+    if process.cgroup != nil || isKnown { return perform(look, of: worker, as: process, then) }
     // One look at all processes serves all workers that are sampled now.
     scanner.scanProcesses { [unowned self] _ in
-      if runtime.process === process {
-        perform(look, of: runtime, as: process, then)
+      if worker.process === process {
+        perform(look, of: worker, as: process, then)
       } else {
         then(nil)
       }
@@ -94,37 +94,37 @@ final class ActivityLooks: ActivityLooking {
   }
 
   private func perform(
-    _ look: SharedLook<ActivityFindings?>, of runtime: WorkerUnit, as process: WorkerProcess,
+    _ look: SharedLook<ActivityFindings?>, of worker: WorkerUnit, as process: WorkerProcess,
     _ then: @escaping (ActivityFindings?) -> Void
   ) {
     line.enter { done in
-      look.ask { [unowned self, weak runtime] found in
+      look.ask { [unowned self, weak worker] found in
         done()
         let found = found ?? nil
         if let work = found?.work, found?.root == process.identity { self.work = work.meter }
-        if let writes = found?.writes { runtime?.sample.writes = writes }
+        if let writes = found?.writes { worker?.sample.writes = writes }
         then(found)
       }
     }
   }
 
-  private func makeLook(_ runtime: WorkerUnit) -> SharedLook<ActivityFindings?> {
-    SharedLook(jobs, about: "activity of \(runtime.id)", within: Self.patience) {
-      [unowned self, weak runtime] () -> @Sendable () -> ActivityFindings? in
-      guard let runtime else { return { nil } }
-      return job(runtime)
+  private func makeLook(_ worker: WorkerUnit) -> SharedLook<ActivityFindings?> {
+    SharedLook(jobs, about: "activity of \(worker.id)", within: Self.patience) {
+      [unowned self, weak worker] () -> @Sendable () -> ActivityFindings? in
+      guard let worker else { return { nil } }
+      return job(worker)
     }
   }
 
-  private func job(_ runtime: WorkerUnit) -> @Sendable () -> ActivityFindings? {
-    guard let process = runtime.process else { return { nil } }
+  private func job(_ worker: WorkerUnit) -> @Sendable () -> ActivityFindings? {
+    guard let process = worker.process else { return { nil } }
     let (identity, session, cgroup) = (process.identity, process.session, process.cgroup)
-    let (scan, isExternal) = (scanner.lastScan, runtime.external != nil)
-    let traffic = beginTrafficLook(runtime)
+    let (scan, isExternal) = (scanner.lastScan, worker.external != nil)
+    let traffic = beginTrafficLook(worker)
     let wantsTraffic = traffic != nil
-    let isSwallowed = runtime.isAsked
-    let writes = runtime.sample.writes
-    let meter = runtime.configuration.policy.foreground.mode == .activity ? work : nil
+    let isSwallowed = worker.isAsked
+    let writes = worker.sample.writes
+    let meter = worker.configuration.policy.foreground.mode == .activity ? work : nil
     return {
       let all: ProcessTree?
       if let cgroup {
@@ -161,17 +161,17 @@ final class ActivityLooks: ActivityLooking {
 
   /// nil: incoming traffic doesn't matter now. A probe's own traffic doesn't count as activity: from its start
   /// on no traffic is looked at until `LivenessMonitor` or `ShedOverHTTP` has a look drop it.
-  private func beginTrafficLook(_ runtime: WorkerUnit) -> TrafficMonitor.Look? {
-    let rules = runtime.configuration.policy.foreground
+  private func beginTrafficLook(_ worker: WorkerUnit) -> TrafficMonitor.Look? {
+    let rules = worker.configuration.policy.foreground
     // In shadow mode a request counts: it would have woken a worker that would have been asleep.
-    guard rules.mode == .activity || driver.state.imaginesSleep(of: runtime.id) else { return nil }
-    if runtime.isAsked, !runtime.isSettling { return nil }
-    if runtime.traffic == nil {
+    guard rules.mode == .activity || driver.state.imaginesSleep(of: worker.id) else { return nil }
+    if worker.isAsked, !worker.isSettling { return nil }
+    if worker.traffic == nil {
       // Without a descriptor for it, only processor time counts until the next look.
-      runtime.traffic = try? TrafficMonitor(
-        latches: latches, ownChannels: runtime.ownChannels, ignored: runtime.healthPorts)
+      worker.traffic = try? TrafficMonitor(
+        latches: latches, ownChannels: worker.ownChannels, ignored: worker.healthPorts)
     }
     latches?.collect()
-    return runtime.traffic?.begin()
+    return worker.traffic?.begin()
   }
 }

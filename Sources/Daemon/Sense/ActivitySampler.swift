@@ -76,26 +76,26 @@ final class ActivitySampler {
   /// size of its purgeable memory, has moved.
   ///
   /// - Returns: false if it hasn't run since the last look, and so can't have changed anything.
-  func sample(_ runtime: WorkerUnit) -> Bool {
+  func sample(_ worker: WorkerUnit) -> Bool {
     // The processes and the memory of a worker that hasn't run are unchanged. Only traffic over its sockets can
     // come without its running.
-    if runtime.sample.isUnchanged, !countsTraffic(of: runtime),
-      runtime.sample.canSkip(cpu: runtime.process?.cgroup?.cpuMicroseconds(), at: clock.now)
+    if worker.sample.isUnchanged, !countsTraffic(of: worker),
+      worker.sample.canSkip(cpu: worker.process?.cgroup?.cpuMicroseconds(), at: clock.now)
     {
       return false
     }
-    lookAtActivity(of: runtime) { [unowned self] found in
-      if let found { apply(found, of: runtime) }
+    lookAtActivity(of: worker) { [unowned self] found in
+      if let found { apply(found, of: worker) }
     }
     return true
   }
 
   /// Calls back on the loop; nil: it isn't known, or the run has ended meanwhile.
-  func lookAtActivity(of runtime: WorkerUnit, then: @escaping (ActivityFindings?) -> Void) {
-    guard let process = runtime.process else { return then(nil) }
+  func lookAtActivity(of worker: WorkerUnit, then: @escaping (ActivityFindings?) -> Void) {
+    guard let process = worker.process else { return then(nil) }
     let identity = process.identity
-    looks.look(at: runtime, process) { [workers] found in
-      guard workers[runtime.id] === runtime, runtime.process?.identity == identity,
+    looks.look(at: worker, process) { [workers] found in
+      guard workers[worker.id] === worker, worker.process?.identity == identity,
         let found, found.root == identity
       else { return then(nil) }
       then(found)
@@ -103,74 +103,74 @@ final class ActivitySampler {
   }
 
   /// The same condition as for `ActivityLooks` to look at its sockets.
-  private func countsTraffic(of runtime: WorkerUnit) -> Bool {
-    runtime.configuration.policy.foreground.mode == .activity
-      || driver.state.imaginesSleep(of: runtime.id)
+  private func countsTraffic(of worker: WorkerUnit) -> Bool {
+    worker.configuration.policy.foreground.mode == .activity
+      || driver.state.imaginesSleep(of: worker.id)
   }
 
-  private func apply(_ found: ActivityFindings, of runtime: WorkerUnit) {
-    guard driver.state.state(of: runtime.id)?.runs == true, !runtime.isBusy else {
-      runtime.sample.isUnchanged = false
+  private func apply(_ found: ActivityFindings, of worker: WorkerUnit) {
+    guard driver.state.state(of: worker.id)?.runs == true, !worker.isBusy else {
+      worker.sample.isUnchanged = false
       return
     }
     let now = clock.now
-    let last = runtime.sample
-    runtime.sample.cpu = found.cpu
-    runtime.sample.at = now
+    let last = worker.sample
+    worker.sample.cpu = found.cpu
+    worker.sample.at = now
     if last.at != .zero,
-      let event = activity(runtime, found, cpu: found.cpu &- last.cpu, in: now - last.at)
+      let event = activity(worker, found, cpu: found.cpu &- last.cpu, in: now - last.at)
     {
       driver.send(event)
     }
     let moved =
       found.anonymous > last.anonymous
       ? found.anonymous - last.anonymous : last.anonymous - found.anonymous
-    let offersMoved = runtime.conversation?.offers.look() == true
-    runtime.sample.isUnchanged =
+    let offersMoved = worker.conversation?.offers.look() == true
+    worker.sample.isUnchanged =
       last.at != .zero && found.cpu == last.cpu && moved < Self.minMove && !offersMoved
     if moved >= Self.minMove || offersMoved || last.at == .zero {
       // While the budget allows no look, the look stays due.
-      guard runtime.measuring.isDue(at: now) else { return }
-      runtime.sample.anonymous = found.anonymous
-      meter.measureWhenDue(runtime)
+      guard worker.measuring.isDue(at: now) else { return }
+      worker.sample.anonymous = found.anonymous
+      meter.measureWhenDue(worker)
     }
   }
 
   /// - Parameter cpu: microseconds.
   private func activity(
-    _ runtime: WorkerUnit, _ found: ActivityFindings, cpu: UInt64, in span: Duration
+    _ worker: WorkerUnit, _ found: ActivityFindings, cpu: UInt64, in span: Duration
   ) -> Event? {
-    let id = runtime.id
-    let rules = runtime.configuration.policy.foreground
+    let id = worker.id
+    let rules = worker.configuration.policy.foreground
     let work = rules.mode == .activity ? found.work?.sign : nil
-    let isWriting = notesWriting(of: runtime, found)
-    if let ports = found.ports { runtime.sample.ports = ports }
+    let isWriting = notesWriting(of: worker, found)
+    if let ports = found.ports { worker.sample.ports = ports }
     if let sign = found.hasTraffic == true ? .traffic : work {
-      runtime.sample.sign = sign
-      if sign == .traffic { runtime.sample.source = found.source }
+      worker.sample.sign = sign
+      if sign == .traffic { worker.sample.source = found.source }
       return .activity(id)
     }
     guard rules.mode == .activity else { return nil }
     if isWriting {
-      runtime.sample.sign = .writes
+      worker.sample.sign = .writes
       return .worked(id)
     }
     // Below zero: a process that had a share of it has ended.
     guard cpu < 1 << 62 else { return nil }
     let share = Double(cpu) * 1000 / Double(max(span.wholeNanoseconds, 1)) * 100
     guard share >= rules.cpuBelow else { return nil }
-    runtime.sample.sign = .time
+    worker.sample.sign = .time
     return .worked(id)
   }
 
   /// Whether it writes regularly by itself. What it writes because of a message of the daemon doesn't count: while it
   /// frees memory, or has just changed its state.
-  private func notesWriting(of runtime: WorkerUnit, _ found: ActivityFindings) -> Bool {
-    guard let written = found.written, written.bytes > 0, runtime.shed == nil,
-      let since = driver.state.snapshot(of: runtime.id)?.since,
+  private func notesWriting(of worker: WorkerUnit, _ found: ActivityFindings) -> Bool {
+    guard let written = found.written, written.bytes > 0, worker.shed == nil,
+      let since = driver.state.snapshot(of: worker.id)?.since,
       clock.now - since >= Self.afterMessage
     else { return false }
-    return runtime.sample.writing.note(
+    return worker.sample.writing.note(
       written, hasClients: found.hasClients ?? true, at: clock.now)
   }
 }

@@ -179,29 +179,29 @@ final class FootprintMeter {
   /// Measures the footprint, and reports it to the engine. A look takes a millisecond of a processor or more, so it
   /// waits while pages of the worker are still put in place: a client may be waiting for the worker.
   func measure(_ id: WorkerID) {
-    guard let runtime = workers[id] else { return }
-    if let found = runtime.measuring.takeAtRest() { return report(found, of: runtime) }
-    if let missing = runtime.missing, missing.bytes > 0 { return measureSoon(id) }
-    measure(runtime) { [unowned self] measurement in
+    guard let worker = workers[id] else { return }
+    if let found = worker.measuring.takeAtRest() { return report(found, of: worker) }
+    if let missing = worker.missing, missing.bytes > 0 { return measureSoon(id) }
+    measure(worker) { [unowned self] measurement in
       guard let measurement else { return }
       // A page that comes meanwhile is counted twice rather than not at all.
-      let missing = ByteCount(Int64(clamping: runtime.missing?.bytes ?? 0))
+      let missing = ByteCount(Int64(clamping: worker.missing?.bytes ?? 0))
       driver.send(.footprint(id, measurement.footprint + missing))
     }
   }
 
   /// Later: an input that has come while the worker fell asleep is reported to the engine first, and wakes it. Otherwise it
   /// could be hibernated before.
-  private func report(_ found: Measurement, of runtime: WorkerUnit) {
-    runtime.sample.anonymous = found.anonymous
-    let process = runtime.process
+  private func report(_ found: Measurement, of worker: WorkerUnit) {
+    worker.sample.anonymous = found.anonymous
+    let process = worker.process
     clock.after(.zero) { [unowned self] in
       // It may have ended, or run, meanwhile.
-      guard runtime.process === process else { return }
-      if runtime.measuring.isStillTrue(at: clock.now) {
-        driver.send(.footprint(runtime.id, found.footprint))
-      } else if runtime.measuring.isUnderWay {
-        measure(runtime.id)
+      guard worker.process === process else { return }
+      if worker.measuring.isStillTrue(at: clock.now) {
+        driver.send(.footprint(worker.id, found.footprint))
+      } else if worker.measuring.isUnderWay {
+        measure(worker.id)
       }
     }
   }
@@ -212,57 +212,57 @@ final class FootprintMeter {
   }
 
   /// At a sample: measures only as often as the budget allows.
-  func measureWhenDue(_ runtime: WorkerUnit) {
-    guard runtime.measuring.isDue(at: clock.now) else { return }
-    measure(runtime.id)
+  func measureWhenDue(_ worker: WorkerUnit) {
+    guard worker.measuring.isDue(at: clock.now) else { return }
+    measure(worker.id)
   }
 
   /// Calls back on the loop with a figure that was taken after this call; nil where there is nothing to
   /// measure, or it takes too long, or the worker's memory was moved meanwhile.
-  func measure(_ runtime: WorkerUnit, then completion: @escaping (Measurement?) -> Void) {
-    guard let process = runtime.process else { return completion(nil) }
-    giveUp(runtime, process, after: Self.patience)
-    if runtime.measuring.ask(completion) { begin(runtime) }
+  func measure(_ worker: WorkerUnit, then completion: @escaping (Measurement?) -> Void) {
+    guard let process = worker.process else { return completion(nil) }
+    giveUp(worker, process, after: Self.patience)
+    if worker.measuring.ask(completion) { begin(worker) }
   }
 
-  private func begin(_ runtime: WorkerUnit) {
-    let id = runtime.id
+  private func begin(_ worker: WorkerUnit) {
+    let id = worker.id
     count += 1
     let number = count
-    runtime.measuring.begin(number, at: clock.now)
-    guard let process = runtime.process else {
-      return finish(runtime, number: number, measurement: nil)
+    worker.measuring.begin(number, at: clock.now)
+    guard let process = worker.process else {
+      return finish(worker, number: number, measurement: nil)
     }
-    source.measure(process, of: id, runtime.missing) { [unowned self] measurement in
-      if let runtime = workers[id] { finish(runtime, number: number, measurement: measurement) }
+    source.measure(process, of: id, worker.missing) { [unowned self] measurement in
+      if let worker = workers[id] { finish(worker, number: number, measurement: measurement) }
     }
   }
 
-  private func finish(_ runtime: WorkerUnit, number: UInt64, measurement: Measurement?) {
+  private func finish(_ worker: WorkerUnit, number: UInt64, measurement: Measurement?) {
     // It belongs to an earlier run, or to a worker that was removed since.
-    guard runtime.measuring.look == number else { return }
-    if let refusal = measurement?.refusal, runtime.measuring.mustLogAsRough() {
-      log(.warning, "\(runtime.id): footprint is an estimate: \(refusal)")
+    guard worker.measuring.look == number else { return }
+    if let refusal = measurement?.refusal, worker.measuring.mustLogAsRough() {
+      log(.warning, "\(worker.id): footprint is an estimate: \(refusal)")
     }
     let running = workers.values.count { driver.state.state(of: $0.id)?.runs == true }
-    let (completions, result, more) = runtime.measuring.finish(
+    let (completions, result, more) = worker.measuring.finish(
       measurement, workers: running, at: clock.now)
-    if let result { runtime.sample.anonymous = result.anonymous }
+    if let result { worker.sample.anonymous = result.anonymous }
     for completion in completions { completion(result) }
-    if more, !runtime.measuring.isUnderWay { begin(runtime) }
+    if more, !worker.measuring.isUnderWay { begin(worker) }
   }
 
   private func giveUp(
-    _ runtime: WorkerUnit, _ process: WorkerProcess, after limit: Duration
+    _ worker: WorkerUnit, _ process: WorkerProcess, after limit: Duration
   ) {
     clock.after(limit) { [unowned self] in
-      guard runtime.process === process, runtime.measuring.isUnderWay,
-        runtime.measuring.isAwaited
+      guard worker.process === process, worker.measuring.isUnderWay,
+        worker.measuring.isAwaited
       else { return }
-      let since = clock.now - runtime.measuring.since
+      let since = clock.now - worker.measuring.since
       // The look before has ended in time, and this look has its own time limit.
-      if since < Self.patience { return giveUp(runtime, process, after: Self.patience - since) }
-      for completion in runtime.measuring.giveUp() { completion(nil) }
+      if since < Self.patience { return giveUp(worker, process, after: Self.patience - since) }
+      for completion in worker.measuring.giveUp() { completion(nil) }
     }
   }
 }

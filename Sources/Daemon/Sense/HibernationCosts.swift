@@ -21,15 +21,15 @@ final class HibernationCosts {
   ///   - before: its footprint.
   ///   - duration: from the order to rest.
   func record(
-    _ summary: HibernationSummary, of runtime: WorkerUnit, from before: ByteCount,
+    _ summary: HibernationSummary, of worker: WorkerUnit, from before: ByteCount,
     took duration: Duration
   ) {
-    let id = runtime.id
+    let id = worker.id
     let written = Int64(summary.written)
     imageDisk.imageWritten(
       of: id.name, length: Int64(summary.imageLength), bytes: written, took: duration)
-    runtime.noteImageWritten(written)
-    runtime.lastHibernation = LastHibernation(
+    worker.noteImageWritten(written)
+    worker.lastHibernation = LastHibernation(
       written: written, unchanged: Int64(summary.unchanged), seconds: duration.seconds,
       footprintBefore: before)
     // The same for each worker and each time.

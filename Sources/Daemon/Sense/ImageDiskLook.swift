@@ -52,10 +52,10 @@ final class ImageDiskLook {
         return result
       }
     }
-    let known = workers.values.map { runtime in
-      let name = runtime.id.name
+    let known = workers.values.map { worker in
+      let name = worker.id.name
       return (
-        name: name, path: runtime.image?.path,
+        name: name, path: worker.image?.path,
         base: Hibernator.basePath(of: image(name))
       )
     }

@@ -106,43 +106,43 @@ final class KernelKillWatch {
   }
 
   /// A run has begun.
-  func begin(_ runtime: WorkerUnit) {
-    runtime.kernelKills.begin(
-      onMachine: counts.onMachine(), limits: counts.limits(runtime.process?.cgroup))
+  func begin(_ worker: WorkerUnit) {
+    worker.kernelKills.begin(
+      onMachine: counts.onMachine(), limits: counts.limits(worker.process?.cgroup))
   }
 
   /// A run that an earlier daemon or another supervisor started continues: its cgroup has counted earlier
   /// kills.
-  func adopt(_ runtime: WorkerUnit) {
-    let cgroup = runtime.process?.cgroup
-    runtime.kernelKills.begin(
+  func adopt(_ worker: WorkerUnit) {
+    let cgroup = worker.process?.cgroup
+    worker.kernelKills.begin(
       inGroup: counts.inGroup(cgroup) ?? 0, onMachine: counts.onMachine(),
       limits: counts.limits(cgroup))
   }
 
   /// At each sample: the kernel may kill one process of a worker, and leave the others.
-  func lookForKernelKills(of runtime: WorkerUnit) {
-    guard let process = runtime.process else { return }
+  func lookForKernelKills(of worker: WorkerUnit) {
+    guard let process = worker.process else { return }
     let inGroup = counts.inGroup(process.cgroup)
     // The machine's count is used only if the cgroup has none.
     let total = inGroup == nil ? onMachine.read(counts) : nil
     // A kill that ends the worker itself is left to `status`, which is asked when its end has been noticed.
-    guard runtime.kernelKills.differs(inGroup: inGroup, onMachine: total), !counts.isEnding(process)
+    guard worker.kernelKills.differs(inGroup: inGroup, onMachine: total), !counts.isEnding(process)
     else { return }
-    let count = runtime.kernelKills.look(inGroup: inGroup, onMachine: total)
+    let count = worker.kernelKills.look(inGroup: inGroup, onMachine: total)
     guard count > 0 else { return }
-    let limit = runtime.configuration.limits.memory
+    let limit = worker.configuration.limits.memory
     log(
       .warning,
-      "\(runtime.id): the kernel's OOM killer killed \(count == 1 ? "1 process" : "\(count) processes") "
+      "\(worker.id): the kernel's OOM killer killed \(count == 1 ? "1 process" : "\(count) processes") "
         + "of it" + (limit.map { " (limits.memory \($0))" } ?? ""))
   }
 
   /// How a run has ended. Before its cgroup is removed.
-  func status(_ exit: WorkerExit, of runtime: WorkerUnit) -> ExitStatus {
-    guard exit == .signaled(SIGKILL), !runtime.isKilled,
-      runtime.kernelKills.hasKilled(
-        inGroup: counts.inGroup(runtime.process?.cgroup), onMachine: counts.onMachine())
+  func status(_ exit: WorkerExit, of worker: WorkerUnit) -> ExitStatus {
+    guard exit == .signaled(SIGKILL), !worker.isKilled,
+      worker.kernelKills.hasKilled(
+        inGroup: counts.inGroup(worker.process?.cgroup), onMachine: counts.onMachine())
     else { return ExitStatus(exit) }
     return .outOfMemory
   }
@@ -165,14 +165,14 @@ final class KernelKillWatch {
   }
 
   /// A jetsam report, as of a worker that the daemon itself ends.
-  func keepReport(ofKernelKill runtime: WorkerUnit) {
-    let id = runtime.id
+  func keepReport(ofKernelKill worker: WorkerUnit) {
+    let id = worker.id
     let engine = driver.state
     guard let snapshot = engine.snapshot(of: id, at: clock.now) else { return }
-    let cgroup = runtime.process?.cgroup
+    let cgroup = worker.process?.cgroup
     let cause = Self.cause(
-      before: runtime.kernelKills.limits, now: counts.limits(cgroup), group: cgroup?.path,
-      limit: runtime.configuration.limits.memory)
+      before: worker.kernelKills.limits, now: counts.limits(cgroup), group: cgroup?.path,
+      limit: worker.configuration.limits.memory)
     let why = "the kernel's OOM killer killed \(id): \(cause)"
     log(.error, why)
     let now = DaemonLog.timestamp()

@@ -21,10 +21,10 @@ final class LargestProcessLook {
   /// `then` is called on the loop; nil: they can't be read in time.
   func measure(then: @escaping (JetsamRecord.Processes?) -> Void) {
     let owners = ProcessOwners(
-      workers.values.compactMap { runtime in
-        runtime.process.map {
+      workers.values.compactMap { worker in
+        worker.process.map {
           .init(
-            worker: runtime.id.name, pid: $0.identity.pid, session: $0.session,
+            worker: worker.id.name, pid: $0.identity.pid, session: $0.session,
             cgroup: $0.cgroup?.path)
         }
       })

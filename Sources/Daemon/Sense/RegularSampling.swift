@@ -56,8 +56,8 @@ final class RegularSampling {
     pressure.sendReading()
     activity.beginSamples()
     let running = driver.state.runningWorkers.compactMap { workers[$0] }
-    for runtime in running {
-      sample(runtime)
+    for worker in running {
+      sample(worker)
       clock.checkpoint()
     }
     learnedMemory.saveWhenDue()
@@ -65,16 +65,16 @@ final class RegularSampling {
     scheduleNext(after: running.isEmpty ? pace.resting : pace.running)
   }
 
-  private func sample(_ runtime: WorkerUnit) {
+  private func sample(_ worker: WorkerUnit) {
     // A worker that hasn't run has written nothing to its log, and none of its processes was killed.
-    guard runtime.process != nil, activity.sample(runtime) else { return }
-    if driver.state.state(of: runtime.id) != .launching { logs.keepSmall(runtime) }
-    kernelKills.lookForKernelKills(of: runtime)
+    guard worker.process != nil, activity.sample(worker) else { return }
+    if driver.state.state(of: worker.id) != .launching { logs.keepSmall(worker) }
+    kernelKills.lookForKernelKills(of: worker)
   }
 
   /// It has just been woken: a sample is due at once, and compares with nothing from before.
-  func sampleAnew(_ runtime: WorkerUnit) {
-    runtime.sample = ActivitySample()
+  func sampleAnew(_ worker: WorkerUnit) {
+    worker.sample = ActivitySample()
     if let next { clock.cancel(next) }
     scheduleNext(after: .zero)
   }

@@ -164,8 +164,8 @@ final class DependencyStarter {
   private func standing(of id: WorkerID) -> DependencyStanding {
     var standing = DependencyStanding(
       state: driver.state.state(of: id), isAdopting: returning.isAdopting(id))
-    guard let runtime = workers[id] else { return standing }
-    standing.hasProcess = runtime.process != nil
+    guard let worker = workers[id] else { return standing }
+    standing.hasProcess = worker.process != nil
     standing.willRestart = restarts.plan(of: id) != nil
     standing.lastEnd = restarts.lastEnd(of: id)
     standing.lastExit = restarts.exits(of: id)?.last?.why

@@ -22,44 +22,44 @@ final class LivenessSupervisor {
     self.launchedAt = launchedAt
   }
 
-  func questions(to runtime: WorkerUnit, _ process: WorkerProcess) -> RunQuestions {
+  func questions(to worker: WorkerUnit, _ process: WorkerProcess) -> RunQuestions {
     RunQuestions(
-      supervisor: self, driver: driver, probes: probes, activity: activity, runtime: runtime,
+      supervisor: self, driver: driver, probes: probes, activity: activity, worker: worker,
       process: process)
   }
 
   /// `transition`: nil: the configuration has changed.
-  func followLiveness(of runtime: WorkerUnit, _ transition: Transition?) {
-    let state = transition?.to ?? driver.state.state(of: runtime.id) ?? .terminated
-    guard let probe = runtime.configuration.liveness, runtime.external == nil,
-      let process = runtime.process, state == .foreground || state == .background
-    else { return restLiveness(of: runtime, state) }
-    if runtime.liveness?.probe != probe {
-      restLiveness(of: runtime, .terminated)
-      runtime.liveness = LivenessMonitor(
-        probe, timers: timers, questions: questions(to: runtime, process))
+  func followLiveness(of worker: WorkerUnit, _ transition: Transition?) {
+    let state = transition?.to ?? driver.state.state(of: worker.id) ?? .terminated
+    guard let probe = worker.configuration.liveness, worker.external == nil,
+      let process = worker.process, state == .foreground || state == .background
+    else { return restLiveness(of: worker, state) }
+    if worker.liveness?.probe != probe {
+      restLiveness(of: worker, .terminated)
+      worker.liveness = LivenessMonitor(
+        probe, timers: timers, questions: questions(to: worker, process))
     }
     let wasAsleep = transition?.from == .resuming
-    runtime.liveness?.runs(
-      since: wasAsleep ? timers.now : max(launchedAt(runtime.id), .zero))
+    worker.liveness?.runs(
+      since: wasAsleep ? timers.now : max(launchedAt(worker.id), .zero))
   }
 
-  private func restLiveness(of runtime: WorkerUnit, _ state: WorkerState) {
+  private func restLiveness(of worker: WorkerUnit, _ state: WorkerState) {
     switch state {
     // Its answer is waited for before the worker is frozen; see `onceUnasked`.
-    case .suspending: runtime.liveness?.pause()
+    case .suspending: worker.liveness?.pause()
     case .terminating, .terminated:
-      runtime.liveness?.end()
-      runtime.liveness = nil
-      runtime.whenUnasked = nil
-    default: runtime.liveness?.rest()
+      worker.liveness?.end()
+      worker.liveness = nil
+      worker.whenUnasked = nil
+    default: worker.liveness?.rest()
     }
   }
 
   /// A probe has ended, and its connection is closed: performs what waits for that.
-  func resumeUnasked(_ runtime: WorkerUnit) {
-    guard !runtime.isAsked, let action = runtime.whenUnasked else { return }
-    runtime.whenUnasked = nil
+  func resumeUnasked(_ worker: WorkerUnit) {
+    guard !worker.isAsked, let action = worker.whenUnasked else { return }
+    worker.whenUnasked = nil
     action()
   }
 }
@@ -82,31 +82,31 @@ final class RunQuestions {
   private let driver: EngineDriver
   private let probes: any ProbeQuestions
   private let activity: ActivitySampler
-  private weak var runtime: WorkerUnit?
+  private weak var worker: WorkerUnit?
   private let process: WorkerProcess
 
   fileprivate init(
     supervisor: LivenessSupervisor, driver: EngineDriver, probes: any ProbeQuestions,
-    activity: ActivitySampler, runtime: WorkerUnit, process: WorkerProcess
+    activity: ActivitySampler, worker: WorkerUnit, process: WorkerProcess
   ) {
     self.supervisor = supervisor
     self.driver = driver
     self.probes = probes
     self.activity = activity
-    self.runtime = runtime
+    self.worker = worker
     self.process = process
   }
 
   /// It runs, and nothing is being done to it.
   var mayBeAsked: Bool {
-    guard let runtime, runtime.process === process, !runtime.hasExited, !runtime.isBusy else {
+    guard let worker, worker.process === process, !worker.hasExited, !worker.isBusy else {
       return false
     }
-    return driver.state.state(of: runtime.id)?.runs == true
+    return driver.state.state(of: worker.id)?.runs == true
   }
 
   /// Whether what comes in on its connections counts as activity.
-  var watchesTraffic: Bool { runtime?.traffic != nil }
+  var watchesTraffic: Bool { worker?.traffic != nil }
 
   /// Asks once, and calls back with the answer, or the lack of one; never before this returns.
   ///
@@ -120,23 +120,23 @@ final class RunQuestions {
   /// Whether something has come in since the last look. While a question is out, only the look is made that
   /// takes what came with it.
   func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) {
-    guard let runtime else { return then(false) }
-    activity.lookAtActivity(of: runtime) { then($0?.hasTraffic == true) }
+    guard let worker else { return then(false) }
+    activity.lookAtActivity(of: worker) { then($0?.hasTraffic == true) }
   }
 
   func wasActive() {
-    guard let runtime else { return }
-    runtime.sample.sign = .traffic
-    driver.send(.activity(runtime.id))
+    guard let worker else { return }
+    worker.sample.sign = .traffic
+    driver.send(.activity(worker.id))
   }
 
   /// - Parameter why: it fails; a sentence's beginning.
   func reportUnhealthy(_ why: String) {
-    if let runtime { driver.send(.unhealthy(runtime.id, why)) }
+    if let worker { driver.send(.unhealthy(worker.id, why)) }
   }
 
   /// Its answer has come, and its connection is closed.
   func questionHasEnded() {
-    if let runtime { supervisor.resumeUnasked(runtime) }
+    if let worker { supervisor.resumeUnasked(worker) }
   }
 }

@@ -136,13 +136,13 @@ extension ScheduleMonitor {
   private static func wake(
     _ id: WorkerID, driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers
   ) {
-    guard let runtime = workers[id] else { return }
+    guard let worker = workers[id] else { return }
     if returning.whenBack(id, { wake(id, driver: driver, workers: workers, returning: returning) })
     {
       return
     }
     guard driver.state.state(of: id)?.sleeps == true else { return }
-    let lines = runtime.configuration.wakeAt.map(\.text).joined(separator: ", ")
+    let lines = worker.configuration.wakeAt.map(\.text).joined(separator: ", ")
     driver.send(.wakeNeeded(id, "its schedule (\(lines))"))
   }
 }

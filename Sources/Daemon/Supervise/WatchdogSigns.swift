@@ -51,22 +51,22 @@ final class WatchdogReporter {
   }
 
   /// The worker has been launched, or adopted.
-  func startWatchdog(of runtime: WorkerUnit) {
-    guard runtime.conversation?.notifyPath != nil else { return }
-    if let interval = runtime.watchdogInterval ?? runtime.launched?.watchdog {
-      driver.send(.watchdogInterval(runtime.id, interval))
+  func startWatchdog(of worker: WorkerUnit) {
+    guard worker.conversation?.notifyPath != nil else { return }
+    if let interval = worker.watchdogInterval ?? worker.launched?.watchdog {
+      driver.send(.watchdogInterval(worker.id, interval))
     }
   }
 
   /// `WATCHDOG_USEC=`, as under systemd also of a worker whose configuration names no interval.
-  func setWatchdog(of runtime: WorkerUnit, to interval: Duration) {
-    runtime.watchdogInterval = interval
-    if let state = driver.state.state(of: runtime.id) { saveRecord(runtime, state) }
-    driver.send(.watchdogInterval(runtime.id, interval))
+  func setWatchdog(of worker: WorkerUnit, to interval: Duration) {
+    worker.watchdogInterval = interval
+    if let state = driver.state.state(of: worker.id) { saveRecord(worker, state) }
+    driver.send(.watchdogInterval(worker.id, interval))
   }
 
   func checkWatchdog(_ id: WorkerID) {
-    guard let runtime = workers[id] else { return }
-    driver.send(.watchdogSeen(id, at: runtime.conversation?.lastSign()))
+    guard let worker = workers[id] else { return }
+    driver.send(.watchdogSeen(id, at: worker.conversation?.lastSign()))
   }
 }

@@ -30,7 +30,7 @@ final class WorkerSupervision {
       if case .requested = transition.cause { workers[id]?.stored?.wasStopped() }
       reloads.workerHasEnded(id, transition.cause)
     }
-    if let runtime = workers[id] { liveness.followLiveness(of: runtime, transition) }
+    if let worker = workers[id] { liveness.followLiveness(of: worker, transition) }
     starter.advance()
   }
 
@@ -44,10 +44,10 @@ final class WorkerSupervision {
   /// The configuration was read again.
   func restartRulesChanged(_ id: WorkerID) {
     restarts.termsChanged(of: id)
-    guard let runtime = workers[id] else { return }
-    liveness.followLiveness(of: runtime, nil)
+    guard let worker = workers[id] else { return }
+    liveness.followLiveness(of: worker, nil)
     // The next look uses the ports of health checks as they are then.
-    runtime.traffic = nil
+    worker.traffic = nil
   }
 
   /// The configuration no longer declares it.
@@ -59,7 +59,7 @@ final class WorkerSupervision {
   /// There is no worker of that name any more.
   func removeWorker(_ id: WorkerID) {
     // Sockets that were still being opened when it was no longer declared.
-    if let runtime = workers[id] { listening.closeListeners(of: runtime) }
+    if let worker = workers[id] { listening.closeListeners(of: worker) }
     workers[id] = nil
     restarts.remove(id)
   }

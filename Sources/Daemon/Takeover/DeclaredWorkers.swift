@@ -46,13 +46,13 @@ final class DeclaredWorkers {
   }
 
   func addDeclared(_ configuration: WorkerConfiguration) {
-    let runtime = WorkerUnit(
+    let worker = WorkerUnit(
       configuration: configuration, environment: environment(of: configuration),
       isDeclared: true)
-    restarts.add(runtime.id, exits: learnedMemory.rememberedExits(of: runtime.id))
-    wrappers.giveUp(runtime.id)
-    workers[runtime.id] = runtime
-    driver.send(.added(runtime.id, runtime.profile))
+    restarts.add(worker.id, exits: learnedMemory.rememberedExits(of: worker.id))
+    wrappers.giveUp(worker.id)
+    workers[worker.id] = worker
+    driver.send(.added(worker.id, worker.profile))
   }
 
   /// At the daemon's start: starts workers with autostart that aren't running already.

@@ -64,8 +64,8 @@ final class KeeperStarter {
     guard isNeeded else { return handover.areTaken() }
     var sleepers: Sleepers = [:]
     for process in handover.memories.keys {
-      for (id, runtime) in workers {
-        guard let memory = runtime.process?.memory(of: process) else { continue }
+      for (id, worker) in workers {
+        guard let memory = worker.process?.memory(of: process) else { continue }
         sleepers[id.name, default: [:]][process] = memory
       }
     }

@@ -63,9 +63,9 @@ struct SurvivorAdoption {
   }
 
   private func adopt(_ record: WorkerRecord) {
-    let runtime: WorkerUnit
+    let worker: WorkerUnit
     do {
-      runtime = try takeover.takeOver(record)
+      worker = try takeover.takeOver(record)
     } catch {
       // Its record and its image stay, for a later daemon; while they exist, it isn't started a second time.
       if !hasEnded(record) {
@@ -76,32 +76,32 @@ struct SurvivorAdoption {
       }
       return forget(record)
     }
-    guard let sleep = runtime.sleep, let target = runtime.target() else { return }
-    runtime.returnsToFront = record.wasInFront || record.state == WorkerState.foreground.rawValue
+    guard let sleep = worker.sleep, let target = worker.target() else { return }
+    worker.returnsToFront = record.wasInFront || record.state == WorkerState.foreground.rawValue
     switch memory.rest(of: target, by: record) {
     case .asleep(let state, let image):
       sleep.adopt(asleepWith: image)
-      conversations.findOffersAgain(record, runtime)
-      begin(runtime.id)
+      conversations.findOffersAgain(record, worker)
+      begin(worker.id)
       sleep.perform {
         $0.findInputs(then: $1)
-      } then: { [weak runtime] in
-        if let runtime, let inputs = $0 { sleepsOn(runtime, record, in: state, wokenBy: inputs) }
+      } then: { [weak worker] in
+        if let worker, let inputs = $0 { sleepsOn(worker, record, in: state, wokenBy: inputs) }
         isOver(WorkerID(record.name))
       }
     case .withoutImage(let path):
       // A resume is recorded before it begins, so its memory is still in the image.
       let why = "its image \(path) does not exist any more"
       let error = HibernationError(.reading, why, aftermath: .unverifiable)
-      recovered(runtime, record, by: Recovered(result: .failure(error)))
+      recovered(worker, record, by: Recovered(result: .failure(error)))
     case .inDoubt:
       // From here on a missing image means that the memory is back.
-      recordWriter.save(runtime, state: .resuming)
-      begin(runtime.id)
+      recordWriter.save(worker, state: .resuming)
+      begin(worker.id)
       sleep.perform {
         $0.recover(expecting: .of(record), then: $1)
-      } then: { [weak runtime] in
-        if let runtime, let recovery = $0 { recovered(runtime, record, by: recovery) }
+      } then: { [weak worker] in
+        if let worker, let recovery = $0 { recovered(worker, record, by: recovery) }
         isOver(WorkerID(record.name))
       }
     }
@@ -120,26 +120,26 @@ struct SurvivorAdoption {
 
   private func isOver(_ id: WorkerID) {
     // The worker's own messages from meanwhile are received first.
-    if let runtime = workers[id] { hearAgain(runtime) }
+    if let worker = workers[id] { hearAgain(worker) }
     returning.isOver(id)
   }
 
   /// Its messages are received from now on, as those of any other worker.
-  private func hearAgain(_ runtime: WorkerUnit) {
-    watchdogs.startWatchdog(of: runtime)
-    do throws(SystemCallError) { try runtime.conversation?.listenToConnections() } catch {
-      log(.warning, "\(runtime.id): adopted without its channels to the daemon: \(error)")
+  private func hearAgain(_ worker: WorkerUnit) {
+    watchdogs.startWatchdog(of: worker)
+    do throws(SystemCallError) { try worker.conversation?.listenToConnections() } catch {
+      log(.warning, "\(worker.id): adopted without its channels to the daemon: \(error)")
     }
   }
 
   // MARK: outcomes
 
   private func sleepsOn(
-    _ runtime: WorkerUnit, _ record: WorkerRecord, in state: WorkerState,
+    _ worker: WorkerUnit, _ record: WorkerRecord, in state: WorkerState,
     wokenBy inputs: Result<any WakeInputs, SystemCallError>
   ) {
-    let id = runtime.id
-    guard workers[id] === runtime, runtime.process != nil, let watch = runtime.wakeWatch else {
+    let id = worker.id
+    guard workers[id] === worker, worker.process != nil, let watch = worker.wakeWatch else {
       return
     }
     watch.listen(at: inputs)
@@ -147,25 +147,25 @@ struct SurvivorAdoption {
       watch.timer.set(at: Instant(nanoseconds: alarm), "its own timer")
     }
     log(.notice, "\(id): adopted, still \(state.rawValue), pid \(record.process.pid)")
-    driver.send(.adopted(id, runtime.profile, state))
-    runtime.conversation?.offers.recount()
-    recordWriter.save(runtime, state: state)
-    if let why = unheard(runtime, inputs.refusal) { driver.send(.wakeNeeded(id, why)) }
+    driver.send(.adopted(id, worker.profile, state))
+    worker.conversation?.offers.recount()
+    recordWriter.save(worker, state: state)
+    if let why = unheard(worker, inputs.refusal) { driver.send(.wakeNeeded(id, why)) }
     // For input that had come before it was watched.
     watch.wakeForWhatWaits()
   }
 
   /// Why it can't sleep on: only its inputs would wake it, and they can't be watched.
-  private func unheard(_ runtime: WorkerUnit, _ refusal: SystemCallError?) -> String? {
+  private func unheard(_ worker: WorkerUnit, _ refusal: SystemCallError?) -> String? {
     let dependsOnInputs =
-      runtime.configuration.policy.foreground.mode == .activity || processes.forbidsStrangers
+      worker.configuration.policy.foreground.mode == .activity || processes.forbidsStrangers
     guard dependsOnInputs, let refusal else { return nil }
     return "can't watch its sockets while it sleeps (\(refusal))"
   }
 
-  private func recovered(_ runtime: WorkerUnit, _ record: WorkerRecord, by recovery: Recovered) {
-    let id = runtime.id
-    guard workers[id] === runtime else { return }
+  private func recovered(_ worker: WorkerUnit, _ record: WorkerRecord, by recovery: Recovered) {
+    let id = worker.id
+    guard workers[id] === worker else { return }
     switch recovery.result {
     case .success(let done):
       let restored = ByteCount(Int64(done.restored))
@@ -173,24 +173,24 @@ struct SurvivorAdoption {
         .notice,
         "\(id): adopted and woken, pid \(record.process.pid)"
           + (restored > .zero ? ", \(restored) of memory restored" : ""))
-      let place: WorkerState = runtime.returnsToFront ? .foreground : .background
-      runtime.returnsToFront = false
-      driver.send(.adopted(id, runtime.profile, place))
-      recordWriter.save(runtime, state: driver.state.state(of: id) ?? place)
+      let place: WorkerState = worker.returnsToFront ? .foreground : .background
+      worker.returnsToFront = false
+      driver.send(.adopted(id, worker.profile, place))
+      recordWriter.save(worker, state: driver.state.state(of: id) ?? place)
     case .failure(let error) where error.aftermath == .intact:
       // It sleeps on, and a later try with more rights may succeed.
       log(.error, "\(id): adopted; it can't be woken yet: \(error)")
-      runtime.sleep?.adopt(asleepWith: recovery.image)
+      worker.sleep?.adopt(asleepWith: recovery.image)
       driver.send(
-        .adopted(id, runtime.profile, recovery.image == nil ? .suspended : .hibernated))
+        .adopted(id, worker.profile, recovery.image == nil ? .suspended : .hibernated))
       // Nothing watches its inputs: no input would wake it.
       driver.send(.wakeNeeded(id, "it couldn't be woken when it was adopted"))
     case .failure(let error):
       log(.error, "\(id): terminated: its memory can't be restored: \(error)")
       // Called before the engine can wake it, because the engine takes it for suspended.
-      runtime.sleep?.killUnverified()
-      driver.send(.adopted(id, runtime.profile, .suspended))
-      recordWriter.save(runtime, state: .background)
+      worker.sleep?.killUnverified()
+      driver.send(.adopted(id, worker.profile, .suspended))
+      recordWriter.save(worker, state: .background)
     }
   }
 }

@@ -21,57 +21,57 @@ struct SurvivorTakeover {
   let log: DaemonLog
 
   func takeOver(_ record: WorkerRecord) throws -> WorkerUnit {
-    let runtime = introduce(record)
-    do { try attach(record, to: runtime) } catch {
-      giveUp(runtime)
+    let worker = introduce(record)
+    do { try attach(record, to: worker) } catch {
+      giveUp(worker)
       throw error
     }
-    return runtime
+    return worker
   }
 
   /// The next run is this daemon's own, and has nothing of what the record says. The image stays.
-  private func giveUp(_ runtime: WorkerUnit) {
-    runtime.endRun(processes.loop)
-    runtime.external = nil
-    guard !runtime.isDeclared else { return }
-    workers[runtime.id] = nil
-    restarts.remove(runtime.id)
+  private func giveUp(_ worker: WorkerUnit) {
+    worker.endRun(processes.loop)
+    worker.external = nil
+    guard !worker.isDeclared else { return }
+    workers[worker.id] = nil
+    restarts.remove(worker.id)
   }
 
-  private func attach(_ record: WorkerRecord, to runtime: WorkerUnit) throws {
+  private func attach(_ record: WorkerRecord, to worker: WorkerUnit) throws {
     let cgroup = try record.cgroupPath.map {
       try WorkerCgroup(path: $0, isExternal: record.external != nil)
     }
     let channels = SurvivorChannels(
-      record: record, takesDescriptors: runtime.configuration.fdstore > 0, log: log)
-    conversations.makeConversation(runtime, over: channels.open())
+      record: record, takesDescriptors: worker.configuration.fdstore > 0, log: log)
+    conversations.makeConversation(worker, over: channels.open())
     var plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
-      environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,
+      environment: worker.environment, cgroup: cgroup, logPath: record.logPath,
       notifySocket: record.notifySocket, pressureWatch: record.pressureWatch)
     plan.workerSocket = record.workerSocket
-    planner.complete(adopted: &plan, of: runtime)
+    planner.complete(adopted: &plan, of: worker)
     let process = try memory.hold(record.process, plan)
     try memory.openMemories(of: process)
-    if runtime.external != nil, cgroup != nil {
-      runtime.external?.jobs = ManagerJobs(
+    if worker.external != nil, cgroup != nil {
+      worker.external?.jobs = ManagerJobs(
         root: record.process, tree: try memory.tree(of: process))
     }
-    try processes.adopt(process, as: runtime)
-    runtime.noteLaunch()
-    if let launched = runtime.launched,
+    try processes.adopt(process, as: worker)
+    worker.noteLaunch()
+    if let launched = worker.launched,
       (launched.command, launched.directory) != (record.command, record.directory)
     {
-      runtime.launched?.command = record.command
-      runtime.launched?.directory = record.directory
+      worker.launched?.command = record.command
+      worker.launched?.directory = record.directory
     }
     // A message that it sends before the engine knows it again would be lost: it waits in the socket.
-    try runtime.conversation?.listen()
+    try worker.conversation?.listen()
   }
 
   private func introduce(_ record: WorkerRecord) -> WorkerUnit {
     let id = WorkerID(record.name)
-    let runtime =
+    let worker =
       workers[id]
       ?? WorkerUnit(
         configuration: record.undeclared(
@@ -79,15 +79,15 @@ struct SurvivorTakeover {
           log: log),
         environment: environment, isDeclared: false)
     if workers[id] == nil { restarts.add(id, exits: learnedMemory.rememberedExits(of: id)) }
-    workers[id] = runtime
-    runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
-    runtime.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
-    if let waits = record.waits { runtime.waits = TimedWaits(waits) }
-    runtime.external = record.external.map {
+    workers[id] = worker
+    worker.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
+    worker.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
+    if let waits = record.waits { worker.waits = TimedWaits(waits) }
+    worker.external = record.external.map {
       ExternalWorker(
         mayBeTerminated: $0 == .mayBeTerminated, rule: record.rule, chosen: record.chosenPolicy)
     }
-    if runtime.external != nil { record.giveBackAdoption(to: &runtime.configuration) }
-    return runtime
+    if worker.external != nil { record.giveBackAdoption(to: &worker.configuration) }
+    return worker
   }
 }

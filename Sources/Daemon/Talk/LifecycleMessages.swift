@@ -13,16 +13,16 @@ struct LifecycleMessages {
 
   private unowned let conversation: WorkerConversation
   private let timers: any Timers
-  private let worker: WorkerHandle
+  private let handle: WorkerHandle
 
-  init(_ conversation: WorkerConversation, to worker: WorkerHandle, timers: any Timers) {
+  init(_ conversation: WorkerConversation, to handle: WorkerHandle, timers: any Timers) {
     self.conversation = conversation
-    self.worker = worker
+    self.handle = handle
     self.timers = timers
   }
 
   private var engineCause: String {
-    worker.driver.state.snapshot(of: worker.id)?.cause.sentence ?? ""
+    handle.driver.state.snapshot(of: handle.id)?.cause.sentence ?? ""
   }
 
   // MARK: sleep
@@ -30,9 +30,9 @@ struct LifecycleMessages {
   /// It will be suspended. `action` is called when it has had its moment; at once if it isn't connected, and
   /// not at all if it has ended meanwhile.
   func willSuspend(then action: @escaping () -> Void) {
-    let goOn = { [worker, weak conversation] in
-      if conversation?.isOver == false, worker.runtime?.hasExited == false,
-        worker.state == .suspending
+    let goOn = { [handle, weak conversation] in
+      if conversation?.isOver == false, handle.worker?.hasExited == false,
+        handle.state == .suspending
       {
         action()
       }
@@ -73,8 +73,8 @@ struct LifecycleMessages {
   func taskExpired(_ task: String) {
     let moment = Engine.lastWordsOfTask
     _ = conversation.ask(.taskExpired(task: task), within: moment, patience: moment) {
-      [worker] reply in
-      if reply == .answered { worker.send(.taskEnded(worker.id, task: task)) }
+      [handle] reply in
+      if reply == .answered { handle.send(.taskEnded(handle.id, task: task)) }
     }
   }
 
@@ -84,9 +84,9 @@ struct LifecycleMessages {
   func willTerminate(within grace: Duration, then action: @escaping () -> Void) -> Bool {
     let number = conversation.ask(
       .willTerminate(reason: engineCause), within: grace, patience: grace / 2
-    ) { [worker] reply in
-      guard reply != .runEnded, let runtime = worker.runtime else { return }
-      if !runtime.hasExited, !runtime.isKilled { action() }
+    ) { [handle] reply in
+      guard reply != .runEnded, let worker = handle.worker else { return }
+      if !worker.hasExited, !worker.isKilled { action() }
     }
     return number != nil
   }

@@ -15,7 +15,7 @@ private struct PurgeableOffer: Sendable {
 /// The memory that may be taken from one run of a worker without asking, asleep or awake. Belongs to the
 /// loop's thread.
 final class PurgeableOffers {
-  private let worker: WorkerHandle
+  private let handle: WorkerHandle
   private let timers: any Timers
   private let recordWriter: WorkerRecordWriter
   private var offers: [PurgeableOffer] = []
@@ -26,8 +26,8 @@ final class PurgeableOffers {
   private var recountIsDue = false
   private var isOver = false
 
-  init(of worker: WorkerHandle, timers: any Timers, recordWriter: WorkerRecordWriter) {
-    self.worker = worker
+  init(of handle: WorkerHandle, timers: any Timers, recordWriter: WorkerRecordWriter) {
+    self.handle = handle
     self.timers = timers
     self.recordWriter = recordWriter
   }
@@ -70,8 +70,8 @@ final class PurgeableOffers {
           connection: (connection, own)))
     } catch { return "`purgeable`: \(error)" }
     // A later daemon finds it by its identity.
-    if let runtime = worker.runtime, let state = worker.state {
-      recordWriter.save(runtime, state: state)
+    if let worker = handle.worker, let state = handle.state {
+      recordWriter.save(worker, state: state)
     }
     recount()
     return nil
@@ -103,8 +103,8 @@ final class PurgeableOffers {
   func recount() {
     guard !isOver else { return }
     let bytes = ByteCount(offers.reduce(0) { $0 + $1.region.volatileBytes() })
-    if worker.driver.state.snapshot(of: worker.id)?.purgeable != bytes {
-      worker.send(.purgeableOffered(worker.id, bytes))
+    if handle.driver.state.snapshot(of: handle.id)?.purgeable != bytes {
+      handle.send(.purgeableOffered(handle.id, bytes))
     }
   }
 
@@ -115,7 +115,7 @@ final class PurgeableOffers {
   func look() -> Bool {
     guard !offers.isEmpty else { return false }
     let allocated = offers.reduce(Int64(0)) { $0 + $1.region.allocatedBytes }
-    if allocated != allocatedAtRecount || worker.driver.state.pressure != .normal {
+    if allocated != allocatedAtRecount || handle.driver.state.pressure != .normal {
       allocatedAtRecount = allocated
       recount()
     }

@@ -5,41 +5,41 @@ import WorkerProtocol
 
 /// A worker's reports of itself, over either channel, and what they mean for the engine. One for one run.
 final class SelfReports {
-  private let worker: WorkerHandle
+  private let handle: WorkerHandle
   private let conversations: WorkerConversations
   /// Its last reported status.
   private(set) var statusText: String?
   /// It has reported by itself that it freed memory (`X_DORMOUSE_DONE=1`), so it is expected to answer.
   private(set) var answersItself = false
 
-  init(of worker: WorkerHandle, _ conversations: WorkerConversations) {
-    self.worker = worker
+  init(of handle: WorkerHandle, _ conversations: WorkerConversations) {
+    self.handle = handle
     self.conversations = conversations
   }
 
-  private var id: WorkerID { worker.id }
+  private var id: WorkerID { handle.id }
 
   func didReceive(_ message: NotifyMessage) {
     switch message {
     case .ready:
-      guard let runtime = worker.runtime else { return }
-      runtime.readiness?.saidReady()
+      guard let worker = handle.worker else { return }
+      worker.readiness?.saidReady()
       conversations.reloads.didBecomeReady(id)
     case .status(let text): statusText = text
     case .shedDone: didShed()
     case .hold(let holds):
-      worker.send(.hold(id, holds))
+      handle.send(.hold(id, holds))
       if holds { lateInhibit("its request not to be suspended") }
     case .taskBegan(let task, let limit):
-      worker.send(.taskBegan(id, task: task, limit: limit))
+      handle.send(.taskBegan(id, task: task, limit: limit))
       if limit != .zero { lateInhibit("its background task \(task)") }
-    case .taskEnded(let task): worker.send(.taskEnded(id, task: task))
-    case .extendTimeout(let time): worker.send(.extendTimeout(id, time))
+    case .taskEnded(let task): handle.send(.taskEnded(id, task: task))
+    case .extendTimeout(let time): handle.send(.extendTimeout(id, time))
     case .reloading: conversations.reloads.didAnnounceReload(id)
-    case .watchdogTrigger: worker.send(.watchdogTriggered(id))
+    case .watchdogTrigger: handle.send(.watchdogTriggered(id))
     case .watchdogInterval(let interval):
-      guard let runtime = worker.runtime else { return }
-      conversations.watchdogs.setWatchdog(of: runtime, to: interval)
+      guard let worker = handle.worker else { return }
+      conversations.watchdogs.setWatchdog(of: worker, to: interval)
     // A sign of life, which `NotificationChannel` keeps.
     case .watchdog: break
     // systemd's services send it; nothing here depends on it.
@@ -50,35 +50,35 @@ final class SelfReports {
   /// The worker sent it while it still ran, just after `willSuspend`, and fell asleep before it was read. Its
   /// work was interrupted, so the worker continues now, and sleeps when the work is done.
   private func lateInhibit(_ what: String) {
-    guard let state = worker.state, state == .suspending || state.sleeps else { return }
-    worker.send(.wakeNeeded(id, "\(what), sent while it was being suspended"))
+    guard let state = handle.state, state == .suspending || state.sleeps else { return }
+    handle.send(.wakeNeeded(id, "\(what), sent while it was being suspended"))
   }
 
   /// The worker itself answered, perhaps too late: the watchdog needs the answer.
   private func didShed() {
     if !answersItself {
       answersItself = true
-      worker.sendChannels()
+      handle.sendChannels()
     }
-    worker.send(.shedAnswered(id))
+    handle.send(.shedAnswered(id))
   }
 
   /// `FDSTORE=1`, `FDSTOREREMOVE=1`.
   func store(_ request: StoreRequest) {
-    guard let runtime = worker.runtime else { return }
+    guard let worker = handle.worker else { return }
     let stored =
-      runtime.stored
+      worker.stored
       ?? DescriptorStoring(
-        worker, timers: conversations.timers, workers: conversations.workers,
+        handle, timers: conversations.timers, workers: conversations.workers,
         returning: conversations.services.loopReturn.relay)
-    runtime.stored = stored
+    worker.stored = stored
     stored.keep(request)
   }
 
   /// - Returns: what is wrong with it, for the worker.
   func keep(_ snapshot: WorkerMessage.Snapshot) -> String? {
     let (snapshots, timers) = (conversations.snapshots, conversations.timers)
-    let name = worker.id.name
+    let name = handle.id.name
     do throws(SnapshotStore.Refusal) {
       if let wait = try snapshots.keep(snapshot, of: name, at: timers.now) {
         timers.after(wait) { snapshots.writeWaiting(of: name, at: timers.now) }
@@ -90,5 +90,5 @@ final class SelfReports {
 
 extension WorkerHandle {
   /// Whether it can be asked to free memory, or is expected to answer, has changed.
-  func sendChannels() { if let runtime { send(runtime.channelsChanged) } }
+  func sendChannels() { if let worker { send(worker.channelsChanged) } }
 }

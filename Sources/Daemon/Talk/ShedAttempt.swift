@@ -13,7 +13,7 @@ final class ShedAttempt {
   private let channel: WorkerConfiguration.Shed?
   private let conversation: WorkerConversation?
   private let http: ShedOverHTTP
-  private let worker: WorkerHandle
+  private let handle: WorkerHandle
   private let process: WorkerProcess
   private let sheds: WorkerSheds
 
@@ -41,22 +41,22 @@ final class ShedAttempt {
 
   /// - Parameter process: of the run that is asked.
   init(
-    _ kind: Directive.ShedKind, until deadline: Instant, of runtime: WorkerUnit,
-    _ process: WorkerProcess, http: ShedOverHTTP, worker: WorkerHandle, sheds: WorkerSheds
+    _ kind: Directive.ShedKind, until deadline: Instant, of worker: WorkerUnit,
+    _ process: WorkerProcess, http: ShedOverHTTP, handle: WorkerHandle, sheds: WorkerSheds
   ) {
     self.kind = kind
     self.deadline = deadline
-    channel = runtime.configuration.shed
-    conversation = runtime.conversation
+    channel = worker.configuration.shed
+    conversation = worker.conversation
     self.http = http
-    self.worker = worker
+    self.handle = handle
     self.process = process
     self.sheds = sheds
-    before = worker.driver.state.footprint(of: worker.id)
+    before = handle.driver.state.footprint(of: handle.id)
     lastFootprint = before
   }
 
-  private var id: WorkerID { worker.id }
+  private var id: WorkerID { handle.id }
   private var timers: any Timers { sheds.loop }
 
   /// Of the command, which is a child of the daemon's that nothing else may reap.
@@ -82,38 +82,38 @@ final class ShedAttempt {
     stopTimer()
     guard case .signal = channel else { return ask(nil) }
     sheds.scanner.withTree(of: process) { [weak self] tree in
-      guard let self, !isOver, worker.runtime?.process === process else { return }
+      guard let self, !isOver, handle.worker?.process === process else { return }
       ask(tree)
     }
   }
 
   /// Calls back unless the run is over by then; nil: it couldn't be measured.
   private func measure(then: @escaping (ByteCount?) -> Void) {
-    guard let runtime = worker.runtime else { return }
-    sheds.meter.measure(runtime) { [weak runtime, process] measurement in
+    guard let worker = handle.worker else { return }
+    sheds.meter.measure(worker) { [weak worker, process] measurement in
       // It may have ended and been started again meanwhile.
-      if runtime?.process === process { then(measurement?.footprint) }
+      if worker?.process === process { then(measurement?.footprint) }
     }
   }
 
   private func ask(_ tree: ProcessTree?) {
     step = .asked
     // It has returned while its footprint was measured, and has its message of that already.
-    if kind == .didEnterBackground, worker.state == .foreground {
-      return worker.send(.shedAnswered(id))
+    if kind == .didEnterBackground, handle.state == .foreground {
+      return handle.send(.shedAnswered(id))
     }
     var isAsked = false
     for channel in channels {
       do throws(ShedRefusal) {
         try ask(on: channel, tree)
         isAsked = true
-      } catch { worker.log(.notice, "\(error)") }
+      } catch { handle.log(.notice, "\(error)") }
     }
     if case .http(let request) = channel {
       self.request = http.ask(request, until: deadline) { [weak self] in self?.responded($0) }
     }
     if askOverSocket() || request != nil { isAsked = true }
-    if !isAsked { return worker.send(.shedAnswered(id)) }
+    if !isAsked { return handle.send(.shedAnswered(id)) }
     if command == nil, request == nil { lookWhetherItRests() }
   }
 
@@ -148,13 +148,13 @@ final class ShedAttempt {
       case .memoryWarning:
         // The operator may warn at any time (`dormouse warn`), and that counts as a warning too.
         .memoryWarning(
-          level: max(worker.driver.state.pressure, .warning).name, footprintBytes: before.bytes)
+          level: max(handle.driver.state.pressure, .warning).name, footprintBytes: before.bytes)
       }
     let number = conversation?.askForMemory(request, within: deadline - timers.now) {
       [weak self] reply in
       guard let self, reply == .answered, !isOver else { return }
       question = .answered
-      if command == nil { worker.send(.shedAnswered(id)) }
+      if command == nil { handle.send(.shedAnswered(id)) }
     }
     guard let number else { return false }
     question = .awaited(number)
@@ -167,12 +167,12 @@ final class ShedAttempt {
     guard !isOver else { return }
     switch phase {
     case .ended(.exited(0)): break
-    case .ended(let exit): worker.log(.warning, "its shed command failed: \(exit)")
-    case .failed(let error): worker.log(.warning, "its shed command did not start: \(error)")
+    case .ended(let exit): handle.log(.warning, "its shed command failed: \(exit)")
+    case .failed(let error): handle.log(.warning, "its shed command did not start: \(error)")
     default: break
     }
     command = nil
-    if question == .answered { return worker.send(.shedAnswered(id)) }
+    if question == .answered { return handle.send(.shedAnswered(id)) }
     lookWhetherItRests()
   }
 
@@ -182,10 +182,10 @@ final class ShedAttempt {
     case .success:
       // It is asked over its socket as well, and answers itself.
       if case .awaited = question { return }
-      worker.send(.shedAnswered(id))
+      handle.send(.shedAnswered(id))
     case .failure(let why):
-      worker.log(.warning, "its shed request failed: \(why)")
-      if question == .answered { return worker.send(.shedAnswered(id)) }
+      handle.log(.warning, "its shed request failed: \(why)")
+      if question == .answered { return handle.send(.shedAnswered(id)) }
       lookWhetherItRests()
     }
   }
@@ -211,7 +211,7 @@ final class ShedAttempt {
     lastFootprint = now
     // Nothing so far: it may not have begun.
     let wanted = now < before - .kilobytes(64) ? 3 : 10
-    if quietLooks >= wanted { worker.send(.shedAnswered(id)) } else { lookWhetherItRests() }
+    if quietLooks >= wanted { handle.send(.shedAnswered(id)) } else { lookWhetherItRests() }
   }
 
   // MARK: the end
@@ -220,15 +220,15 @@ final class ShedAttempt {
   func finish() {
     // Too late for the request, but the watchdog isn't to wait for a worker that has hung up, or that wasn't asked.
     if case .awaited(let number) = question, conversation?.isAbandoned(number) == true {
-      worker.send(.shedAnswered(id))
+      handle.send(.shedAnswered(id))
     } else if step != .asked {
-      worker.send(.shedAnswered(id))
+      handle.send(.shedAnswered(id))
     }
     end()
-    measure { [worker, before] footprint in
+    measure { [handle, before] footprint in
       let after = footprint ?? before
-      worker.log(.info, "memory request: \(before) → \(after)")
-      worker.send(.shedFinished(worker.id, before: before, after: after))
+      handle.log(.info, "memory request: \(before) → \(after)")
+      handle.send(.shedFinished(handle.id, before: before, after: after))
     }
   }
 
@@ -238,12 +238,12 @@ final class ShedAttempt {
     isOver = true
     stopTimer()
     if let hang = command?.program.hang {
-      worker.log(.warning, "its shed command did not start: \(hang)")
+      handle.log(.warning, "its shed command did not start: \(hang)")
     }
     command?.cancel()
     command = nil
     if let request, http.drop(request) {
-      worker.log(.warning, "its shed request failed: no answer in time")
+      handle.log(.warning, "its shed request failed: no answer in time")
     }
     request = nil
     if case .awaited(let number) = question { conversation?.withdraw(number) }

@@ -11,7 +11,7 @@ import WorkerProtocol
 ///
 /// One for one run of a worker: `end()` closes all of it. Belongs to the loop's thread.
 final class WorkerConversation {
-  private let worker: WorkerHandle
+  private let handle: WorkerHandle
   private let conversations: WorkerConversations
 
   private var notifications: NotificationChannel?
@@ -31,26 +31,26 @@ final class WorkerConversation {
   private let reports: SelfReports
   let offers: PurgeableOffers
   var lifecycle: LifecycleMessages {
-    LifecycleMessages(self, to: worker, timers: conversations.timers)
+    LifecycleMessages(self, to: handle, timers: conversations.timers)
   }
 
   init(
-    _ worker: WorkerHandle, over channels: WorkerChannels, _ conversations: WorkerConversations
+    _ handle: WorkerHandle, over channels: WorkerChannels, _ conversations: WorkerConversations
   ) {
-    self.worker = worker
+    self.handle = handle
     self.conversations = conversations
     let (timers, watches) = (conversations.timers, conversations.watches)
     notifications = channels.notify.map {
       NotificationChannel(
         $0, timers: timers, watches: watches,
-        isSender: { worker.runtime?.process?.ownsSender($0) == true },
-        log: { worker.log($0, $1) })
+        isSender: { handle.worker?.process?.ownsSender($0) == true },
+        log: { handle.log($0, $1) })
     }
     pressure = channels.pressure.map { PressureChannel($0, watches) }
     talk = channels.talk.map(WorkerTalk.init)
     questions = OpenQuestions(timers)
-    reports = SelfReports(of: worker, conversations)
-    offers = PurgeableOffers(of: worker, timers: timers, recordWriter: conversations.recordWriter)
+    reports = SelfReports(of: handle, conversations)
+    offers = PurgeableOffers(of: handle, timers: timers, recordWriter: conversations.recordWriter)
   }
 
   deinit { unwatch() }
@@ -70,9 +70,9 @@ final class WorkerConversation {
   func listen() throws(SystemCallError) {
     try notifications?.listen { [weak self] in self?.receiveNotifications() }
     try pressure?.listen { [weak self] in
-      self?.worker.sendChannels()
+      self?.handle.sendChannels()
     } failed: { [weak self] in
-      self?.worker.log(.warning, "MEMORY_PRESSURE_WATCH: \($0)")
+      self?.handle.log(.warning, "MEMORY_PRESSURE_WATCH: \($0)")
     }
   }
 
@@ -106,7 +106,7 @@ final class WorkerConversation {
   // MARK: what is known of it
 
   /// The engine's, now.
-  private var level: PressureLevel { worker.driver.state.pressure }
+  private var level: PressureLevel { handle.driver.state.pressure }
   private var isConnected: Bool { talk?.socket.isConnected ?? false }
   /// It has a channel of its own making on which it can be asked for memory.
   var canShed: Bool { pressure?.hasListened == true || isConnected }
@@ -126,7 +126,7 @@ final class WorkerConversation {
   /// Hears what has come, a few at a time, so that a worker that never stops sending leaves time for the
   /// others.
   func receiveNotifications(limit: Int = 8) {
-    guard let notifications, worker.runtime?.process != nil else { return }
+    guard let notifications, handle.worker?.process != nil else { return }
     let (messages, requests) = notifications.receive(limit: limit)
     for request in requests { reports.store(request) }
     for message in messages where !isOver { didReceive(message) }
@@ -150,11 +150,11 @@ final class WorkerConversation {
   // MARK: DORMOUSE_WORKER_SOCKET, from the worker
 
   private func serveConnections() {
-    guard let talk, let process = worker.runtime?.process else { return }
+    guard let talk, let process = handle.worker?.process else { return }
     let news: [WorkerSocket.News]
     do throws(SystemCallError) {
       news = try talk.socket.service(isMember: process.owns)
-    } catch { return worker.log(.warning, "\(WorkerProtocol.socketVariable): \(error)") }
+    } catch { return handle.log(.warning, "\(WorkerProtocol.socketVariable): \(error)") }
     for item in news {
       // What was said before may have been its last word.
       guard !isOver else { return }
@@ -177,14 +177,14 @@ final class WorkerConversation {
   }
 
   private func logRefusal(_ text: String, _ talk: WorkerTalk) {
-    if talk.countRefusal() { worker.log(.notice, "\(WorkerProtocol.socketVariable): \(text)") }
+    if talk.countRefusal() { handle.log(.notice, "\(WorkerProtocol.socketVariable): \(text)") }
   }
 
   private func greet(_ connection: WorkerTalk.ConnectionID, _ talk: WorkerTalk) {
     _ = talk.socket.send(
       .hello(
-        version: WorkerProtocol.version, worker: worker.id.name,
-        state: (worker.state ?? .launching).rawValue, pressure: level.name),
+        version: WorkerProtocol.version, worker: handle.id.name,
+        state: (handle.state ?? .launching).rawValue, pressure: level.name),
       to: connection)
     // The others may not have heard of it yet, when they have only just been woken.
     if talk.socket.connectionIDs.count == 1 { toldLevel = level }
@@ -215,11 +215,11 @@ final class WorkerConversation {
     _ number: UInt64, from connection: WorkerTalk.ConnectionID, over talk: WorkerTalk
   ) {
     guard let stray = talk.answered(number, by: connection) else { return }
-    if talk.count(stray) { worker.log(.notice, stray.sentence(number)) }
+    if talk.count(stray) { handle.log(.notice, stray.sentence(number)) }
     // Too late to be an answer, and yet a sign of life, which `watchdog.answer` waits for. Never
     // while the next request is under way: it would be taken for the answer to that.
-    if stray == .late, number == lastShed, worker.runtime?.shed == nil {
-      worker.send(.shedAnswered(worker.id))
+    if stray == .late, number == lastShed, handle.worker?.shed == nil {
+      handle.send(.shedAnswered(handle.id))
     }
   }
 
@@ -230,14 +230,14 @@ final class WorkerConversation {
     }
     guard !isOver, isKnownConnected != talk.socket.isConnected else { return }
     isKnownConnected = talk.socket.isConnected
-    worker.sendChannels()
+    handle.sendChannels()
   }
 
   // MARK: DORMOUSE_WORKER_SOCKET, to the worker
 
   /// Where it can hear us. What is said to a sleeper only waits.
   private var listeningTalk: WorkerTalk? {
-    guard let talk, talk.socket.isConnected, worker.runtime?.hasExited == false else { return nil }
+    guard let talk, talk.socket.isConnected, handle.worker?.hasExited == false else { return nil }
     return talk
   }
 

@@ -32,9 +32,9 @@ final class WorkerConversations {
   }
 
   /// A worker's run begins to have channels; nothing is read yet.
-  func makeConversation(_ runtime: WorkerUnit, over channels: WorkerChannels) {
-    runtime.conversation = WorkerConversation(
-      WorkerHandle(runtime: runtime, driver: driver, log: services.log), over: channels, self)
+  func makeConversation(_ worker: WorkerUnit, over channels: WorkerChannels) {
+    worker.conversation = WorkerConversation(
+      WorkerHandle(worker: worker, driver: driver, log: services.log), over: channels, self)
   }
 
   /// Of what workers are sent: unique in the daemon's life.
@@ -46,8 +46,8 @@ final class WorkerConversations {
   // MARK: messages about its life cycle
 
   func sendPressure() {
-    for runtime in workers.values where driver.state.state(of: runtime.id)?.runs == true {
-      runtime.conversation?.lifecycle.pressureChanged()
+    for worker in workers.values where driver.state.state(of: worker.id)?.runs == true {
+      worker.conversation?.lifecycle.pressureChanged()
     }
   }
 
@@ -58,10 +58,10 @@ final class WorkerConversations {
 
   // MARK: purgeable memory
 
-  func findOffersAgain(_ record: WorkerRecord, _ runtime: WorkerUnit) {
+  func findOffersAgain(_ record: WorkerRecord, _ worker: WorkerUnit) {
     // A worker that has ended doesn't sleep on.
-    guard !record.purgeable.isEmpty, let tree = try? runtime.process?.tree() else { return }
-    runtime.conversation?.offers.findAgain(record.purgeable, in: tree)
+    guard !record.purgeable.isEmpty, let tree = try? worker.process?.tree() else { return }
+    worker.conversation?.offers.findAgain(record.purgeable, in: tree)
   }
 
   func purge(_ id: WorkerID) {

@@ -66,10 +66,10 @@ final class WorkerReloads {
     if wrappers.isWrapped(name) {
       return answer(.refused, "\(name) is managed by `dormouse wrap`, which can't reload it")
     }
-    guard let runtime = workers[id], let state = driver.state.state(of: id) else {
+    guard let worker = workers[id], let state = driver.state.state(of: id) else {
       return answer(.unknownWorker, "there is no worker named \(name)")
     }
-    guard let signal = runtime.configuration.reloadSignal else {
+    guard let signal = worker.configuration.reloadSignal else {
       return answer(
         .refused,
         "\(name) has no `reload_signal` in the configuration; use `dormouse restart \(name)`"
@@ -98,7 +98,7 @@ final class WorkerReloads {
       reloads[id]?.answers.append(answer)
       return
     }
-    guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
+    guard let worker = workers[id], let process = worker.process, !worker.hasExited else {
       return answer(Answer(.failed, "\(id) has just ended"))
     }
     let named = SignalName.text(signal)
@@ -118,7 +118,7 @@ final class WorkerReloads {
     reloads[id] = Reload(answers: [answer])
     driver.send(.taskBegan(id, task: Self.task, limit: limit(of: id)))
     // Its readiness is what it says itself.
-    let announces = runtime.configuration.readiness == .notify
+    let announces = worker.configuration.readiness == .notify
     conclude(
       id, after: announces ? Self.patience : Self.minPatience,
       Answer(.done, "\(id) was sent \(named) to reload"))

@@ -28,24 +28,24 @@ final class WorkerSheds {
   }
 
   func beginShed(_ id: WorkerID, _ kind: Directive.ShedKind, until deadline: Instant) {
-    guard let runtime = workers[id], let process = runtime.process else { return }
-    runtime.shed?.end()
+    guard let worker = workers[id], let process = worker.process else { return }
+    worker.shed?.end()
     let http =
-      runtime.shedOverHTTP ?? ShedOverHTTP(loop, liveness.questions(to: runtime, process))
-    runtime.shedOverHTTP = http
+      worker.shedOverHTTP ?? ShedOverHTTP(loop, liveness.questions(to: worker, process))
+    worker.shedOverHTTP = http
     let attempt = ShedAttempt(
-      kind, until: deadline, of: runtime, process, http: http,
-      worker: WorkerHandle(runtime: runtime, driver: driver, log: log), sheds: self)
-    runtime.shed = attempt
+      kind, until: deadline, of: worker, process, http: http,
+      handle: WorkerHandle(worker: worker, driver: driver, log: log), sheds: self)
+    worker.shed = attempt
     attempt.begin()
   }
 
   func finishShed(_ id: WorkerID) {
-    guard let runtime = workers[id], let attempt = runtime.shed else {
+    guard let worker = workers[id], let attempt = worker.shed else {
       // Nothing was begun; the engine must not wait for ever all the same.
       return driver.send(.shedFinished(id, before: .zero, after: .zero))
     }
-    runtime.shed = nil
+    worker.shed = nil
     attempt.finish()
   }
 }

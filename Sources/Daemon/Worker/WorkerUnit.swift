@@ -172,11 +172,11 @@ struct WorkerHandle {
   let id: WorkerID
   let driver: EngineDriver
   private let daemonLog: DaemonLog
-  private(set) weak var runtime: WorkerUnit?
+  private(set) weak var worker: WorkerUnit?
 
-  init(runtime: WorkerUnit, driver: EngineDriver, log: DaemonLog) {
-    self.runtime = runtime
-    id = runtime.id
+  init(worker: WorkerUnit, driver: EngineDriver, log: DaemonLog) {
+    self.worker = worker
+    id = worker.id
     self.driver = driver
     daemonLog = log
   }

@@ -2,17 +2,19 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Copies pages out of stopped processes, compresses them and writes them, on several lanes. Memory
-/// in use is two chunk buffers and a compressor a lane, whatever the worker's size.
+/// Copies pages out of stopped processes, compresses them and appends them to an image, on several
+/// threads ("lanes"). It uses two chunk buffers and two compressors per lane, whatever the worker's
+/// size.
 struct Capture: Sendable {
   let chunks: [PagePlan.PlannedChunk]
-  /// By the chunks' process index.
+  /// The memory of each process, by the chunks' process index.
   let memories: [ProcessMemory]
   let writer: ImageWriter
   let level: Int32
   var access = ForcedAccess.anyThread
 
-  /// The calling thread must trace the processes.
+  /// Captures all chunks. The calling thread must trace the processes: some pages may be readable
+  /// for it only (`ForcedAccess`).
   func run(lanes: Int) throws {
     let (shared, own) = access.split(chunks) { $0.kind.readable }
     try run(shared, lanes: lanes)
@@ -34,8 +36,8 @@ struct Capture: Sendable {
 
   private final class Lane {
     let compressor: ChunkCompressor
-    /// For pages that are needed soon. At this level zstd stores data nearly unchanged, and reading it back
-    /// costs one copy.
+    /// The compressor for pages that are needed soon. At this level zstd stores data nearly
+    /// unchanged, and reading it back costs one copy.
     let fastCompressor: ChunkCompressor
     let pages = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
@@ -77,7 +79,8 @@ struct Capture: Sendable {
           storedLength: 0, ranges: ranges))
     }
 
-    /// Removes pages that hold only zeros from the buffer.
+    /// Removes pages that hold only zeros from the buffer. Returns the ranges and the number of
+    /// bytes that remain.
     private func dropZeroPages(_ ranges: [PageRange]) -> ([PageRange], Int) {
       guard let base = pages.baseAddress else { return ([], 0) }
       var kept: [PageRange] = []
@@ -105,15 +108,18 @@ struct Capture: Sendable {
 /// Writes the pages of an image back into the processes that they came from, on several lanes.
 struct WriteBack: Sendable {
   let image: ImageReader
-  /// By the chunks' process index. `nil`: the process has ended and needs nothing.
+  /// The memory of each process, by the chunks' process index. It is `nil` for a process that has
+  /// ended and needs nothing.
   let memories: [ProcessMemory?]
-  /// Set for a lazy restore. The chunks of the background fill are then left out, and the others are filled
-  /// (userfaultfd) instead of written.
+  /// It is set for a lazy restore. The chunks of the background fill are then left out, and the
+  /// others are filled (userfaultfd) instead of written.
   var prefetch: Prefetch?
-  /// Writes the pages that the processes may not write themselves. `nil`: every thread may.
+  /// The thread that writes the pages that the processes may not write themselves. `nil` means that
+  /// every thread may write them.
   var tracer: WriteBackTracer?
 
-  /// Returns the indices of processes that have no memory any more: they are being killed.
+  /// Writes all pages back. Returns the indices of processes that have no memory any more: they are
+  /// being killed.
   func run(lanes: Int) throws -> [Int] {
     let gone = Gone()
     let steps = image.steps.filter { prefetch == nil || !$0.isBackgroundFilled }
@@ -128,13 +134,15 @@ struct WriteBack: Sendable {
     return gone.all
   }
 
-  /// - Parameter refused: takes the steps that the kernel refuses to this thread. (A chunk of a base says what its
-  ///   mapping permitted when the base was made.) Steps can be repeated.
+  /// Restores steps. A step can be repeated: it writes the same bytes again.
+  ///
+  /// - Parameter refused: receives the steps that the kernel refuses to this thread. (A chunk of a
+  ///   base says what its mapping permitted when the base was made.)
   private func restore(
     _ steps: [RestoreStep], lanes: Int, gone: Gone, refused: Refused? = nil
   ) throws {
     let failure = FirstFailure()
-    // Chunks of the working set are barely compressed.
+    // Chunks of the working set are barely compressed, so a thread pays only for more of them.
     inParallel(count: steps.count, lanes: lanes, least: prefetch == nil ? 3 : 6) { next in
       failure.record {
         let lane = try Lane()
@@ -181,7 +189,7 @@ struct WriteBack: Sendable {
       stored.deallocate()
     }
 
-    /// False when the process has no memory any more.
+    /// Restores one step. Returns false if the process has no memory any more.
     func restore(
       _ step: RestoreStep, of image: ImageReader, to memory: ProcessMemory,
       _ prefetch: Prefetch?
@@ -203,9 +211,11 @@ struct WriteBack: Sendable {
   }
 }
 
-/// The thread that may write every page of the worker on a kernel with `ForcedAccess.tracingThread`.
+/// The thread that may write every page of the worker on a kernel with
+/// `ForcedAccess.tracingThread`.
 struct WriteBackTracer: Sendable {
-  /// Empty: the calling thread traces them already. A frozen worker is traced by no thread.
+  /// The processes that a thread has to seize before it may write to them. The list is empty if the
+  /// calling thread traces them already. A frozen worker isn't traced by any thread.
   let untraced: [ProcessIdentity]
 
   func perform(_ body: @escaping @Sendable () throws -> Void) throws {
@@ -217,13 +227,14 @@ struct WriteBackTracer: Sendable {
 }
 
 extension ForcedAccess {
-  /// Divides work into what every thread may do, and what only the tracing thread may do.
+  /// Divides work into what every thread may do (`shared`), and what only the tracing thread may do
+  /// (`own`).
   func split<Item>(_ items: [Item], _ isFree: (Item) -> Bool) -> (shared: [Item], own: [Item]) {
     self == .anyThread ? (items, []) : (items.filter(isFree), items.filter { !isFree($0) })
   }
 }
 
-/// The first error of several lanes; the others stop when they see it.
+/// The first error of several lanes. The other lanes stop when they see it.
 final class FirstFailure: Sendable {
   private let error = Mutex<(any Error)?>(nil)
 

@@ -2,15 +2,16 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Compares pages in memory with a base's, byte for byte: a checksum would only make it likely that
-/// they are the same.
+/// Compares pages in memory with a base's, byte for byte: equal checksums would only make it likely
+/// that they are equal.
 struct Comparison: Sendable {
   struct Item: Sendable {
     let kind: PagePlan.Kind
     let part: BasePart
 
-    /// Half of the base's chunk or more is compared: it has to be decompressed as a whole, which takes 0.43 of the time in
-    /// which as many bytes are compressed (Benchmarks/results/2026-11-26-peers.md).
+    /// True if at least half of the base's chunk is compared. The chunk has to be decompressed as a
+    /// whole, which takes 0.43 of the time in which as many bytes are compressed
+    /// (Benchmarks/results/2026-11-26-peers.md).
     func isWorthItsChunk(of base: ImageReader) -> Bool {
       part.ranges.bytes * 2 >= UInt64(base.chunks[Int(part.chunk)].length)
     }
@@ -21,25 +22,25 @@ struct Comparison: Sendable {
   }
 
   let base: ImageReader
-  /// By the parts' process index.
+  /// The memory of each process, by the parts' process index.
   let memories: [ProcessMemory]
   var access = ForcedAccess.anyThread
-  /// Of what was compared.
+  /// The results, one for each item that was compared.
   private(set) var verdicts: [(item: Item, verdict: Verdict)] = []
 
   init(base: ImageReader, memories: [ProcessMemory], access: ForcedAccess) {
     (self.base, self.memories, self.access) = (base, memories, access)
   }
 
-  /// Bytes.
+  /// The number of bytes that were compared.
   var compared: UInt64 { verdicts.reduce(0) { $0 + $1.item.part.ranges.bytes } }
 
-  /// Compares. The calling thread must trace the processes.
+  /// Compares pages with the base. The calling thread must trace the processes.
   ///
   /// - Parameters:
-  ///   - doubts: it isn't known whether these pages were written to.
+  ///   - doubts: pages of which it isn't known whether they were written to.
   ///   - rewrites: pages that were written to.
-  /// - Returns: rewrites that weren't compared, because few of the others were as in the base.
+  /// - Returns: the rewrites that weren't compared, because less than half of a sample were equal.
   mutating func run(doubts: [Item], rewrites: [Item], lanes: Int) throws -> [Item] {
     let (samples, others) = Self.sample(rewrites)
     try run(doubts + samples, lanes: lanes)
@@ -74,11 +75,11 @@ struct Comparison: Sendable {
 
   // MARK: pages that were written to
 
-  /// To compare pages pays only if about half of them are the same. Of a program that really changes its memory, only these few
-  /// are compared.
+  /// The number of items in a sample. To compare pages that were written to pays only if about half
+  /// of them are equal. If a program really changes its memory, only these few are compared.
   private static let sampled = 8
 
-  /// A few items from all of it, and the others.
+  /// Divides the items into an evenly distributed sample and the others.
   private static func sample(_ items: [Item]) -> (samples: [Item], others: [Item]) {
     let step = max(1, items.count / sampled)
     var (samples, others): ([Item], [Item]) = ([], [])
@@ -88,7 +89,7 @@ struct Comparison: Sendable {
     return (samples, others)
   }
 
-  /// At least half of the pages of the last `count` items are as in the base.
+  /// True if at least half of the bytes of the last `count` items are as in the base.
   private func mostlyEqual(_ count: Int) -> Bool {
     let last = verdicts.suffix(count)
     let equal = last.reduce(0) { $0 + $1.verdict.equal.bytes }

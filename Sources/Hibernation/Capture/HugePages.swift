@@ -1,17 +1,19 @@
 import Linux
 
-/// What the kernel's khugepaged does to the memory of a process that is being hibernated, and what undoes it.
+/// Undoes what the kernel's khugepaged does to the memory of a process that is being hibernated.
 ///
-/// khugepaged looks for ranges of 2 MB that have at least one page that was used recently, and makes a huge page of
-/// them: it fills their holes with zeros. It does this to stopped and frozen processes, too, and where huge pages are on
-/// for all programs, to all memory. So pages can exist that didn't when the worker's pages were listed, and pages that
-/// were freed can exist again around one that stays. And a huge page of which a part is freed stays whole in RAM, until
-/// memory is short, although the process has only the rest.
+/// khugepaged searches for ranges of 2 MB that have at least one page that was used recently, and
+/// makes a huge page of each: it fills the holes with zeros. It does this to stopped and frozen
+/// processes, too, and to all memory if huge pages are on for all programs. So pages can exist that
+/// didn't when the worker's pages were listed, and freed pages can exist again around a page that
+/// stays. A huge page that is freed in part stays whole in RAM until memory is short, although the
+/// process has only the remainder.
 enum HugePages {
   private static let length: UInt64 = 2 << 20
 
-  /// Pages of zeros in ranges in which khugepaged may have filled holes. A hole reads as zeros, too: such a page can be
-  /// freed. One with other content was brought by the kernel from somewhere else, and stays.
+  /// Returns pages of zeros in ranges in which khugepaged may have filled holes. A hole reads as
+  /// zeros, too, so such a page can be freed. A page with other content was put there by the kernel
+  /// for another reason, and stays.
   static func filledHoles(of captive: Operation.Captive) throws(SystemCallError) -> [PageRange] {
     guard let pages = captive.pages, let plan = captive.plan else { return [] }
     let used = (plan.ranges + PagePlan.wholePages(captive.kept)).map {
@@ -27,7 +29,7 @@ enum HugePages {
     return holes
   }
 
-  /// The pages that stay in areas that can have huge pages.
+  /// Returns the pages that stay in areas that can have huge pages.
   static func kept(by captive: Operation.Captive) -> [PageRange] {
     PagePlan.wholePages(captive.kept).intersection(with: movable(in: captive))
   }
@@ -51,21 +53,23 @@ enum HugePages {
     return zeros
   }
 
-  /// Removes the marks of use from all anonymous pages of a worker that rests. khugepaged leaves ranges alone in which no
-  /// page has one. No content changes.
+  /// Removes the marks of use from all anonymous pages of a worker at rest. khugepaged ignores
+  /// ranges in which no page has such a mark. The content of the pages doesn't change.
   static func forgetUse(of tree: ProcessTree) {
-    // A failure only costs RAM, if khugepaged comes across the process. The file of a process that isn't dumpable belongs
-    // to root: another user's daemon may not write it.
+    // A failure only costs RAM, if khugepaged comes across the process. The file of a process that
+    // isn't dumpable belongs to root: another user's daemon may not write it.
     for pid in tree.pids { try? writeControl("/proc/\(pid)/clear_refs", "2") }
   }
 }
 
 extension Operation {
-  /// Frees the pages that are in the image, and what khugepaged has put between them meanwhile.
+  /// Frees the pages that are in the image, and the pages of zeros that khugepaged has put between
+  /// them.
   func evict(
     _ captive: Captive, _ plan: PagePlan, with injector: inout Injector
   ) throws {
-    // A huge page of which one page stays would be freed only when memory is short. The kernel may refuse to split it.
+    // A huge page of which one small page stays would be freed only when memory is short. The
+    // kernel may refuse to split it.
     _ = try advise(.coolAlone, HugePages.kept(by: captive), with: &injector)
     let freed = try advise(.free, plan.ranges, with: &injector)
     guard freed == plan.bytes else {
@@ -73,7 +77,7 @@ extension Operation {
         .evicting,
         "the kernel freed \(freed) of \(plan.bytes) bytes of process \(captive.stat.pid)")
     }
-    // If they aren't found or freed, the worker sleeps with some pages of zeros more.
+    // If the holes aren't found or freed, the worker sleeps with some pages of zeros more.
     let holes = (try? HugePages.filledHoles(of: captive)) ?? []
     _ = try advise(.free, holes, with: &injector)
   }

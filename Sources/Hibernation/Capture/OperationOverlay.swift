@@ -1,18 +1,19 @@
 import Glibc
 import Linux
 
-/// The additional steps of a hibernation that uses overlays.
+/// The steps that a hibernation with overlays adds.
 extension Operation {
   // MARK: what must be written
 
-  /// `nil`: everything is written.
+  /// Decides which pages the next image must have. `nil` means all of them.
   func planOverlay() throws(HibernationError) -> Overlay? {
     guard overlays, let base = hibernator.openBase(of: target.name, for: path) else { return nil }
-    // A base for eager restores: all of its pages would have to be there before the worker runs.
+    // The base was made for eager restores: a lazy one would need all of its pages before the
+    // worker runs.
     if restore.isLazy, !base.chunks.contains(where: { $0.isPrefetched || $0.isBackgroundFilled }) {
       return nil
     }
-    // By the same index as the processes.
+    // The subjects have the same indices as the processes.
     var subjects: [Overlay.Subject] = []
     for captive in processes {
       guard let plan = captive.plan else { return nil }
@@ -25,12 +26,12 @@ extension Operation {
       return try Overlay(
         of: subjects, over: base, lanes: hibernator.lanes, access: hibernator.features.forcedAccess)
     } catch is ImageError {
-      // A damaged base is not used.
+      // A damaged base isn't used.
       return nil
     } catch { throw .from(error, in: .scanning) }
   }
 
-  /// What the kernel reports about writes since the last resume.
+  /// Returns what the kernel has recorded about writes since the last resume.
   private func knowledge(of captive: Captive) throws(SystemCallError) -> WriteKnowledge {
     let identity = captive.stat.identity
     var knowledge = WriteKnowledge()
@@ -48,7 +49,7 @@ extension Operation {
     return knowledge
   }
 
-  /// The mappings, if the memo of them is still valid.
+  /// Returns the process's mappings if the memo of them is still valid.
   func recallMappings(
     of stat: ProcessStat, _ known: TrackedProcess?
   ) throws -> [MemoryMapping]? {
@@ -57,8 +58,8 @@ extension Operation {
     else { return nil }
     for mapping in mappings where !mapping.hasFile && PagePlan.canMove(mapping) {
       do throws(SystemCallError) { try known.tracker.register(mapping.range) } catch {
-        // The mapping is registered with another userfaultfd (EBUSY), or the process has another memory now
-        // (ENOMEM): smaps shows which. Some memory can't be registered at all (EINVAL).
+        // The mapping is registered with another userfaultfd (EBUSY), or the process has another
+        // memory now (ENOMEM): smaps shows which. Some memory can't be registered at all (EINVAL).
         if error.code != EINVAL { return nil }
       }
     }
@@ -67,15 +68,17 @@ extension Operation {
 
   // MARK: for the next time
 
-  /// Makes the process's writes visible from its next resume on. If that isn't possible, the next hibernation
-  /// compares pages instead.
+  /// Makes the process's writes visible from its next resume on. If that isn't possible, the next
+  /// hibernation compares pages instead.
+  ///
+  /// - Returns: the reason if writes can't be tracked.
   func track(
     _ captive: Captive, plan: PagePlan, injector: Injector
   ) throws -> String? {
     guard hibernator.features.writeTracking else { return "this kernel can't track writes" }
     let identity = captive.stat.identity
     var process = hibernator.trackers[target.name]?[identity]
-    // It may have another memory by now (exec).
+    // The process may have another memory by now (exec).
     if let known = process, let some = plan.trackableMappings.first,
       !Self.canRegister(some, with: known.tracker)
     {

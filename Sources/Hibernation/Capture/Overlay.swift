@@ -1,7 +1,7 @@
 import Glibc
 import Linux
 
-/// What a hibernation writes if a base has the rest.
+/// The content of an image that has a base: the pages that changed, and a reference to the others.
 struct Overlay: Sendable {
   let base: ImageReader
   let reference: BaseReference
@@ -10,7 +10,7 @@ struct Overlay: Sendable {
   /// Bytes that were compared because it wasn't known whether they had been written to.
   let compared: UInt64
 
-  /// A stopped process.
+  /// A stopped process, and what is known about its pages.
   struct Subject: Sendable {
     let identity: ProcessIdentity
     let plan: PagePlan
@@ -20,7 +20,9 @@ struct Overlay: Sendable {
 
   private typealias Share = (process: Int, kind: PagePlan.Kind, ranges: [PageRange])
 
-  /// - Returns: `nil` if so much has changed that an overlay isn't worth its cost.
+  /// Divides the pages of stopped processes into those that the base supplies and those to write.
+  ///
+  /// - Returns: `nil` if more than 1 / `Base.greatestChange` of the bytes have changed.
   init?(
     of subjects: [Subject], over base: ImageReader, lanes: Int,
     access: ForcedAccess = .anyThread
@@ -35,10 +37,11 @@ struct Overlay: Sendable {
     }
     for (index, subject) in subjects.enumerated() {
       for (kind, ranges) in subject.plan.byKind {
-        // Files' pages can't be tracked; see `WriteTracker`.
+        // Pages of files can't be tracked; see `WriteTracker`.
         var knowledge = subject.knowledge
         if !kind.absentIsZero { knowledge.tracked = [] }
-        // What the worker needs first isn't taken from a chunk of the base that is filled while it runs.
+        // Pages that the worker needs first aren't supplied by a chunk of the base that is filled
+        // while the worker runs.
         let supplied =
           subject.plan.isForLazyRestore && !kind.isBackgroundFilled
           ? pages[index].present : pages[index].ranges
@@ -82,6 +85,7 @@ struct Overlay: Sendable {
       })
   }
 
+  /// True if the changed pages are at most `limit` bytes, if need be without pages of zeros.
   private static func fits(
     _ changed: inout [Share], limit: UInt64, in memories: [ProcessMemory]
   ) throws -> Bool {
@@ -90,8 +94,9 @@ struct Overlay: Sendable {
     return bytes(changed) <= limit
   }
 
-  /// Pages of zeros needn't be written. A resume that writes to one page of a huge page brings the others with it: 32 MB
-  /// where pages have 16 KiB (arm64), and the base has none of them.
+  /// Removes pages of zeros, which needn't be written. A resume that writes to one page of a huge
+  /// page brings the others with it (32 MB if pages have 16 KiB, on arm64), and the base has none
+  /// of them.
   private static func withoutZeros(
     _ share: Share, in memories: [ProcessMemory]
   ) throws -> Share {
@@ -119,7 +124,8 @@ struct Overlay: Sendable {
     return (share.process, share.kind, kept)
   }
 
-  /// Whether it is worth reading all of them: by the middle pages of some, evenly distributed.
+  /// Whether it is worth reading all of the chunks. It reads the middle page of some of them,
+  /// evenly distributed.
   private static func hasZeros(
     _ chunks: [PagePlan.PlannedChunk], in memories: [ProcessMemory],
     _ buffer: UnsafeMutableRawPointer
@@ -160,7 +166,7 @@ struct Overlay: Sendable {
 }
 
 extension UnsafeRawBufferPointer {
-  /// All bytes are 0; there are more than eight.
+  /// True if all bytes are 0. The buffer must have more than eight bytes.
   var isZero: Bool {
     guard let base = baseAddress else { return true }
     return loadUnaligned(as: UInt64.self) == 0 && memcmp(base, base + 8, count - 8) == 0

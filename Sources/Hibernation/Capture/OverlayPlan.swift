@@ -1,25 +1,25 @@
 import Linux
 
-/// Pages of one process that a base's chunk supplies.
+/// Pages of one process that one chunk of a base supplies.
 struct BasePart: Sendable, Equatable {
-  /// Index of the process: in the overlay's image, as in its chunks.
+  /// The index of the process in the overlay's image, as in its chunks.
   var process: UInt32
-  /// Index of the chunk in the base.
+  /// The index of the chunk in the base.
   var chunk: UInt32
-  /// By address; each lies within one range of the chunk.
+  /// The pages, sorted by address. Each range lies within one range of the chunk.
   var ranges: [PageRange]
 }
 
-/// Which pages of one process a base has, and where.
+/// The pages of one process that a base has, and the chunks that they are in.
 struct BasePages: Sendable {
   private struct Piece {
     var range: PageRange
     var chunk: UInt32
   }
-  /// By address.
+  /// The pieces, sorted by address.
   private let pieces: [Piece]
   let ranges: [PageRange]
-  /// Those that a lazy restore puts in place before the process runs.
+  /// The pages that a lazy restore puts in place before the process runs.
   let present: [PageRange]
 
   init(chunks: [ImageChunk], process: Int) {
@@ -30,7 +30,7 @@ struct BasePages: Sendable {
     present = pieces.filter { !chunks[Int($0.chunk)].isBackgroundFilled }.map(\.range).union()
   }
 
-  /// The chunks that have these pages. The base must have all of the pages.
+  /// Returns the chunks that have these pages. The base must have all of the pages.
   func parts(of wanted: [PageRange], process: UInt32) -> [BasePart] {
     var byChunk: [UInt32: [PageRange]] = [:]
     var next = 0
@@ -39,7 +39,7 @@ struct BasePages: Sendable {
       var index = next
       while index < pieces.count, pieces[index].range.address < range.end {
         let piece = pieces[index]
-        // Not joined with its neighbour, which may belong to another range of the chunk.
+        // A part isn't joined with its neighbour, which may belong to another range of the chunk.
         if let part = range.intersection(with: piece.range) {
           byChunk[piece.chunk, default: []].append(part)
         }
@@ -52,7 +52,8 @@ struct BasePages: Sendable {
   }
 }
 
-/// What is known about writes to a process since its memory was restored. All lists are sorted by address.
+/// The writes to a process since its memory was restored, as far as they are known. All lists are
+/// sorted by address.
 struct WriteKnowledge: Sendable {
   /// Ranges in which the kernel records writes.
   var tracked: [PageRange] = []
@@ -62,21 +63,23 @@ struct WriteKnowledge: Sendable {
   var current: [PageRange] = []
 }
 
-/// Which of the pages that move must be written to the new image, and which the base has already.
+/// Divides the pages that move: some must be written to the new image, the base has others already.
 struct PageDivision: Sendable {
-  /// To be written.
+  /// Pages that must be written.
   var changed: [PageRange] = []
-  /// The same as in the base.
+  /// Pages that the base has with the same content.
   var kept: [PageRange] = []
-  /// The base has a page at that address; only a comparison shows whether the content is the same.
+  /// Pages at whose address the base has a page. Only a comparison shows whether the content is the
+  /// same.
   var doubtful: [PageRange] = []
-  /// The program has written to them since the base was made, and the base has a page at that address. They count as
-  /// changed, but a program may write the bytes that were there: python counts references to each object that it looks at.
+  /// Pages that the program has written to since the base was made, and at whose address the base
+  /// has a page. They count as changed, but a program may write the bytes that were there: python
+  /// counts the references to each object that it reads.
   var written: [PageRange] = []
 
-  /// A page is kept only if it had the base's content when the worker was resumed, and the kernel has
-  /// recorded writes to its range since then, and recorded none to this page. If nothing is known about a
-  /// page, it is compared.
+  /// Divides pages. A page is kept only if it had the base's content when the worker was resumed,
+  /// and the kernel has recorded writes to its range since then, and recorded none to this page. If
+  /// nothing is known about a page, it is compared.
   init(
     of moving: [PageRange], base: [PageRange], knowing: WriteKnowledge
   ) {

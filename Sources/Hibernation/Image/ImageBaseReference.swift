@@ -1,10 +1,11 @@
 import Glibc
 import Linux
 
-// An overlay is an image that has only the pages that have changed since an earlier image, its base. It lists
-// the pages of the base that supply the rest. docs/image-format.md, sections 8 and 9.
+// An overlay is an image that has only the pages that have changed since an earlier image, its
+// base. It lists the pages of the base that supply the others. docs/image-format.md, sections 8 and
+// 9.
 
-/// Identifies an image.
+/// The random number that identifies an image.
 struct ImageID: Hashable, Sendable {
   var words: (UInt64, UInt64)
 
@@ -23,7 +24,7 @@ struct ImageID: Hashable, Sendable {
 /// What an overlay records about its base.
 struct BaseReference: Sendable {
   var id: ImageID
-  /// Checksum of the base's index, which has the place and length of every chunk of the base.
+  /// The checksum of the base's index, which has the offset and length of every chunk of the base.
   var indexChecksum: UInt32
   var fileLength: UInt64
   var parts: [BasePart]
@@ -32,10 +33,11 @@ struct BaseReference: Sendable {
 }
 
 extension ImageLayout {
-  /// The file that stays while the worker runs.
+  /// The path of the file that stays while the worker runs.
   static func basePath(of path: String) -> String { path + ".base" }
 }
 
+/// The reference in the form of a section of the index.
 extension BaseReference {
   var section: [UInt8] {
     var writer = ByteWriter()
@@ -83,21 +85,21 @@ extension ImageID {
   }
 }
 
-/// A chunk to be read from an image or its base, and the pages that are needed from it.
+/// A chunk to read from an image or its base, and the pages that are needed from it.
 struct RestoreStep: Sendable {
   let isOfBase: Bool
   let chunk: ImageChunk
   /// The process's index in the image, even if the chunk is in the base.
   let process: Int
-  /// All pages, if it is a chunk of the image itself.
+  /// The pages that are needed: all of the chunk's, if it is a chunk of the image itself.
   let ranges: [PageRange]
-  /// Where each range lies in the chunk's data. Empty: the ranges follow each other.
+  /// The offset of each range in the chunk's data. If it is empty, the ranges follow each other.
   let offsets: [Int]
-  /// Bytes of the pages that are needed.
+  /// The number of bytes of the pages that are needed.
   let length: Int
-  /// The base of the next image has these pages: it matters whether they are written to.
+  /// True if the base of the next image has these pages, so that writes to them matter.
   let isInNextBase: Bool
-  /// A lazy restore may leave these pages out until the process runs.
+  /// True if a lazy restore may leave these pages out until the process runs.
   var isBackgroundFilled: Bool { chunk.isBackgroundFilled }
 
   init(
@@ -113,7 +115,7 @@ struct RestoreStep: Sendable {
     length = Int(ranges.bytes)
   }
 
-  /// Where a page lies among the loaded pages; `nil`: it isn't one of them.
+  /// Returns the offset of a page among the loaded pages, or `nil` if it isn't one of them.
   func offset(of page: UInt64) -> Int? {
     var offset = 0
     for range in ranges {
@@ -125,17 +127,19 @@ struct RestoreStep: Sendable {
 }
 
 extension ImageReader {
-  /// For use as a base: what restores its pages is decided by the image that names it.
+  /// A copy for use as a base. It has no steps of its own: the image that names it decides what
+  /// restores its pages.
   var asBase: ImageReader {
     var base = self
     base.steps = []
     return base
   }
 
-  /// The base of this image.
+  /// The base of this image, opened.
   var base: ImageReader? { openBase.first }
 
-  /// Opens an image, and its base if it has one.
+  /// Opens an image, and its base if it has one. Checks the header, the index and the reference to
+  /// the base. Chunks are checked when they are read.
   public init(path: String) throws(ImageError) { try self.init(path: path, heldBase: nil) }
 
   /// - Parameter heldBase: an image that is already open and may be the base.
@@ -152,8 +156,8 @@ extension ImageReader {
     steps += try check(reference, against: base)
   }
 
-  /// Loads a chunk's pages, from the image or from its base, to the start of `target`. All readers of chunks
-  /// use this function.
+  /// Loads a chunk's pages, from the image or from its base, to the start of `target`. All readers
+  /// of chunks use this function.
   func load(
     _ step: RestoreStep, stored: UnsafeMutableRawBufferPointer,
     into target: UnsafeMutableRawBufferPointer, with decompressor: borrowing ChunkDecompressor
@@ -162,8 +166,8 @@ extension ImageReader {
     try (step.isOfBase ? base ?? self : self).read(
       step.chunk, stored: stored, into: whole, with: decompressor)
     guard let start = target.baseAddress else { return }
-    // Closes the gaps. Both lists of ranges are sorted by address, so no page is overwritten before it is
-    // moved.
+    // Closes the gaps. Both lists of ranges are sorted by address, so no page is overwritten before
+    // it is moved.
     var end = 0
     for (range, offset) in zip(step.ranges, step.offsets) {
       if end != offset { memmove(start + end, start + offset, Int(range.length)) }
@@ -171,8 +175,10 @@ extension ImageReader {
     }
   }
 
-  /// Checks a reference against the base that it names: the base must be the same file, and must have the
-  /// pages that are taken from it, for the same process. Returns what restores these pages.
+  /// Checks a reference against the base that it names. The base must be the same file, and must
+  /// have the pages that the image needs from it, for the same process.
+  ///
+  /// - Returns: the steps that restore these pages.
   private func check(
     _ reference: BaseReference, against base: ImageReader
   ) throws(ImageError) -> [RestoreStep] {
@@ -199,7 +205,8 @@ extension ImageReader {
 }
 
 extension ImageChunk {
-  /// Where ranges of pages, sorted by address, lie in the chunk's data; `nil` if the chunk doesn't have them.
+  /// Returns the offsets of ranges of pages, sorted by address, in the chunk's data, or `nil` if
+  /// the chunk doesn't have them.
   func offsets(of wanted: [PageRange]) -> [Int]? {
     var offsets: [Int] = []
     offsets.reserveCapacity(wanted.count)

@@ -1,23 +1,24 @@
 import Glibc
 import Linux
 
-/// The directory in which an image was made. That an image isn't in another directory (one on which
-/// its volume isn't mounted yet) doesn't mean that the image was removed.
+/// The directory in which an image was made. If an image is missing from another directory (one on
+/// which its volume isn't mounted yet), it wasn't necessarily removed.
 public struct ImageDirectory: Hashable, Sendable {
   private let device: UInt64
   private let inode: UInt64
 
-  /// The directory in which a file of this path is, or would be; nil: it can't be examined.
+  /// The directory in which a file of this path is, or would be. It is `nil` if the directory can't
+  /// be examined.
   public init?(of path: String) {
     let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
     guard let status = fileStatus(of: parent.isEmpty ? "/" : parent) else { return nil }
     (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
   }
 
-  /// The form in a worker's record: two hexadecimal numbers.
+  /// The form in a worker's record: the device and the inode as hexadecimal numbers.
   public var text: String { "\(String(device, radix: 16))-\(String(inode, radix: 16))" }
 
-  /// `nil` if the text hasn't the form of `text`.
+  /// Parses the form of `text`. It is `nil` for any other text.
   public init?(text: String) {
     let words = text.split(separator: "-", omittingEmptySubsequences: false).compactMap {
       UInt64($0, radix: 16)
@@ -28,11 +29,11 @@ public struct ImageDirectory: Hashable, Sendable {
 }
 
 extension ImageExpectation {
-  /// Why a worker can't be resumed, if its image isn't there.
+  /// Returns the error if a worker can't be resumed because its image is missing.
   ///
-  /// - Returns: nil if there is a file at `path`, or the worker may have no image. `intact` if the
-  /// directory
-  ///   isn't the one in which the image was made. `unverifiable` if the image was removed.
+  /// - Returns: `nil` if there is a file at `path`, or the worker may have no image. The aftermath
+  ///   is `intact` if the directory isn't the one in which the image was made, and `unverifiable`
+  ///   if the image was removed.
   public func absence(of path: String) -> HibernationError? {
     guard self != .unknown, isAbsent(path) else { return nil }
     if let directory, ImageDirectory(of: path) != directory {

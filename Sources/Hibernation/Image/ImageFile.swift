@@ -6,14 +6,15 @@ import Linux
 public enum ImageDurability: String, Sendable, CaseIterable {
   /// The disk has confirmed the whole image (`fdatasync(2)`) and its name.
   case synced
-  /// The image is in the page cache. If the disk fails to write it later, the worker's memory is lost.
+  /// The image is in the page cache. If the disk fails to write it later, the worker's memory is
+  /// lost.
   case cached
 }
 
 /// How images are opened and dropped from the page cache.
 enum ImageFile {
-  /// Opens a file that must be regular. Doesn't wait for the other end of a FIFO, opens no device, and
-  /// follows no link.
+  /// Opens a file, which must be regular. It doesn't wait for the other end of a FIFO, opens no
+  /// device, and follows no link.
   static func open(_ path: String) throws(ImageError) -> Descriptor {
     let file: Descriptor
     do throws(SystemCallError) {
@@ -26,7 +27,7 @@ enum ImageFile {
     return file
   }
 
-  /// Creates a file. Replaces what exists at that path.
+  /// Creates a file that only its user can read. It replaces what exists at that path.
   static func create(_ path: String) throws(SystemCallError) -> Descriptor {
     discardFile(path)
     let file = try Descriptor.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
@@ -41,9 +42,10 @@ enum ImageFile {
     try directory.sync(parent)
   }
 
-  /// Drops the pages of a file that are on the disk from the page cache, and starts writing the other pages.
+  /// Drops the pages of a file that are on the disk from the page cache, and starts to write the
+  /// other pages.
   static func dropFromCache(_ path: String) {
-    guard let file = try? open(path) else { return }  // Nothing to drop.
+    guard let file = try? open(path) else { return }  // There is nothing to drop.
     dropFromCache(file)
   }
 
@@ -54,7 +56,7 @@ enum ImageFile {
 }
 
 extension Hibernator {
-  /// Drops images and their bases from the page cache. For when memory is short: their workers sleep.
+  /// Drops images and their bases from the page cache, if memory is short: their workers sleep.
   public static func dropFromCache(images: [String]) {
     for path in images {
       ImageFile.dropFromCache(path)

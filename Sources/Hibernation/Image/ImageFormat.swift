@@ -1,8 +1,8 @@
 import Glibc
 import Linux
 
-// A hibernation image holds the private memory of one worker (of all its processes) and the state of its
-// threads. docs/image-format.md is the specification; in short:
+// A hibernation image holds the private memory of one worker (of all its processes) and the state
+// of its threads. docs/image-format.md is the specification; in short:
 //
 //     0          64                                index offset             end
 //     ┌──────────┬─────────────────────────────────┬────────────────────────┐
@@ -11,102 +11,110 @@ import Linux
 //     │ written) │                                 │ payload)               │
 //     └──────────┴─────────────────────────────────┴────────────────────────┘
 //
-// All numbers are little-endian. The header is written last and the file renamed into place after that, so a
-// file under its final name is complete. A reader skips a section of unknown type if the section's flag
-// permits that.
+// All numbers are little-endian. The header is written last and the file is renamed into place
+// after that, so a file under its final name is complete. A reader skips a section of unknown type
+// if the section's flag permits that.
 
 /// The layout's constants.
 enum ImageLayout {
   static let magic: [UInt8] = Array("DORMOUSE".utf8)
   static let version: UInt32 = 1
-  /// A flag in the version field: chunks and index are encrypted (`Seal`). A reader that doesn't know the
-  /// flag reports an unknown version.
+  /// The flag in the version field that says that chunks and index are encrypted (`Seal`). A reader
+  /// that doesn't know the flag reports an unknown version.
   static let sealed: UInt32 = 1 << 16
   static let headerLength = 64
-  /// Offset of `ImageProgress` in the header. The header's checksum doesn't cover it, because it changes
-  /// later.
+  /// The offset of `ImageProgress` in the header. The header's checksum doesn't cover it, because
+  /// it changes later.
   static let progressOffset = 60
 
-  /// Greatest length of the page data in a chunk of the working set, in bytes. It is small, so that a small
-  /// working set is still divided among all cores.
+  /// The greatest length of the page data in a chunk of the working set, in bytes. It is small, so
+  /// that a small working set is still divided among all cores.
   static let prefetchChunkLength = 64 * 1024
 
-  /// Greatest length of the page data in a chunk from which single pages will be taken, in bytes: 16 KiB, and never less
-  /// than a page (arm64 may have pages of 64 KiB).
+  /// The greatest length of the page data in a chunk from which single pages will be read, in
+  /// bytes. It is 16 KiB, and never less than a page (arm64 may have pages of 64 KiB).
   static let learningChunkLength = max(16 * 1024, Int(pageSize))
 
-  /// Greatest length of the page data in a chunk of an overlay, in bytes, for the same reason.
+  /// The greatest length of the page data in a chunk of an overlay, in bytes. It is small, because
+  /// single pages of it may be read.
   static let overlayChunkLength = 64 * 1024
 
-  /// Greatest length of the page data in a chunk, in bytes. 256 KiB costs at most 1 % of compression ratio
-  /// against one long frame, and lets every core work.
+  /// The greatest length of the page data in a chunk, in bytes. 256 KiB costs at most 1 % of
+  /// compression ratio against one long frame, and lets every core work.
   static let chunkLength = 256 * 1024
 
-  // Limits that a reader checks, so that a damaged file can't make it allocate any amount of memory.
+  // A limit that a reader checks, so that a damaged file can't make it allocate any amount of
+  // memory.
   static let maximumIndexLength: UInt64 = 1 << 30
 
   enum Section {
     static let processes: UInt32 = 1
     static let chunks: UInt32 = 2
-    /// Which mappings may have missing pages. A reader may skip it.
+    /// The mappings that may have missing pages. A reader may skip this section.
     static let mappings: UInt32 = 3
-    /// The image's identity. A reader may skip it.
+    /// The image's identity. A reader may skip this section.
     static let identity: UInt32 = 8
-    /// The image's base, and the pages that the image takes from it.
+    /// The image's base, and the pages that the image needs from it.
     static let base: UInt32 = 9
   }
+  /// The flag of a section that a reader may skip if it doesn't know the section's type.
   static let mayBeSkipped: UInt32 = 1
 }
 
-/// How far a hibernation or a resume had come when the image's header was last written.
+/// The progress of a hibernation or a resume when the image's header was last written.
 public enum ImageProgress: UInt32, Sendable {
-  /// The image is complete. Threads may have registers that aren't their own, and pages may have been freed.
+  /// The image is complete. Threads may have registers that aren't their own, and pages may have
+  /// been freed.
   case committed = 1
-  /// All pages have been freed. The threads have their own registers and rest.
+  /// All pages have been freed. The threads have their own registers and are at rest.
   case atRest = 2
-  /// The worker may run, and the pages that aren't in memory yet come from this image. The worker's fault
-  /// journals show which pages those are.
+  /// The worker may run, and the pages that aren't in memory yet come from this image. The worker's
+  /// fault journals show which pages those are.
   case filling = 4
 }
 
 /// A process in an image.
 public struct ImageProcess: Sendable {
   public var pid: Int32
-  /// Clock ticks since boot. Together with the pid it identifies the process until the next boot.
+  /// The time when the process started, in clock ticks since boot. Together with the pid it
+  /// identifies the process until the next boot.
   public var startTime: UInt64
-  /// Where the scratch area is, or would be mapped.
+  /// The address at which the scratch area is mapped, or would be.
   public var scratchAddress: UInt64
   public var threads: [TracedThreadState]
 
   var identity: ProcessIdentity { ProcessIdentity(pid: pid, startTime: startTime) }
 
+  /// A thread as it was when it was stopped.
   public struct TracedThreadState: Sendable {
     public var tid: Int32
-    /// The thread was stopped inside a system call, so it may be the one that was borrowed for freeing pages.
+    /// True if the thread was stopped inside a system call. It may then be the one that was
+    /// borrowed to free pages.
     public var isWaiting: Bool
     public var signalMask: UInt64
     public var registers: [UInt64]
   }
 }
 
-/// A chunk of page data: where it lies in the file, and which pages it fills.
+/// A chunk of page data: its offset in the file, and the pages that it fills.
 struct ImageChunk: Sendable {
   var process: UInt32
-  /// The process may write to all pages of the chunk.
+  /// True if the process may write to all pages of the chunk.
   var writable: Bool
-  /// The chunk belongs to the working set, as far as that is known. Such chunks are small and come first.
+  /// True if the chunk belongs to the working set, as far as that is known. Such chunks are small
+  /// and come first.
   var isPrefetched = false
-  /// All pages are of anonymous mappings and outside the working set: they are filled in the background,
-  /// while the process runs.
+  /// True if all pages are of anonymous mappings and outside the working set: they are filled in
+  /// the background, while the process runs.
   var isBackgroundFilled = false
   var offset: UInt64
   var storedLength: UInt32
   var ranges: [PageRange]
 
-  /// Bytes of page data.
+  /// The number of bytes of page data.
   var length: Int { ranges.reduce(0) { $0 + Int($1.length) } }
 
-  /// Its ranges are whole pages, and no more than a chunk may have.
+  /// True if the chunk's ranges are whole pages, and no more than a chunk may have.
   var isSound: Bool {
     let limit = UInt64(ImageLayout.chunkLength)
     var total: UInt64 = 0
@@ -132,6 +140,7 @@ extension ImageChunk {
     static let backgroundFilled: UInt32 = 4
   }
 
+  /// The flags as they are in the file.
   var flags: UInt32 {
     get {
       (writable ? Flag.writable : 0) | (isPrefetched ? Flag.prefetched : 0)
@@ -145,7 +154,7 @@ extension ImageChunk {
   }
 }
 
-/// Why an image can't be used.
+/// The reason why an image can't be used.
 public enum ImageError: Error, Sendable, CustomStringConvertible {
   case unreadable(path: String, SystemCallError)
   case notAnImage(path: String)
@@ -180,8 +189,8 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
 }
 
 extension ImageError {
-  /// The failure says nothing about the image: reading it again may work, after EIO too. Only a file that doesn't
-  /// exist is lost for certain.
+  /// True if the failure says nothing about the image: reading it again may work, after EIO too.
+  /// Only a file that doesn't exist is certainly lost.
   var isTransient: Bool {
     switch self {
     case .unreadable(_, let error): error.code != ENOENT
@@ -192,7 +201,7 @@ extension ImageError {
 }
 
 extension SystemCallError {
-  /// A resource or a right was missing, which can change: memory, descriptors, permission.
+  /// True if a resource or a right was missing, which can change: memory, descriptors, permission.
   var isTransient: Bool { isShortage || code == EACCES || code == EPERM }
 }
 
@@ -206,17 +215,17 @@ struct ByteWriter {
   mutating func append(_ more: [UInt8]) { bytes += more }
 }
 
-/// Takes little-endian numbers off the front; never reads past the end.
+/// Reads little-endian numbers one after another. It never reads past the end.
 struct ByteReader {
   private let bytes: ArraySlice<UInt8>
-  /// Bytes that have been taken.
+  /// The number of bytes that have been read.
   private var position = 0
 
   init(_ bytes: ArraySlice<UInt8>) { self.bytes = bytes }
 
   struct Exhausted: Error {}
 
-  /// Bytes that are left.
+  /// The number of bytes that are left.
   var count: Int { bytes.count - position }
 
   mutating func take<Number: FixedWidthInteger>(_: Number.Type) throws(Exhausted) -> Number {
@@ -233,9 +242,9 @@ struct ByteReader {
     return bytes.dropFirst(position).prefix(wanted)
   }
 
-  /// Takes ranges of pages, each as an address and a length. What they say isn't checked.
+  /// Reads ranges of pages, each as an address and a length. It doesn't check what they say.
   mutating func takeRanges(_ number: Int) throws(Exhausted) -> [PageRange] {
-    // Divided, because a damaged number times 16 might not fit.
+    // The count is divided, because a damaged number times 16 might not fit.
     guard number >= 0, count / 16 >= number else { throw Exhausted() }
     defer { position += number * 16 }
     return bytes.withUnsafeBytes { raw in
@@ -252,7 +261,8 @@ struct ByteReader {
 }
 
 extension PageRange {
-  /// A range in an image must be whole pages, at least one, and must not pass the end of the address space.
+  /// True if the range may be in an image: whole pages, at least one, and not past the end of the
+  /// address space.
   var isSound: Bool {
     length > 0 && address % pageSize == 0 && length % pageSize == 0
       && !address.addingReportingOverflow(length).overflow

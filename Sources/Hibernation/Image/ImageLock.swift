@@ -2,10 +2,12 @@ import CLinux
 import Glibc
 import Linux
 
-/// A lock for the process that restores pages: another process might try to do the same.
+/// The lock for the process that restores pages: another process might try to do the same.
 extension ImageReader {
-  /// Keeps other processes from restoring the same pages while this reader (or a copy of it) exists.
+  /// Keeps other processes from restoring the same pages while this reader (or a copy of it)
+  /// exists.
   ///
+  /// - Parameter waits: true waits until the lock is free.
   /// - Returns: false if another process restores them already.
   func lock(waits: Bool) -> Bool {
     while true {
@@ -14,12 +16,12 @@ extension ImageReader {
     }
   }
 
-  /// The file has not been removed or replaced since it was opened.
+  /// True if the file hasn't been removed or replaced since it was opened.
   var isInPlace: Bool { clinux_inode_at(path) == clinux_inode(file.raw) }
 
   /// Writes the progress of the hibernation or resume into the file.
   func mark(_ progress: ImageProgress) throws(SystemCallError) {
-    // Opens the file that was read, even if another file has its name by now.
+    // This opens the file that was read, even if another file has its name by now.
     let file = try Descriptor.open("/proc/self/fd/\(file.raw)", O_WRONLY)
     var word = progress.rawValue.littleEndian
     var failure: SystemCallError?

@@ -3,15 +3,15 @@ import Linux
 
 /// The kind of machine that an image belongs to: registers and pages mean nothing on another one.
 ///
-/// It is in the version field of the header, so that a reader that doesn't know it reports an unknown version: the
-/// processor in bits 24…31, and in bits 20…23 the page size, as the power of two by which it exceeds 4 KiB. Both are 0
-/// for x86-64.
+/// It is in the version field of the header, so that a reader that doesn't know it reports an
+/// unknown version. Bits 24…31 have the processor. Bits 20…23 have the page size, as the power of
+/// two by which it exceeds 4 KiB. Both are 0 for x86-64.
 public struct ImageMachine: Hashable, Sendable {
   static let mask: UInt32 = 0xfff0_0000
 
   let bits: UInt32
 
-  /// From a version field.
+  /// Reads the machine from a version field.
   init(version: UInt32) { bits = version & Self.mask }
 
   init(processor: UInt32, pageSize: UInt64) {
@@ -19,7 +19,7 @@ public struct ImageMachine: Hashable, Sendable {
     bits = processor << 24 | (exponent &- 12) << 20 & 0xf0_0000
   }
 
-  /// Checks a version field: the format, then the machine.
+  /// Checks a version field: first the format, then the machine.
   static func check(version field: UInt32, of path: String) throws(ImageError) {
     let version = field & ~mask
     guard version & ~ImageLayout.sealed == ImageLayout.version else {

@@ -1,7 +1,7 @@
-/// Distinguishes an image from every other one, including older images of the same worker: its random
-/// identity, the checksum of its index, and its length. The mark is kept from commit A on and compared before
-/// anything is written back. The file's name proves nothing: the file may have been replaced, or restored
-/// from a backup.
+/// Distinguishes an image from every other one, including older images of the same worker, by its
+/// random identity, the checksum of its index, and its length. The mark is kept from commit A on
+/// and compared before anything is written back. The file's name proves nothing: the file may have
+/// been replaced, or restored from a backup.
 public struct ImageMark: Hashable, Sendable {
   let id: ImageID
   let indexChecksum: UInt32
@@ -19,7 +19,7 @@ public struct ImageMark: Hashable, Sendable {
       .joined(separator: "-")
   }
 
-  /// `nil` if the text hasn't the form of `text`.
+  /// Parses the form of `text`. It is `nil` for any other text.
   public init?(text: String) {
     let words = text.split(separator: "-", omittingEmptySubsequences: false).compactMap {
       UInt64($0, radix: 16)
@@ -42,12 +42,13 @@ public enum ImageExpectation: Hashable, Sendable {
 }
 
 extension ImageReader {
-  /// Exactly this file, which has been checked already.
+  /// A description of exactly this file, which has been checked already.
   var resting: RestingImage {
     RestingImage(path: path, expecting: .image(of: mark, at: path))
   }
 
-  /// `nil` for an image without an identity (section 8 may be left out).
+  /// The mark of this image. It is `nil` for an image without an identity (section 8 may be left
+  /// out).
   var mark: ImageMark? {
     id.map { ImageMark(id: $0, indexChecksum: indexChecksum, fileLength: fileLength) }
   }

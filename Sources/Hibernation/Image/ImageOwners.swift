@@ -6,25 +6,27 @@ import Linux
 public enum ImageOwners: Hashable, Sendable {
   /// No process of the image lives, or there is no image.
   case none
-  /// Processes of the image that live, or that may live.
+  /// These processes of the image live, or may live.
   case processes([ProcessIdentity])
-  /// The image can't be read, so its processes aren't known.
+  /// The image can't be read, so its processes aren't known. The text is the reason.
   case unknown(String)
 
-  /// Reads the image's header and index.
+  /// Reads the image's header and index, and checks which of its processes have ended.
   public static func of(image path: String) -> ImageOwners {
     if isAbsent(path) { return .none }
     do throws(ImageError) {
       let living = try ImageReader(alone: path).processes.map(\.identity).filter { !$0.hasEnded }
       return living.isEmpty ? .none : .processes(living)
     } catch {
-      // An empty file holds no memory. The processes of an older one ended with the last boot.
+      // An empty file holds no memory. The processes of an image from before the last boot have
+      // ended.
       if linkStatus(of: path)?.st_size == 0 || BootMark.isOfEarlierBoot(path) { return .none }
       return isAbsent(path) ? .none : .unknown("\(error)")
     }
   }
 
-  /// Why the image must stay; `nil`: it may be removed, or replaced by another one.
+  /// The reason why the image must stay. It is `nil` if the image may be removed, or replaced by
+  /// another one.
   public var obstacle: String? {
     switch self {
     case .none: nil
@@ -40,10 +42,9 @@ public enum ImageOwners: Hashable, Sendable {
 extension Hibernator {
   /// Removes an image and its base, unless a process that the image names may live.
   ///
-  /// - Parameter isUnreadableNeeded: false if the worker of this name has ended: an image that
-  /// can't be read was
-  ///   its own.
-  /// - Returns: why they stay; `nil`: they are removed, or don't exist.
+  /// - Parameter isUnreadableNeeded: false if the worker of this name has ended. An image that
+  ///   can't be read was then its own, and is removed.
+  /// - Returns: the reason why the files stay, or `nil` if they are removed or don't exist.
   @discardableResult
   public static func removeUnlessNeeded(
     _ path: String, isUnreadableNeeded: Bool = true
@@ -58,8 +59,8 @@ extension Hibernator {
     return nil
   }
 
-  /// Checks that the worker's image would replace no other process's. Two workers have the same
-  /// image if one of them was launched while no record of the other was left.
+  /// Checks that the worker's image wouldn't replace another process's image. Two workers have the
+  /// same image path if one of them was launched while no record of the other was left.
   func checkPlace(_ path: String, of tree: ProcessTree) throws(HibernationError) {
     let owners = ImageOwners.of(image: path)
     if case .processes(let processes) = owners {

@@ -2,7 +2,7 @@ import Checksum
 import Glibc
 import Linux
 
-/// Reads an image, trusting nothing in it: every offset and count is checked against the file, the
+/// Reads an image and trusts nothing in it: every offset and count is checked against the file,
 /// header and index against their checksums, and each chunk against zstd's.
 public struct ImageReader: Sendable {
   public let path: String
@@ -10,22 +10,22 @@ public struct ImageReader: Sendable {
   public let progress: ImageProgress
   public let processes: [ImageProcess]
   let chunks: [ImageChunk]
-  /// Empty if the image wasn't made for lazy restores.
+  /// The mappings that may have missing pages, empty if the image wasn't made for lazy restores.
   let mappings: [ImageMapping]
   let file: Descriptor
-  /// `nil`: the image can't be a base.
+  /// The image's identity. Without one the image can't be a base.
   let id: ImageID?
   let indexChecksum: UInt32
-  /// Set if the image is an overlay.
+  /// The reference to the base, if the image is an overlay.
   let reference: BaseReference?
-  /// The base: none or one.
+  /// The base: none or one element, because a struct can't contain itself.
   var openBase: [ImageReader] = []
-  /// What restores all pages: from the image itself, then from its base.
+  /// The steps that restore all pages: first those of the image itself, then those of its base.
   var steps: [RestoreStep]
-  /// `nil`: the image isn't encrypted.
+  /// The key for an encrypted image.
   private let seal: Seal?
 
-  /// Bytes of page data in the image and of the pages that it takes from its base, uncompressed.
+  /// The number of uncompressed bytes of all pages, those that the base supplies included.
   public var dataLength: UInt64 {
     chunks.reduce(reference?.bytes ?? 0) { $0 + UInt64($1.length) }
   }
@@ -178,7 +178,7 @@ public struct ImageReader: Sendable {
   ) throws(ByteReader.Exhausted) -> [ImageChunk] {
     let count = try reader.take(UInt32.self)
     var chunks: [ImageChunk] = []
-    // Bases are kept open. A damaged count might be any number: a chunk takes 24 bytes at least.
+    // Bases stay open. A damaged count might be any number, and a chunk has at least 24 bytes.
     chunks.reserveCapacity(min(Int(count), reader.count / 24))
     for _ in 0..<count {
       var chunk = ImageChunk(
@@ -195,17 +195,17 @@ public struct ImageReader: Sendable {
   }
 }
 
-/// The first 64 bytes.
+/// The first 64 bytes of the file.
 private struct Header {
   var fileLength: UInt64
   var indexOffset: UInt64
   var indexLength: Int
   var indexChecksum: UInt32
   var progress: ImageProgress
-  /// All of it.
+  /// All 64 bytes.
   let bytes: [UInt8]
 
-  /// The seal for an encrypted image; `nil` if the image isn't encrypted.
+  /// Returns the seal of an encrypted image, or `nil` if the image isn't encrypted.
   func seal(at path: String) throws(ImageError) -> Seal? {
     guard bytes[10] & 1 == 1 else { return nil }
     do throws(SealError) { return try Seal.of(Array(bytes[40..<56]), at: path) } catch {
@@ -227,7 +227,7 @@ private struct Header {
       fields = try Fields(bytes[8...])
     } catch { throw .notAnImage(path: path) }
 
-    // The version is checked before the checksum: a later version may compute the checksum differently.
+    // The version is checked first: a later version may compute the checksum differently.
     try ImageMachine.check(version: fields.version, of: path)
     let covered = bytes[..<(ImageLayout.progressOffset - 4)]
     guard CRC32.castagnoli.checksum(of: covered) == fields.checksum else {

@@ -2,7 +2,8 @@ import Glibc
 import Linux
 
 extension ImageReader {
-  /// Reads the whole file, decompresses every chunk, and checks all checksums.
+  /// Reads the whole file and its base, decompresses every chunk, and checks all checksums. It
+  /// takes as long as the disk does: never call it on the event loop.
   public func verify() throws(ImageError) {
     try forEachChunk { _, _ in }
     try base?.verify()

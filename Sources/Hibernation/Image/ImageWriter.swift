@@ -4,30 +4,32 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Writes an image under a temporary name. Lanes append chunks at the same time; `commit` completes the file
-/// and gives it its name. A writer that is dropped before `commit` leaves no file.
+/// Writes an image under a temporary name. Several threads may append chunks at the same time.
+/// `commit` completes the file and gives it its name. A writer that is dropped before `commit`
+/// leaves no file.
 final class ImageWriter: Sendable {
   let path: String
   let id = ImageID.random()
   private let partialPath: String
   private let file: Descriptor
-  /// `nil`: the image isn't encrypted.
+  /// The key, if the image is to be encrypted.
   private let seal: Seal?
   private let state: Mutex<State>
 
-  /// After this many bytes a write to the disk is started, so that the wait at the end is short.
+  /// The number of bytes after which a write to the disk is started, so that the wait at the end is
+  /// short.
   private static let writebackStep: UInt64 = 4 << 20
 
   private struct State {
     var end = UInt64(ImageLayout.headerLength)
-    /// Writing to the disk has been started up to here.
+    /// The offset up to which writing to the disk has been started.
     var started: UInt64 = 0
     var chunks: [ImageChunk] = []
-    /// The file has its name, or was discarded.
+    /// True once the file has its name, or was discarded.
     var isOver = false
   }
 
-  /// Its name until it is complete.
+  /// Returns the name of the file until it is complete.
   static func partialPath(of path: String) -> String { path + ".partial" }
 
   init(path: String, seal: Seal? = nil) throws(SystemCallError) {
@@ -40,8 +42,9 @@ final class ImageWriter: Sendable {
 
   deinit { discard() }
 
-  /// Removes the file: none is left when this returns. `deinit` would be too late: the lanes release the
-  /// writer a moment after they have reported, and the next attempt's file has the same name.
+  /// Removes the file: none is left when this returns. `deinit` would be too late: the lanes
+  /// release the writer a moment after they have reported, and the next attempt's file has the same
+  /// name.
   func discard() {
     let wasOver = state.withLock { state in
       defer { state.isOver = true }
@@ -50,7 +53,7 @@ final class ImageWriter: Sendable {
     if !wasOver { discardFile(partialPath) }
   }
 
-  /// Appends one compressed chunk. `chunk`'s offset and stored length are filled in here.
+  /// Appends one compressed chunk, and sets `chunk`'s offset and stored length.
   func append(_ data: UnsafeRawBufferPointer, _ chunk: ImageChunk) throws(SystemCallError) {
     let length = data.count + (seal == nil ? 0 : Seal.overhead)
     let offset = state.withLock { state in
@@ -80,11 +83,12 @@ final class ImageWriter: Sendable {
     if let part { _ = clinux_start_writeback(file.raw, Int64(part.0), Int64(part.1)) }
   }
 
-  /// Commit A: index, header, rename. From here on the memory can be written back from the file.
+  /// Commit A: writes index and header, and renames the file. From here on the memory can be
+  /// written back from the file.
   ///
-  /// - Parameter durability: `synced`: returns when the disk has confirmed the file and its name. A later
-  ///   write error can't affect the image any more.
-  /// - Throws: if this throws, no file has the image's name.
+  /// - Parameter durability: `synced` returns when the disk has confirmed the file and its name. A
+  ///   later write error can't affect the image any more.
+  /// - Throws: if it throws, no file has the image's name.
   func commit(
     processes: [ImageProcess], mappings: [ImageMapping] = [], base: BaseReference? = nil,
     durability: ImageDurability = .synced
@@ -117,15 +121,15 @@ final class ImageWriter: Sendable {
     return ImageMark(id: id, indexChecksum: checksum, fileLength: length)
   }
 
-  /// Records that all pages have been freed and every thread rests with its own registers.
+  /// Records that all pages have been freed and every thread is at rest with its own registers.
   func markAtRest() throws(SystemCallError) {
     var writer = ByteWriter()
     writer.append(ImageProgress.atRest.rawValue)
     try write(writer.bytes, at: UInt64(ImageLayout.progressOffset))
   }
 
-  /// Starts writing the pages that aren't on the disk yet, so that the kernel can drop them when it needs
-  /// memory. `dropsCache` drops the pages that are on the disk.
+  /// Starts to write the pages that aren't on the disk yet, so that the kernel can drop them when
+  /// it needs memory. `dropsCache` also drops the pages that are on the disk.
   func startWriteback(dropsCache: Bool) {
     _ = clinux_start_writeback(file.raw, 0, 0)
     if dropsCache { ImageFile.dropFromCache(file) }

@@ -1,10 +1,10 @@
 import CZstd
 
-/// A zstd failure, in the library's words.
+/// A failure of zstd, as the library describes it.
 struct ZstdError: Error, CustomStringConvertible {
   let description: String
 
-  /// The size that a zstd call returned, or its error.
+  /// Returns the size that a zstd call returned, or throws its error.
   static func check(_ code: Int) throws(ZstdError) -> Int {
     if ZSTD_isError(code) != 0 {
       throw ZstdError(description: String(cString: ZSTD_getErrorName(code)))
@@ -13,8 +13,8 @@ struct ZstdError: Error, CustomStringConvertible {
   }
 }
 
-/// Compresses chunks into independent frames, each with its checksum (XXH64, 32 bits of it). Owned
-/// by one lane of the pipeline.
+/// Compresses chunks into independent frames, each with its checksum (XXH64, 32 bits of it). One
+/// thread owns it.
 struct ChunkCompressor: ~Copyable {
   private let context: OpaquePointer
 
@@ -36,6 +36,7 @@ struct ChunkCompressor: ~Copyable {
 
   deinit { ZSTD_freeCCtx(context) }
 
+  /// Returns the greatest size of a frame for `length` bytes.
   static func bound(_ length: Int) -> Int { ZSTD_compressBound(length) }
 
   func compress(
@@ -47,7 +48,7 @@ struct ChunkCompressor: ~Copyable {
   }
 }
 
-/// Decompresses and verifies chunks. Owned by one lane.
+/// Decompresses and verifies chunks. One thread owns it.
 struct ChunkDecompressor: ~Copyable {
   private let context: OpaquePointer
 
@@ -60,7 +61,8 @@ struct ChunkDecompressor: ~Copyable {
 
   deinit { ZSTD_freeDCtx(context) }
 
-  /// Fails unless the frame has exactly `target.count` bytes and their checksum is right.
+  /// Decompresses one frame. It fails unless the frame has exactly `target.count` bytes and their
+  /// checksum is right.
   func decompress(
     _ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
   ) throws(ZstdError) {

@@ -3,31 +3,34 @@ import Glibc
 import Linux
 import Synchronization
 
-/// The key under which images are sealed: 32 random bytes in the kernel's user keyring, one for each
-/// directory of images. A restarted daemon of the same user finds the key, whatever session it is started in.
-/// Other users can't read it. The key ends with the machine's run, as the images' processes do.
+/// The key under which images are sealed: 32 random bytes in the kernel's user keyring, one key for
+/// each directory of images.
 ///
-/// The persistent keyring (persistent-keyring(7)) isn't used, because it expires after some days without use,
-/// and a worker may sleep longer.
+/// A restarted daemon of the same user finds the key, whatever session it is started in. Other
+/// users can't read it. The key ends when the machine is shut down, as the images' processes do.
+///
+/// The persistent keyring (persistent-keyring(7)) isn't used, because it expires after some days
+/// without use, and a worker may sleep longer. All functions may be called on any thread; none
+/// waits for a disk.
 public enum BootKey {
   private static let length = 32
 
-  /// Keys that this process has used. It keeps them even if the keyring is cleared. The next daemon would
-  /// miss them, so a missing key is put back into the keyring.
+  /// Keys that this process has used. It keeps them even if the keyring is cleared. The next daemon
+  /// would miss them, so a missing key is put back into the keyring.
   private static let known = Mutex<[String: SecretBytes]>([:])
 
-  /// The key for new images in a directory. It is made if there is none.
+  /// Returns the key for new images in a directory. The key is made if there is none.
   static func forSealing(in directory: String) throws(BootKeyError) -> SecretBytes {
     let name = try name(of: directory)
     if let key = try read(name) { return key }
     let key = known.withLock { $0[name] } ?? SecretBytes(randomCount: length)
     try add(key, name)
-    // Reads back what a later daemon would find.
+    // This reads back what a later daemon would find.
     guard let stored = try read(name) else { throw .missing }
     return stored
   }
 
-  /// The key of the existing images in a directory.
+  /// Returns the key of the existing images in a directory.
   static func forOpening(in directory: String) throws(BootKeyError) -> SecretBytes {
     let name = try name(of: directory)
     if let key = known.withLock({ $0[name] }) { return key }
@@ -35,8 +38,8 @@ public enum BootKey {
     return key
   }
 
-  /// Removes the key of a directory that has no image any more. Does nothing if this process hasn't used the
-  /// key.
+  /// Removes the key of a directory that has no image any more. It does nothing if this process
+  /// hasn't used the key.
   public static func discard(in directory: String) {
     guard let name = try? name(of: directory),
       known.withLock({ $0.removeValue(forKey: name) }) != nil
@@ -44,7 +47,9 @@ public enum BootKey {
     _ = clinux_key_remove(name)
   }
 
-  /// Checks whether a key can be kept here: stores one and removes it again.
+  /// Checks that a key can be kept here: it stores one and removes it again.
+  ///
+  /// - Throws: the reason why it can't.
   public static func tryKeyring() throws(BootKeyError) {
     let name = "dormouse:doctor:\(getpid())"
     defer { _ = clinux_key_remove(name) }
@@ -54,7 +59,7 @@ public enum BootKey {
     known.withLock { _ = $0.removeValue(forKey: name) }
   }
 
-  /// The key's name depends on the directory itself, not on how its path is spelt.
+  /// Returns the key's name, which depends on the directory itself, not on how its path is spelt.
   private static func name(of directory: String) throws(BootKeyError) -> String {
     let resolved: UnsafeMutablePointer<CChar>
     do throws(SystemCallError) {
@@ -83,9 +88,9 @@ public enum BootKey {
   }
 }
 
-/// Why there is no key.
+/// The reason why there is no key.
 public enum BootKeyError: Error, Sendable, CustomStringConvertible {
-  /// The keyring doesn't have the key: the keyring was cleared, or belongs to another user.
+  /// The keyring doesn't have the key: it was cleared, or belongs to another user.
   case missing
   /// The keyring can't be read, so the key may exist.
   case unusable(SystemCallError)

@@ -1,14 +1,14 @@
 import Glibc
 import Synchronization
 
-/// What Dormouse uses of OpenSSL's libcrypto: AES-256-GCM and HMAC-SHA-256.
+/// The functions of OpenSSL's libcrypto that Dormouse uses: AES-256-GCM and HMAC-SHA-256.
 ///
-/// The library is loaded when an encrypted image is first written or read, and never if no policy says
-/// `hibernate.encrypt`. Building Dormouse needs none of its headers: the functions below are declared here,
-/// and are the same in OpenSSL 1.1 and 3.
+/// The library is loaded when an encrypted image is first written or read, and never if no policy
+/// says `hibernate.encrypt`. Building Dormouse needs none of its headers: the functions are
+/// declared here, and are the same in OpenSSL 1.1 and 3.
 public struct CryptoLibrary: Sendable {
-  /// The sonames of OpenSSL 3 (Debian 12: libssl3) and 1.1 (Debian 11: libssl1.1). The first that exists is
-  /// loaded.
+  /// The sonames of OpenSSL 3 (Debian 12: libssl3) and 1.1 (Debian 11: libssl1.1). The first one
+  /// that exists is loaded.
   static let sonames = ["libcrypto.so.3", "libcrypto.so.1.1"]
   static let tagLength = 16
 
@@ -49,8 +49,9 @@ public struct CryptoLibrary: Sendable {
   /// `EVP_CTRL_AEAD_GET_TAG` and `EVP_CTRL_AEAD_SET_TAG`
   private static let getTag: CInt = 0x10
   private static let setTag: CInt = 0x11
-  /// `OPENSSL_INIT_NO_LOAD_CONFIG`: a file or an environment variable (OPENSSL_CONF) can't make the library
-  /// load other code. `OPENSSL_INIT_NO_ATEXIT`: other threads may still be using it when the process ends.
+  /// `OPENSSL_INIT_NO_LOAD_CONFIG`: a file or an environment variable (OPENSSL_CONF) can't make the
+  /// library load other code. `OPENSSL_INIT_NO_ATEXIT`: other threads may still use it when the
+  /// process ends.
   private static let initialOptions: UInt64 = 0x80 | 0x80000
 
   private let newContext: NewContext
@@ -66,7 +67,8 @@ public struct CryptoLibrary: Sendable {
 
   private static let loaded = Mutex<CryptoLibrary?>(nil)
 
-  /// The library of this process. It stays loaded. If it can't be loaded, the next call tries again.
+  /// Returns the library of this process. It stays loaded. If it can't be loaded, the next call
+  /// tries again.
   static func load() throws(CryptoLibraryError) -> CryptoLibrary {
     try loaded.withLock { known throws(CryptoLibraryError) in
       if let known { return known }
@@ -79,7 +81,7 @@ public struct CryptoLibrary: Sendable {
     }
   }
 
-  /// Whether images can be encrypted here: loads the library, and returns its version.
+  /// Loads the library, to find out whether images can be encrypted here. Returns its version.
   public static func tryLoading() throws(CryptoLibraryError) -> String { try load().versionText }
 
   init(anyOf names: [String]) throws(CryptoLibraryError) {
@@ -127,15 +129,15 @@ public struct CryptoLibrary: Sendable {
     }
   }
 
-  /// Such as `OpenSSL 3.0.17 1 Jul 2025`.
+  /// The version as the library spells it, such as `OpenSSL 3.0.17 1 Jul 2025`.
   private var versionText: String { version(0).map { String(cString: $0) } ?? "OpenSSL" }
 }
 
 extension CryptoLibrary {
-  /// A call of the library failed. From `open` also: the data isn't what was sealed.
+  /// A call of the library failed. If `open` throws it, the data may not be what was sealed.
   struct Failed: Error {}
 
-  /// HMAC-SHA-256 (RFC 2104): 32 bytes.
+  /// Computes HMAC-SHA-256 (RFC 2104): 32 bytes.
   func hmacSHA256(key: SecretBytes, _ message: SecretBytes) throws(Failed) -> SecretBytes {
     var isDone = false
     let result = SecretBytes(count: 32) { result in
@@ -153,7 +155,7 @@ extension CryptoLibrary {
     return result
   }
 
-  /// Encrypts `content` into `target`, which has room for it and for the tag behind it.
+  /// Encrypts `content` into `target`, which must have room for it and for the tag behind it.
   func seal(
     _ content: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer, key: SecretBytes,
     nonce: [UInt8], authenticating context: [UInt8]
@@ -167,8 +169,8 @@ extension CryptoLibrary {
     }
   }
 
-  /// Decrypts `sealed` in place, without its last 16 bytes, which are the tag. If the data isn't what was
-  /// sealed, it is erased.
+  /// Decrypts `sealed` in place, without its last 16 bytes, which are the tag. If the data isn't
+  /// what was sealed, it is erased.
   func open(
     _ sealed: UnsafeMutableRawBufferPointer, key: SecretBytes, nonce: [UInt8],
     authenticating context: [UInt8]
@@ -189,8 +191,8 @@ extension CryptoLibrary {
     }
   }
 
-  /// Checks the functions with known answers: NIST's 14th case of AES-GCM, and RFC 4231's second case of
-  /// HMAC.
+  /// Checks the functions with known answers: NIST's 14th case of AES-GCM, and RFC 4231's second
+  /// case of HMAC.
   private func isRight() -> Bool {
     let expected: [UInt8] = [
       0xce, 0xa7, 0x40, 0x3d, 0x4d, 0x60, 0x6b, 0x6e, 0x07, 0x4e, 0xc5, 0xd3, 0xba, 0xf3, 0x9d,
@@ -221,7 +223,7 @@ extension CryptoLibrary {
     } catch { return false }
   }
 
-  /// Freeing a context wipes the key schedule in it.
+  /// Calls `body` with a cipher. To free the cipher's context wipes the key schedule in it.
   private func withCipher(
     _ key: SecretBytes, nonce: [UInt8], context: [UInt8], encrypts: Bool,
     _ body: (OpaquePointer) throws(Failed) -> Void
@@ -242,7 +244,7 @@ extension CryptoLibrary {
     try body(cipher)
   }
 
-  /// - Parameter target: `nil` for data that is authenticated only.
+  /// Adds data to a cipher. `target` is `nil` for data that is authenticated only.
   private func update(
     _ cipher: OpaquePointer, with content: UnsafeRawBufferPointer,
     into target: UnsafeMutableRawPointer?
@@ -257,7 +259,7 @@ extension CryptoLibrary {
     guard written == length else { throw Failed() }
   }
 
-  /// GCM has no block left to write at the end; the call gets room for one anyway.
+  /// Ends a cipher. GCM has no block left to write at the end; the call gets room for one anyway.
   private func finish(_ cipher: OpaquePointer) throws(Failed) {
     var block: (UInt64, UInt64) = (0, 0)
     var written: CInt = 0
@@ -280,14 +282,14 @@ extension CryptoLibrary {
   private func check(_ result: CInt) throws(Failed) { if result != 1 { throw Failed() } }
 }
 
-/// Why images can't be encrypted here.
+/// The reason why images can't be encrypted here.
 public enum CryptoLibraryError: Error, Sendable, CustomStringConvertible {
   case missing(String, reason: String)
   case incomplete(String, symbol: String)
 
   public var description: String { "\(reason); install OpenSSL 3 (Debian: libssl3)" }
 
-  /// What failed, and why. It doesn't include what to do.
+  /// What failed, and the reason. It doesn't include what to do.
   public var reason: String {
     switch self {
     case .missing(let name, let reason): "can't load OpenSSL's \(name): \(reason)"

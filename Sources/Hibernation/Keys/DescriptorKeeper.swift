@@ -4,10 +4,11 @@ import Linux
 
 /// The daemon's end of a small process that keeps descriptors of hibernated processes' memory.
 ///
-/// It is needed if Yama lets a daemon open the memory of its own children only. A daemon that replaces a dead
-/// one couldn't write the memory of a hibernated process back, so it gets the descriptors that the dead
-/// daemon had opened. The keeper hands them out only while there is no daemon, only at a socket in the state
-/// directory, and only to the same user, which can read and replace the images anyway.
+/// It is needed if Yama lets a daemon open the memory of its own children only. A daemon that
+/// replaces a dead one couldn't write the memory of a hibernated process back, so it gets the
+/// descriptors that the dead daemon had opened. The keeper hands them out only while there is no
+/// daemon, only at a socket in the state directory, and only to the same user, which can read and
+/// replace the images anyway.
 public final class DescriptorKeeper: Sendable {
   private let socket: Descriptor
   public let process: SpawnedProcess
@@ -27,28 +28,29 @@ public final class DescriptorKeeper: Sendable {
         input: theirs.raw, output: null.raw, error: 2))
   }
 
-  /// True if the keeper has ended (it may have been killed). Reaps it once.
+  /// Returns true if the keeper has ended (it may have been killed). It reaps the process once.
   public func hasEnded() -> Bool { reapIfEnded(process.pid) }
 
-  /// When this returns, the keeper gets the descriptor even if the daemon dies.
+  /// Sends a descriptor. When this returns, the keeper gets the descriptor even if the daemon dies.
   func keep(_ process: ProcessIdentity, _ memory: Descriptor) throws(SystemCallError) {
     try KeeperMessage.keep(process).send(to: socket, passing: memory)
   }
 
-  /// The process runs again. A failure leaves a descriptor that no daemon asks for.
+  /// Makes the keeper close a descriptor, because the process runs again. If this fails, the keeper
+  /// has a descriptor that no daemon asks for.
   func drop(_ process: ProcessIdentity) {
     do throws(SystemCallError) { try KeeperMessage.drop(process).send(to: socket) } catch {}
   }
 }
 
-/// One packet, between daemon and keeper or keeper and next daemon.
+/// One packet between the daemon and the keeper, or the keeper and the next daemon.
 enum KeeperMessage: Equatable {
   /// The message carries a descriptor of the process's memory.
   case keep(ProcessIdentity)
   case drop(ProcessIdentity)
   /// All descriptors have been handed over.
   case end
-  /// The descriptors are held by another keeper now, or aren't needed any more.
+  /// Another keeper has the descriptors now, or they aren't needed any more.
   case taken
 
   var text: String {
@@ -60,6 +62,7 @@ enum KeeperMessage: Equatable {
     }
   }
 
+  /// Parses the form of `text`. It is `nil` for any other text.
   init?(_ text: String) {
     let words = text.split(separator: " ")
     switch (words.first, words.count) {
@@ -93,7 +96,7 @@ enum KeeperMessage: Equatable {
     case nothing, closed
   }
 
-  /// Doesn't wait. A packet that isn't a message is dropped.
+  /// Receives one message without waiting. A packet that isn't a message is dropped.
   static func receive(from socket: Descriptor) -> Received {
     var bytes: [UInt8] = []
     do throws(SystemCallError) {
@@ -109,7 +112,7 @@ enum KeeperMessage: Equatable {
   }
 }
 
-/// What the keeper's process does.
+/// The work of the keeper's process.
 public struct DescriptorKeeping {
   private var kept: [ProcessIdentity: Descriptor] = [:]
   private let input: Descriptor
@@ -118,6 +121,8 @@ public struct DescriptorKeeping {
   /// The inode of the socket's file.
   private var inode: UInt64 = 0
 
+  /// Runs until the descriptors are handed over, or aren't needed any more.
+  ///
   /// - Parameters:
   ///   - input: the socket with the daemon's packets. It ends when the daemon ends.
   ///   - path: the socket to which the next daemon connects. It is served when no daemon runs.
@@ -154,7 +159,7 @@ public struct DescriptorKeeping {
     }
   }
 
-  /// True when the keeper's work is done.
+  /// Serves one daemon that connects. Returns true when the keeper's work is done.
   private mutating func serveNext() throws(SystemCallError) -> Bool {
     kept = kept.filter { !$0.key.hasEnded }
     if kept.isEmpty { return true }
@@ -173,7 +178,7 @@ public struct DescriptorKeeping {
       }
       try KeeperMessage.end.send(to: peer)
     } catch { return false }
-    // The next daemon confirms, or closes the connection without taking the descriptors.
+    // The next daemon confirms, or closes the connection without the descriptors.
     while true {
       try pollDescriptor(peer.raw, for: POLLIN, until: Deadline(in: .seconds(3600)))
       switch KeeperMessage.receive(from: peer) {
@@ -188,7 +193,7 @@ public struct DescriptorKeeping {
   }
 }
 
-/// What an earlier daemon's keeper has handed over.
+/// The descriptors that an earlier daemon's keeper has handed over.
 public final class HandedOver: Sendable {
   public let memories: [ProcessIdentity: Descriptor]
   private let connection: Descriptor
@@ -197,7 +202,8 @@ public final class HandedOver: Sendable {
     (self.memories, self.connection) = (memories, connection)
   }
 
-  /// `nil`: no keeper exists, or it doesn't answer in time.
+  /// Gets the descriptors from the keeper at `path`. It waits at most for `time`, so it isn't for
+  /// the event loop. Returns `nil` if no keeper exists, or it doesn't answer in time.
   public static func collect(from path: String, within time: Duration) -> HandedOver? {
     guard fileExists(path) else { return nil }
     let deadline = Deadline(in: time)
@@ -219,12 +225,13 @@ public final class HandedOver: Sendable {
     } catch { return nil }
   }
 
-  /// True if the descriptor is the memory of the process that has the pid now, not of an earlier one.
+  /// True if the descriptor is the memory of the process that has the pid now, not of an earlier
+  /// one.
   private static func isMemory(_ memory: Descriptor, of process: ProcessIdentity) -> Bool {
     readLink("/proc/self/fd/\(memory.raw)") == "/proc/\(process.pid)/mem" && !process.hasEnded
   }
 
-  /// The earlier keeper isn't needed any more.
+  /// Ends the earlier keeper, which isn't needed any more.
   public func areTaken() {
     // If this fails, the keeper stays until its processes have ended.
     do throws(SystemCallError) { try KeeperMessage.taken.send(to: connection) } catch {}

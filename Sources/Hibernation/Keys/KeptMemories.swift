@@ -2,9 +2,10 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Memory descriptors that a later daemon needs to restore hibernated workers, if Yama would refuse to let it
-/// open them. Each descriptor is with a `DescriptorKeeper` before a page of its process is freed. All
-/// hibernators of a service share one object; each is used by one thread at a time.
+/// Memory descriptors that a later daemon needs to restore hibernated workers, if Yama would refuse
+/// to let it open them. A `DescriptorKeeper` gets each descriptor before a page of its process is
+/// freed. All hibernators of a service share one object; each hibernator is used by one thread at a
+/// time.
 final class KeptMemories: Sendable {
   private struct State {
     var workers: [String: [ProcessIdentity: Descriptor]] = [:]
@@ -14,16 +15,17 @@ final class KeptMemories: Sendable {
 
   private let state = Mutex(State())
 
-  /// For a daemon whose successor may not trace its workers.
+  /// Makes a keeper necessary: the daemon's successor may not trace its workers.
   func require() { state.withLock { $0.isRequired = true } }
 
   var isNeeded: Bool { state.withLock { $0.isRequired } }
 
-  /// Of which it has descriptors.
+  /// The names of the workers of which it has descriptors.
   var workers: Set<String> { Set(state.withLock { $0.workers.keys }) }
 
-  /// From now on workers can be hibernated. The new keeper gets all descriptors that an earlier one had, and
-  /// those that an earlier daemon's keeper has handed over: see `giveAll`.
+  /// Sets the keeper. From now on workers can be hibernated. The new keeper gets all descriptors
+  /// that an earlier one had, and those that an earlier daemon's keeper has handed over: see
+  /// `giveAll`.
   func set(
     _ keeper: DescriptorKeeper, taking more: [String: [ProcessIdentity: Descriptor]]
   ) {
@@ -40,21 +42,21 @@ final class KeptMemories: Sendable {
     }
   }
 
-  /// Why a worker can't be hibernated; `nil` if it can.
+  /// Returns the reason why a worker can't be hibernated, or `nil` if it can.
   func obstacle(_ target: HibernationTarget) -> HibernationError? {
     let (isRequired, hasKeeper) = state.withLock { ($0.isRequired, $0.keeper != nil) }
     guard isRequired else { return nil }
     if target.cgroup?.freezer == nil {
       return HibernationError(
         .checking,
-        "it has no cgroup of its own, and kernel.yama.ptrace_scope would prevent a later daemon from "
-          + "restoring it", aftermath: .ineligible)
+        "it has no cgroup of its own, and kernel.yama.ptrace_scope would prevent a later daemon "
+          + "from restoring it", aftermath: .ineligible)
     }
     if !hasKeeper {
       return HibernationError(
         .checking,
-        "the descriptor keeper isn't running, and without it no later daemon could restore the worker "
-          + "(kernel.yama.ptrace_scope)")
+        "the descriptor keeper isn't running, and without it no later daemon could restore the "
+          + "worker (kernel.yama.ptrace_scope)")
     }
     return nil
   }
@@ -78,18 +80,21 @@ final class KeptMemories: Sendable {
 }
 
 extension HibernationService {
-  /// For a daemon whose successor may not open the memory of its workers: a worker is hibernated only if a
-  /// keeper can hand on its descriptors.
+  /// Makes a keeper necessary: this daemon's successor may not open the memory of its workers. From
+  /// now on a worker is hibernated only if a keeper can hand on its descriptors.
   public func requireKeeper() { kept.require() }
 
+  /// Sets the keeper, and sends it all descriptors on another thread.
+  ///
   /// - Parameters:
   ///   - taking: the descriptors from an earlier daemon's keeper, by worker.
-  ///   - failed: called on another thread.
+  ///   - handedOver: the connection to that keeper, which ends when the new one has everything.
+  ///   - failed: called on another thread if the descriptors can't be sent.
   public func set(
     _ keeper: DescriptorKeeper, taking: [String: [ProcessIdentity: Descriptor]] = [:],
     from handedOver: HandedOver? = nil, failed: @escaping @Sendable (SystemCallError) -> Void
   ) {
-    // Set at once: the next hibernation must find it.
+    // The keeper is set at once: the next hibernation must find it.
     kept.set(keeper, taking: taking)
     aside.submit { [kept] in
       do throws(SystemCallError) {

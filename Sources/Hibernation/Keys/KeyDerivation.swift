@@ -1,5 +1,6 @@
 extension CryptoLibrary {
-  /// A key of 32 bytes for one purpose: HKDF-SHA-256 (RFC 5869) with a single block of output.
+  /// Derives a key of 32 bytes for one purpose: HKDF-SHA-256 (RFC 5869) with a single block of
+  /// output.
   func deriveKey(
     from material: SecretBytes, salt: [UInt8], info: String
   ) throws(Failed) -> SecretBytes {

@@ -1,14 +1,14 @@
 import Glibc
 import Linux
 
-/// Encrypts and authenticates the parts of one image (AES-256-GCM, NIST SP 800-38D).
+/// Encrypts and authenticates the chunks and the index of one image (AES-256-GCM, NIST SP 800-38D).
 ///
-/// Each image has a key of its own, derived from the boot key by the image's random identifier (HKDF-SHA-256,
-/// RFC 5869), so that a part's place in the file is a nonce that never repeats. The image, the place and the
-/// size are authenticated together with the content, so parts can't be exchanged within an image or between
-/// two images.
+/// Each image has a key of its own, derived from the boot key by the image's random identifier
+/// (HKDF-SHA-256, RFC 5869). So a part's offset in the file is a nonce that never repeats. The
+/// image, the offset and the size are authenticated together with the content, so parts can't be
+/// exchanged within an image or between two images.
 struct Seal: Sendable {
-  /// How much longer a sealed part is, in bytes.
+  /// The number of bytes by which a sealed part is longer than its content.
   static let overhead = CryptoLibrary.tagLength
   static let identifierLength = 16
 
@@ -16,7 +16,7 @@ struct Seal: Sendable {
   private let key: SecretBytes
   private let library: CryptoLibrary
 
-  /// For a new image in the directory of `path`.
+  /// Makes the seal of a new image, in the directory of `path`.
   static func new(for path: String) throws(SealError) -> Seal {
     var random = SystemRandomNumberGenerator()
     let identifier = (0..<identifierLength).map { _ in UInt8.random(in: 0...255, using: &random) }
@@ -25,7 +25,7 @@ struct Seal: Sendable {
     }
   }
 
-  /// The seal of an existing image.
+  /// Returns the seal of an existing image.
   static func of(_ identifier: [UInt8], at path: String) throws(SealError) -> Seal {
     try make(identifier) { () throws(BootKeyError) in
       try BootKey.forOpening(in: directory(of: path))
@@ -53,14 +53,15 @@ struct Seal: Sendable {
     key = try library.deriveKey(from: bootKey, salt: identifier, info: "dormouse image")
   }
 
-  /// The kind of a part.
+  /// What is sealed: a chunk, or the index.
   enum Part {
     case chunk(ImageChunk)
-    /// Authenticated together with the file's header, except for the index's checksum and the progress.
+    /// The index is authenticated together with the file's header, except for the index's checksum
+    /// and the progress.
     case index(header: [UInt8])
   }
 
-  /// The sealed part, `overhead` bytes longer.
+  /// Returns the sealed part, which is `overhead` bytes longer.
   func close(
     _ content: UnsafeRawBufferPointer, _ part: Part, at offset: UInt64
   ) throws(SystemCallError) -> [UInt8] {
@@ -79,7 +80,7 @@ struct Seal: Sendable {
 
   struct Broken: Error {}
 
-  /// Opens a sealed part in place; its content's length.
+  /// Opens a sealed part in place. Returns the length of its content.
   func open(
     _ sealed: UnsafeMutableRawBufferPointer, _ part: Part, at offset: UInt64
   ) throws(Broken) -> Int {
@@ -93,7 +94,7 @@ struct Seal: Sendable {
     return length
   }
 
-  /// The same for an array, which is shortened.
+  /// Opens a sealed part in an array, and shortens the array to the content.
   func open(_ sealed: inout [UInt8], _ part: Part, at offset: UInt64) throws(Broken) {
     // The inner call's only error is `Broken`, which this function throws too.
     let length = sealed.withUnsafeMutableBytes { try? open($0, part, at: offset) }
@@ -133,7 +134,7 @@ struct Seal: Sendable {
   }
 }
 
-/// Why an image can't be encrypted or decrypted here.
+/// The reason why an image can't be encrypted or decrypted here.
 public enum SealError: Error, Sendable, CustomStringConvertible {
   case key(BootKeyError)
   case library(CryptoLibraryError)
@@ -148,7 +149,7 @@ public enum SealError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The failure says nothing about the image: it can be read when the cause is fixed.
+  /// True if the failure says nothing about the image: it can be read when the cause is fixed.
   var isTransient: Bool {
     switch self {
     case .key(.missing): false

@@ -1,14 +1,15 @@
 import Glibc
 
-/// The bytes of a key. They lie in one place in memory, and are wiped before that memory is freed.
+/// The bytes of a key. They stay at one address, and are wiped before that memory is freed.
 ///
-/// Unchecked: the bytes are written in the initialisers only, before another thread can access the object.
+/// Unchecked: the bytes are written in the initialisers only, before another thread can access the
+/// object.
 final class SecretBytes: @unchecked Sendable {
   private let storage: UnsafeMutableRawBufferPointer
 
   var count: Int { storage.count }
 
-  /// As many bytes as `fill` writes.
+  /// Allocates `count` bytes of zeros and lets `fill` write the key to them.
   init<Failure>(
     count: Int, fill: (UnsafeMutableRawBufferPointer) throws(Failure) -> Void
   ) throws(Failure) {
@@ -40,7 +41,7 @@ final class SecretBytes: @unchecked Sendable {
 extension SecretBytes: Equatable {
   static func == (left: SecretBytes, right: SecretBytes) -> Bool {
     guard left.count == right.count else { return false }
-    // Takes the same time wherever the bytes differ.
+    // This takes the same time wherever the bytes differ.
     return zip(left.storage, right.storage).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
   }
 }

@@ -1,17 +1,17 @@
 import Linux
 import Synchronization
 
-/// How many bytes of a resumed worker are still in its image only. They return to memory without any action
-/// of the worker, so they count as its memory already.
+/// The number of bytes of a resumed worker that are still in its image only. They return to memory
+/// without any action of the worker, so they count as its memory already.
 public final class MissingBytes: Sendable {
   private let count: Atomic<UInt64>
 
   init(_ count: UInt64) { self.count = Atomic(count) }
 
-  /// Never less than what is missing. Until the fill ends, it may be somewhat more.
+  /// The number of missing bytes, or more. It is exact only when the fill has ended.
   public var bytes: UInt64 { count.load(ordering: .relaxed) }
 
-  /// A chunk is in place.
+  /// Subtracts a chunk that is in place.
   func filled(_ length: Int) {
     let length = UInt64(length)
     _ = count.subtract(min(length, bytes), ordering: .relaxed)
@@ -21,47 +21,49 @@ public final class MissingBytes: Sendable {
 }
 
 extension ImageReader {
-  /// Bytes that a lazy restore leaves for the background fill.
+  /// The number of bytes that a lazy restore leaves for the background fill.
   var backgroundFillLength: UInt64 {
     steps.reduce(0) { $0 + ($1.isBackgroundFilled ? UInt64($1.length) : 0) }
   }
 
-  /// Whether the background fill has pages of the process with this index.
+  /// True if the background fill has pages of the process with this index.
   func hasBackgroundFill(of process: Int) -> Bool {
     steps.contains { $0.isBackgroundFilled && $0.process == process }
   }
 }
 
-/// A halt of a worker that forked or moved memory while pages were missing: it was frozen until all pages were in place.
+/// A halt of a worker that forked or moved memory while pages were missing: it was frozen until all
+/// pages were in place.
 struct Halt: Sendable, Equatable {
-  /// Time of the monotonic clock, in ns.
+  /// When the halt began, in ns of the monotonic clock.
+  /// How long the halt lasted, in ns.
   var began: Int64
   var length: Int64 = 0
 }
 
-/// What is known about writes to a process since it was resumed, when all of its pages are in place.
+/// The writes to a process between its resume and the moment when all of its pages were in place.
 struct TrackedFill: Sendable {
   /// Mappings whose writes are visible from now on.
   var armed: [PageRange] = []
-  /// Their pages that are as they were filled.
+  /// Pages of these mappings that are as they were filled.
   var unwritten: [PageRange] = []
 }
 
-/// The second part of a lazy restore: it fills the remaining pages on a thread of its own while the worker
-/// runs.
+/// The second part of a lazy restore. It fills the remaining pages on its own thread while the
+/// worker runs.
 final class BackgroundFill: Sendable {
   struct Outcome: Sendable {
-    /// Pages that a thread of the worker waited for, by process.
+    /// Pages that a thread of the worker waited for, by pid.
     var touched: [Int32: TouchedPages] = [:]
-    /// How long the worker waited for these pages, in ns.
+    /// The time for which the worker waited for these pages, in ns.
     var waited: Int64 = 0
-    /// `nil`: the worker wasn't halted.
+    /// The halt of the worker, if there was one.
     var halt: Halt?
-    /// The image, or the base that it names, is still on disk.
+    /// True if the image, or the base that it names, is still on disk.
     var keepsBase = false
     /// The pages of the base that stays, as they were in the image.
     var pagesOfBase: [ProcessIdentity: [PageRange]] = [:]
-    /// By process, where writes are tracked from the resume on.
+    /// The tracked writes by pid, for processes whose writes are tracked from the resume on.
     var tracked: [Int32: TrackedFill] = [:]
     var failure: HibernationError?
   }
@@ -70,7 +72,7 @@ final class BackgroundFill: Sendable {
   let record: ResumeHistory.LazyResume?
 
   let missing: MissingBytes
-  /// What stays on disk when all pages are in place.
+  /// The file that stays on disk when all pages are in place.
   let base: BaseFile?
   /// Called once if a step has to be repeated; see `FillPatience`.
   let delayed: (@Sendable (HibernationError) -> Void)?
@@ -89,13 +91,14 @@ final class BackgroundFill: Sendable {
     self.missing = MissingBytes(missing)
   }
 
-  /// The resume has let the worker run, or has failed to.
+  /// Records that the resume has let the worker run, or has failed to.
   func woke(_ success: Bool) { awake.withLock { $0 = success } }
 
-  /// `nil`: it is about to.
+  /// The result of the resume. It is `nil` until the resume has let the worker run, or has failed
+  /// to.
   var isAwake: Bool? { awake.withLock { $0 } }
 
-  /// Nothing is to stay on disk when all pages are in place.
+  /// Asks the pager to leave no file on disk when all pages are in place.
   func dropBase() { dropsBase.store(true, ordering: .releasing) }
 
   var mustDropBase: Bool { dropsBase.load(ordering: .acquiring) }
@@ -116,7 +119,7 @@ final class BackgroundFill: Sendable {
   }
 }
 
-/// A value for another thread, which keeps no reference after it has taken it.
+/// A value for another thread. The object keeps no reference after that thread has received it.
 final class Handed<Value: Sendable>: Sendable {
   private let value: Mutex<[Value]>
   init(_ value: [Value]) { self.value = Mutex(value) }
@@ -131,7 +134,7 @@ final class Handed<Value: Sendable>: Sendable {
 extension Hibernator {
   /// Runs a pager to its end. A worker whose pages can't be filled is killed.
   ///
-  /// - Parameter beforeRemoval: all pages are there, and the image still is.
+  /// - Parameter beforeRemoval: called when all pages are in place, and the image still exists.
   static func page(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
@@ -159,12 +162,13 @@ extension Hibernator {
       outcome.halt = pager.halt
       outcome.keepsBase = pager.keepsBase
       outcome.tracked = pager.tracked
-      // Not before the worker runs: it would wait for that.
+      // This isn't computed before the worker runs: the worker would wait for it.
       if pager.keepsBase { outcome.pagesOfBase = image.pagesOfNextBase }
     } catch {
-      // If it has ended, its group may already be the next run's.
+      // If the worker has ended, its group may already be the next run's.
       let lives = !image.processes.allSatisfy(\.identity.hasEnded)
-      // Frozen at once: its memory might be wrong. If that fails, it is killed a moment later all the same.
+      // The worker is frozen at once, because its memory might be wrong. If that fails, it is
+      // killed a moment later all the same.
       if lives { try? writeControl("\(cgroup.path)/cgroup.freeze", "1") }
       let reason = HibernationError.from(error, in: .filling)
       if lives, target.hasSurvivors() {

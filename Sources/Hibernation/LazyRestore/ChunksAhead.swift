@@ -1,11 +1,13 @@
 import Linux
 import Synchronization
 
-/// The chunks of a background fill that are still to be filled. A thread of its own can decompress them ahead of the pager:
-/// that takes most of a fill's time. The pages are put in place by the pager alone, because only it knows where they belong.
+/// The chunks of a background fill that are still to be filled. A helper thread can decompress them
+/// ahead of the pager: that takes most of a fill's time. The pager alone puts the pages in place,
+/// because only it knows their present addresses.
 final class ChunksAhead: @unchecked Sendable {
-  // Unchecked: a buffer is used by one thread at a time. The state says by which: by the helper while `inWork` names it, and by the
-  // pager from its place in `ready` until `recycle`. The array itself is set before the helper starts.
+  // Unchecked: one thread at a time uses a buffer, and the state says which. The helper does while
+  // `inWork` names the buffer; the pager does from the moment when it is in `ready` until
+  // `recycle`. The array itself is set before the helper starts.
 
   private struct State {
     var order: FillOrder
@@ -15,10 +17,11 @@ final class ChunksAhead: @unchecked Sendable {
     var isOver = false
   }
 
-  /// A chunk for the pager.
+  /// A chunk for the pager, and where its pages are.
   enum Next {
+    /// The helper has loaded the chunk into this buffer.
     case ready(chunk: Int, buffer: Int)
-    /// The pager reads it itself.
+    /// The pager must read the chunk itself.
     case own(chunk: Int)
 
     var chunk: Int {
@@ -32,15 +35,15 @@ final class ChunksAhead: @unchecked Sendable {
   private let image: ImageReader
   private var buffers: [ChunkBuffer] = []
   private let state: Mutex<State>
-  /// There is a free buffer, or the pager is done.
+  /// Signalled when there is a free buffer, or the pager is done.
   private let room = Semaphore()
-  /// A chunk is ready, or has failed.
+  /// Signalled when a chunk is ready, or has failed.
   private let progress = Semaphore()
   private let ended = Semaphore()
-  /// Of the pager's thread.
+  /// Used by the pager's thread only.
   private var hasHelper = false
 
-  /// - Parameter chunks: all that are to be filled.
+  /// - Parameter chunks: all chunks that are to be filled, by their indices in `ImageReader.steps`.
   init(_ image: ImageReader, chunks: [Int]) {
     self.image = image
     let order = FillOrder(
@@ -48,7 +51,8 @@ final class ChunksAhead: @unchecked Sendable {
     state = Mutex(State(order: order))
   }
 
-  /// Starts the helper. Without memory or a thread for it, the pager reads all chunks itself.
+  /// Starts the helper. If there is no memory or no thread for it, the pager reads all chunks
+  /// itself.
   func start() {
     do throws(ZstdError) {
       while buffers.count < Self.bufferCount { buffers.append(try ChunkBuffer()) }
@@ -57,7 +61,7 @@ final class ChunksAhead: @unchecked Sendable {
     hasHelper = ShortThreads.start(name: "dormouse-ahead", apart: true) { self.work() }
   }
 
-  /// Waits for the helper's end.
+  /// Waits until the helper has ended.
   func finish() {
     guard hasHelper else { return }
     state.withLock { $0.isOver = true }
@@ -77,7 +81,8 @@ final class ChunksAhead: @unchecked Sendable {
         }
       } catch {
         state.withLock {
-          // The pager reads it itself, and all others too: it has the patience, or reports the error.
+          // The pager reads this chunk itself, and all others too: it can repeat the step, or
+          // reports the error.
           $0.inWork = nil
           $0.order.giveBack(chunk)
           $0.isOver = true
@@ -105,7 +110,7 @@ final class ChunksAhead: @unchecked Sendable {
 
   // MARK: the pager's thread
 
-  /// A chunk that has to be filled; `nil` if none is left.
+  /// Returns a chunk that has to be filled, or `nil` if none is left. It may wait for the helper.
   func next() -> Next? {
     while true {
       let found = state.withLock { state -> (next: Next?, isWaiting: Bool) in
@@ -122,7 +127,8 @@ final class ChunksAhead: @unchecked Sendable {
     }
   }
 
-  /// A certain chunk, for a thread of the worker that waits for it. A chunk that the helper has begun with is waited for.
+  /// Returns a certain chunk, because a thread of the worker waits for it. If the helper has begun
+  /// with the chunk, this waits for the helper.
   func take(_ chunk: Int) -> Next {
     while true {
       let next = state.withLock { state -> Next? in
@@ -139,7 +145,7 @@ final class ChunksAhead: @unchecked Sendable {
     }
   }
 
-  /// The pages of a ready chunk, until `recycle`.
+  /// Returns the pages of a ready chunk. They are valid until `recycle`.
   func pages(in buffer: Int) -> UnsafeRawPointer { buffers[buffer].loaded }
 
   func recycle(_ buffer: Int) {

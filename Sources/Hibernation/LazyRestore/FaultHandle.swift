@@ -2,19 +2,19 @@ import CLinux
 import Glibc
 import Linux
 
-/// The daemon's descriptors for a process that can be restored lazily. The process holds both too, the
-/// journal's only for reading.
+/// The daemon's descriptors for a process that can be restored lazily. The process has both too,
+/// the journal's only for reading.
 struct FaultHandle: Sendable {
   let userfault: Userfault
   let journal: FaultJournal
 }
 
 extension FaultHandle {
-  /// Takes over an earlier daemon's descriptors; `nil` if the process has none. A journal of an
-  /// earlier version, which the worker can write to, counts as none.
+  /// Gets an earlier daemon's descriptors from the process. Returns `nil` if the process has none.
+  /// A journal of an earlier version, which the worker can write to, counts as none.
   ///
-  /// - Throws: `FaultJournal.Damaged` if its journal can't be used; a `SystemCallError` if that can't be
-  ///   found out now.
+  /// - Throws: `FaultJournal.Damaged` if its journal can't be used, or a `SystemCallError` if that
+  ///   can't be found out now.
   static func find(in process: ProcessIdentity) throws -> FaultHandle? {
     for (file, header) in try FaultJournal.all(in: process.pid)
     where header.isTrusted && header.process == process {
@@ -30,8 +30,8 @@ extension FaultHandle {
     return nil
   }
 
-  /// Makes a process open a userfaultfd, on the thread that is borrowed for the hibernation, and gives it a
-  /// descriptor of its journal. If that fails, the process has neither.
+  /// Makes a process open a userfaultfd, on the thread that is borrowed for the hibernation, and
+  /// gives it a descriptor of its journal. If this throws, the process has neither.
   static func inject(
     _ injector: Injector, into process: ProcessIdentity, tracksWrites: Bool
   ) throws -> FaultHandle {
@@ -48,8 +48,8 @@ extension FaultHandle {
       guard clinux_inode_at("/proc/\(process.pid)/fd/\(held)") == journal.inode else {
         throw SystemCallError("recvmsg", on: "pid \(process.pid): another file", code: EBADF)
       }
-      // This step is last: if the daemon dies before it, the userfaultfd isn't mistaken for one that the
-      // program uses.
+      // This step is last: if the daemon dies before it, the userfaultfd isn't mistaken for one
+      // that the program uses.
       try userfault.negotiate(tracksWrites: tracksWrites)
       return FaultHandle(userfault: userfault, journal: journal)
     } catch {
@@ -58,10 +58,11 @@ extension FaultHandle {
     }
   }
 
-  /// Why a process must not be given a journal; `nil` if it may have one.
+  /// Returns the reason why a process must not be given a journal, or `nil` if it may have one.
   ///
-  /// A process that could open the journal for writing, by its user or its capabilities, must have all
-  /// rights of the daemon anyway. Root in a container has the daemon's user id, and fewer rights.
+  /// A process that could open the journal for writing, by its user or its capabilities, must have
+  /// all rights of the daemon anyway. Root in a container has the daemon's user id, and fewer
+  /// rights.
   static func obstacle(of process: Int32) throws(SystemCallError) -> String? {
     let (theirs, own) = (try ProcessStatus.read(process), try ProcessStatus.read(getpid()))
     return obstacle(theirs, daemon: own)

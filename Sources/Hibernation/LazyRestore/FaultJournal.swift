@@ -2,17 +2,18 @@ import CLinux
 import Glibc
 import Linux
 
-/// What happened to a process's mappings while pages were missing: fork, mremap, madvise, munmap.
+/// The record of what happened to a process's mappings while pages were missing: fork, mremap,
+/// madvise, munmap.
 ///
-/// The process that fills pages must know these changes, and the knowledge must survive its death. So the
-/// journal is an anonymous file (memfd), and the kernel itself writes it: the buffer that messages are read
-/// into is a slot of the journal, mapped shared. The message is in the journal before the kernel lets the
-/// worker continue, so a kill can't come between the two.
+/// The pager must know these changes, and its death must not lose them. So the journal is an
+/// anonymous file (memfd), and the kernel itself writes it: the buffer that messages are read into
+/// is a slot of the journal, mapped shared. The message is in the journal before the kernel lets
+/// the worker continue, so a kill can't come between the two.
 ///
-/// The file is the daemon's own: it made it, and only its user may open it. The worker keeps it in existence
-/// beyond the daemon's death by a descriptor that can only read. This process never reads its mapping: it
-/// works with a copy of each message, made once, and an adopted journal is copied as a whole before any of
-/// it is used.
+/// The daemon makes the file, and only its user may open it. The worker keeps it in existence
+/// beyond the daemon's death by a descriptor that can only read. The daemon never reads its
+/// mapping: it works with a copy of each message, made once, and copies an adopted journal as a
+/// whole before it uses any of it.
 ///
 /// The journal also shows a later daemon that this userfaultfd was made by Dormouse.
 ///
@@ -20,8 +21,9 @@ import Linux
 ///              whether a recovery has begun to fill children
 ///     4096     slots of 32 bytes, until one whose event is 0 or a page fault
 final class FaultJournal: @unchecked Sendable {
-  // Unchecked: one thread at a time uses it. During the background fill it is the pager's thread. Otherwise
-  // it is the hibernator's thread, which waits for the pager to end before it touches the worker.
+  // Unchecked: one thread at a time uses it. During the background fill it is the pager's thread.
+  // Otherwise it is the hibernator's thread, which waits for the pager to end before it touches the
+  // worker.
 
   /// The progress of a lazy restore.
   enum Phase: UInt64 {
@@ -34,7 +36,7 @@ final class FaultJournal: @unchecked Sendable {
     case complete
   }
 
-  /// A journal whose content no kernel and no daemon can have written.
+  /// The journal has content that no kernel and no daemon can have written.
   struct Damaged: Error, CustomStringConvertible {
     let description: String
   }
@@ -47,12 +49,12 @@ final class FaultJournal: @unchecked Sendable {
 
   private let base: UnsafeMutableRawPointer
   private let descriptor: Descriptor
-  /// What the header says, and the messages so far: this process's own copies.
+  /// The fields of the header, as this process knows them. `messages` is also its own copy.
   private var header: [UInt64]
   private var messages: [Message] = []
 
-  /// - Parameter descriptor: a journal that `isOwn`: its size is sealed, so that nothing can shrink it and
-  ///   make an access to the mapping kill the daemon (SIGBUS).
+  /// - Parameter descriptor: a journal whose size is sealed, so that nothing can shrink it and make
+  ///   an access to the mapping kill the daemon (SIGBUS).
   private init(mapping descriptor: Descriptor, _ header: [UInt64]) throws(SystemCallError) {
     let address = try shim("mmap", on: Self.name) {
       clinux_map_shared(descriptor.raw, Int64(Self.length))
@@ -85,14 +87,15 @@ final class FaultJournal: @unchecked Sendable {
 
   var inode: UInt64 { clinux_inode(descriptor.raw) }
 
-  /// A descriptor for the worker. It can't be used to write, and the worker's user may not open another one.
+  /// Opens a descriptor for the worker. It can't be used to write, and the worker's user may not
+  /// open another one.
   func readOnly() throws(SystemCallError) -> Descriptor {
     try Descriptor.open("/proc/self/fd/\(descriptor.raw)", O_RDONLY)
   }
 
   /// Opens an earlier daemon's journal, ready to continue after its last message.
   ///
-  /// - Throws: `Damaged` if it has messages that can't be.
+  /// - Throws: `Damaged` if it has messages that no kernel can have written.
   static func adopt(_ descriptor: Descriptor) throws -> FaultJournal {
     guard clinux_is_private_memfd(descriptor.raw, length) == 1 else {
       throw Damaged(description: "its fault journal isn't this daemon's own file")
@@ -108,8 +111,8 @@ final class FaultJournal: @unchecked Sendable {
       var message = copy.withUnsafeBytes {
         $0.loadUnaligned(fromByteOffset: slotsOffset + index * 32, as: Message.self)
       }
-      // A page fault isn't kept: a daemon that is killed between its reading and its removal leaves it at the end. Its
-      // page is filled in with all others.
+      // A page fault isn't kept: a daemon that is killed between reading and removing it leaves it
+      // at the end. Its page is filled with all others.
       if message.event == 0 || Int(message.event) == CLINUX_UFFD_PAGEFAULT { break }
       switch Int(message.event) {
       // The number was the earlier daemon's descriptor, and means nothing here.
@@ -128,10 +131,11 @@ final class FaultJournal: @unchecked Sendable {
     var process: ProcessIdentity
     var userfault: Int32
     var inode: UInt64
-    /// False: an earlier version of Dormouse made it, in a file that the worker can write to.
+    /// It is false if an earlier version of Dormouse made the journal, in a file that the worker
+    /// can write to.
     private(set) var isTrusted = true
 
-    /// 1 was a file of the worker's own.
+    /// The version of the header. Version 1 was a file of the worker's own.
     private static let version: UInt64 = 2
 
     fileprivate var words: [UInt64] {
@@ -147,7 +151,7 @@ final class FaultJournal: @unchecked Sendable {
       self.inode = inode
     }
 
-    /// - Parameter isOwnFile: no other user may open the file.
+    /// - Parameter isOwnFile: true if no other user may open the file.
     init?(_ words: [UInt64], isOwnFile: Bool) {
       guard words.count >= 6, words[0] == FaultJournal.magic,
         words[1] == 1 || words[1] == Self.version,
@@ -172,7 +176,8 @@ final class FaultJournal: @unchecked Sendable {
     }
   }
 
-  /// True if a later daemon has begun to write to children that were forked while their pages were missing.
+  /// True if a later daemon has begun to write to children that were forked while their pages were
+  /// missing.
   var hasBegunChildren: Bool {
     get { header[7] != 0 }
     set {
@@ -188,12 +193,12 @@ final class FaultJournal: @unchecked Sendable {
   /// A message as the kernel has just written it.
   struct Received {
     let message: Message
-    /// Of a fork: the child's userfaultfd, which the kernel has given to this process.
+    /// The child's userfaultfd, which the kernel gives to this process with a fork message.
     let child: Descriptor?
   }
 
-  /// Marks a moment when no change was under way: all messages before the mark are of earlier changes than
-  /// all messages after it.
+  /// The event of a mark that is set when no change is under way: all messages before the mark are
+  /// of earlier changes than all messages after it.
   private static let quiet: UInt8 = 0xf4
 
   private func slot(_ index: Int) -> UnsafeMutablePointer<Message> {
@@ -207,8 +212,8 @@ final class FaultJournal: @unchecked Sendable {
       throw SystemCallError("read", on: "userfaultfd: its journal is full", code: ENOSPC)
     }
     let place = slot(messages.count)
-    // The write makes the page present before the kernel writes to it: a kill could interrupt a copy that
-    // needs a new page.
+    // The write makes the page present before the kernel writes to it: a kill could interrupt a
+    // copy that needs a new page.
     place.pointee.event = 0
     let got = try shim("read", on: "userfaultfd of pid \(userfault.pid)") {
       clinux_uffd_read(userfault.descriptor.raw, place)
@@ -233,7 +238,7 @@ final class FaultJournal: @unchecked Sendable {
     return Received(message: message, child: Descriptor(owning: number))
   }
 
-  /// More than half of the slots are in use.
+  /// True if more than half of the slots are in use.
   var isHalfFull: Bool { messages.count > Self.slotCount / 2 }
 
   func markQuiet() {
@@ -245,7 +250,7 @@ final class FaultJournal: @unchecked Sendable {
     messages.append(mark)
   }
 
-  /// Forked children that don't have all of their pages yet.
+  /// The number of forks whose children don't have all of their pages yet.
   var openForks: Int { messages.count { Int($0.event) == CLINUX_UFFD_FORK } }
 
   /// Records that the children of all forks so far have their pages.
@@ -256,8 +261,8 @@ final class FaultJournal: @unchecked Sendable {
     }
   }
 
-  /// All messages so far, in batches; within a batch the order isn't certain. `open` has the messages of a
-  /// batch that hasn't ended.
+  /// All messages so far, in batches. Within a batch the order isn't certain. `open` has the
+  /// messages of a batch that hasn't ended.
   var batches: (closed: [[Message]], open: [Message]) {
     var closed: [[Message]] = []
     var open: [Message] = []

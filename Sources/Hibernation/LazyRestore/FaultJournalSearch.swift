@@ -3,10 +3,11 @@ import Glibc
 import Linux
 
 extension FaultJournal {
-  /// The journals among a process's descriptors, with their headers. A forked child has its parent's journals
-  /// too. A process that has ended has none.
+  /// Finds the journals among a process's descriptors, with their headers. A forked child has its
+  /// parent's journals too. A process that has ended has none.
   ///
-  /// - Throws: if the descriptors can't be listed or opened now: the process may have a journal.
+  /// - Throws: an error if the descriptors can't be listed or opened now: the process may have a
+  ///   journal.
   static func all(
     in pid: Int32
   ) throws(SystemCallError) -> [(file: Descriptor, header: Header)] {
@@ -25,7 +26,8 @@ extension FaultJournal {
         found.append((file, header))
       } catch {
         if error.isShortage { throw error }
-        // It has been closed, or belongs to another user: it is no journal of this daemon.
+        // The descriptor was closed, or the file belongs to another user: it is no journal of this
+        // daemon.
       }
     }
     return found
@@ -40,10 +42,11 @@ extension FaultJournal {
     return Header(words, isOwnFile: clinux_is_private_memfd(file.raw, length) == 1)
   }
 
-  /// Opens a descriptor of the worker that has a journal's name; `nil`: it isn't one. The name proves
-  /// nothing: a worker can give it to a FIFO, which would block the daemon, or to a file of its own file
-  /// system (FUSE), which may never answer. So the file is first referenced with O_PATH, which opens
-  /// nothing. It is opened only if it lies on the file system of memfds.
+  /// Opens a descriptor of the worker that has a journal's name, or returns `nil` if it isn't a
+  /// journal. The name proves nothing: a worker can give it to a FIFO, which would block the
+  /// daemon, or to a file of its own file system (FUSE), which may never answer. So the file is
+  /// first referenced with O_PATH, which opens nothing. It is opened only if it is on the file
+  /// system of memfds.
   private static func open(_ link: String) throws(SystemCallError) -> Descriptor? {
     let place = try Descriptor.open(link, Int32(CLINUX_O_PATH))
     guard try place.isMemoryFile() else { return nil }

@@ -1,23 +1,25 @@
 import Linux
 
-/// The order in which the chunks of a background fill are filled: by their addresses, from the place on that the worker
-/// has last waited for, in the direction in which it uses its memory. (Allocators give new memory below the
-/// earlier one, so a program that reads its objects in their order may well go downwards.)
+/// The order in which the chunks of a background fill are filled: by address, from the chunk on
+/// that the worker has last waited for, in the direction in which it uses its memory. (Allocators
+/// give new memory below the earlier one, so a program that reads its objects in their order may
+/// well move downwards.)
 struct FillOrder: Sendable {
-  /// By address.
+  /// All chunks, sorted by address.
   private let chunks: [Int]
+  /// The index of each chunk in `chunks`.
   private let places: [Int: Int]
   /// Chunks that a thread has begun with.
   private var claimed: Set<Int> = []
   /// Chunks that a thread has begun with and couldn't read.
   private var returned: [Int] = []
-  /// The next places to look at, downwards and upwards from the chunk that was wanted last.
+  /// The next indices to try, downwards and upwards from the chunk that was wanted last.
   private var below: Int
   private var above: Int
   private var goesUp = true
   private var lastWanted: Int?
 
-  /// - Parameter chunks: by their indices in `ImageReader.steps`, with their lowest addresses.
+  /// - Parameter chunks: their indices in `ImageReader.steps`, and their lowest addresses.
   init(_ chunks: [(chunk: Int, address: UInt64)]) {
     self.chunks = chunks.sorted { ($0.address, $0.chunk) < ($1.address, $1.chunk) }.map(\.chunk)
     places = Dictionary(
@@ -26,7 +28,7 @@ struct FillOrder: Sendable {
     above = 0
   }
 
-  /// The next chunk that no thread has begun with; nil: there is none.
+  /// Claims the next chunk that no thread has begun with. Returns `nil` if there is none.
   mutating func claimNext() -> Int? {
     while let chunk = returned.popLast() {
       if claimed.insert(chunk).inserted { return chunk }
@@ -39,16 +41,17 @@ struct FillOrder: Sendable {
     return nil
   }
 
-  /// False: a thread has begun with it.
+  /// Claims a chunk. Returns false if a thread has begun with it.
   mutating func claim(_ chunk: Int) -> Bool { claimed.insert(chunk).inserted }
 
-  /// It couldn't be read: another thread may begin with it.
+  /// Returns a chunk that couldn't be read: another thread may begin with it.
   mutating func giveBack(_ chunk: Int) {
     claimed.remove(chunk)
     returned.append(chunk)
   }
 
-  /// A thread of the worker waits for it: its neighbours are probably next.
+  /// Continues from this chunk, because a thread of the worker waits for it: its neighbours are
+  /// probably next.
   mutating func isWanted(_ chunk: Int) {
     guard let place = places[chunk], place != lastWanted else { return }
     if let lastWanted { goesUp = place > lastWanted }

@@ -1,8 +1,9 @@
 import Linux
 
-/// Repeats a step of a fill while it fails for a reason that may pass: no descriptor or memory is free, or the disk
-/// doesn't give the image. Threads of the worker that need a page wait in the kernel meanwhile, and its image
-/// stays. There is no limit but the worker's end: to end it would lose what only waits.
+/// Repeats a step of a fill while it fails for a reason that may pass: no descriptor or memory is
+/// free, or the image can't be read from the disk. Meanwhile threads of the worker that need a page
+/// wait in the kernel, and the image stays. The only limit is the worker's end: to end the worker
+/// would lose its memory, which only waits.
 struct FillPatience {
   private let processes: [ProcessIdentity]
   private let report: (HibernationError) -> Void
@@ -10,12 +11,14 @@ struct FillPatience {
   private static let silence: Int64 = 1_000_000_000
   private static let longestPause = Duration.milliseconds(500)
 
-  /// - Parameter report: called once for each step that takes long, with an error that leaves the worker `intact`.
+  /// - Parameter report: called once for each step that takes longer than `silence`, with an error
+  ///   that leaves the worker `intact`.
   init(_ processes: [ProcessIdentity], report: @escaping (HibernationError) -> Void) {
     self.processes = processes
     self.report = report
   }
 
+  /// Runs a step, again and again until it succeeds or can't.
   func of<Value, Failure: Error>(
     _ step: () throws(Failure) -> Value
   ) throws(Failure) -> Value {
@@ -41,7 +44,8 @@ struct FillPatience {
 }
 
 extension Pager {
-  /// A message of a fork brings a descriptor: without a free one the kernel keeps it.
+  /// Reads the next message of a process. A message of a fork brings a descriptor: while none is
+  /// free, the kernel keeps the message.
   func nextMessage(of process: LazyProcess) throws -> FaultJournal.Received? {
     try patience.of { try process.journal.read(from: process.userfault) }
   }

@@ -1,9 +1,9 @@
 import Linux
 import Synchronization
 
-/// Which background fills may use the processors now. When many workers are woken within a second, their fills side by
-/// side would delay the first answers of those that are woken next. A worker whose fill waits gets the pages that its
-/// threads wait for all the same.
+/// Limits the number of background fills that use the processors at the same time. If many workers
+/// are woken within a second, concurrent fills would delay the first answers of the workers that
+/// are woken next. A worker whose fill waits still gets the pages that its threads wait for.
 final class FillTurns: Sendable {
   private struct State {
     var answering = 0
@@ -13,25 +13,28 @@ final class FillTurns: Sendable {
   private let state = Mutex(State())
   private let most: Int
 
-  /// Each fill decompresses on a second thread.
+  /// The limits of this process. Each fill decompresses on a second thread, so it is half of the
+  /// processors.
   static let shared = FillTurns(most: max(1, onlineProcessors / 2))
 
-  /// A fill that has waited for this long doesn't wait for first answers any more: some worker may always be waking.
+  /// A fill that has waited for this time doesn't wait for first answers any more: some worker may
+  /// always be waking.
   static let patienceForAnswers = Duration.seconds(5)
-  /// And after this, not for other fills: one of them may hang on its disk.
+  /// A fill that has waited for this time doesn't wait for other fills either: one of them may hang
+  /// on its disk.
   static let patience = Duration.seconds(15)
 
-  /// - Parameter most: fills that may use the processors at the same time.
+  /// - Parameter most: the number of fills that may use the processors at the same time.
   init(most: Int) { self.most = most }
 
-  /// While a resumed worker's first answer is under way.
+  /// Runs `body` while a resumed worker's first answer is under way. New fills wait meanwhile.
   func whileAnswering<Failure: Error>(_ body: () throws(Failure) -> Void) throws(Failure) {
     state.withLock { $0.answering += 1 }
     defer { state.withLock { $0.answering -= 1 } }
     try body()
   }
 
-  /// True: the fill may begin, and ends with `leave`.
+  /// Returns true if the fill may begin. It must then call `leave` at its end.
   func enter(after waited: Duration) -> Bool {
     state.withLock { state in
       let isFree =

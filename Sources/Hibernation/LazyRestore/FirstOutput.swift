@@ -1,25 +1,28 @@
 import Linux
 
-/// Finds out when a resumed worker first writes to something: a terminal, a pipe, a socket, a file. What it sends with send(2) and
-/// the like isn't counted by the kernel; then the first output stays unseen.
+/// Detects when a resumed worker first writes to something: a terminal, a pipe, a socket, a file.
+/// The kernel doesn't count what is sent with send(2) and the like; such a first output stays
+/// unseen.
 ///
+/// A check takes 10 µs for each process.
 /// A look takes 10 µs for each process.
 struct FirstOutput {
-  /// What they had written before they ran. A process that can't be asked isn't in it.
+  /// The write counters of the processes before they ran. A process whose counters can't be read
+  /// isn't in it.
   private var before: [(pid: Int32, writes: ProcessWrites)] = []
   private(set) var isSeen = false
-  /// Time of the monotonic clock, in ns.
+  /// The time of the next check, in ns of the monotonic clock.
   private var nextLook: Int64 = 0
 
-  /// - Parameter pids: don't run yet. None: no output is ever seen.
+  /// - Parameter pids: processes that don't run yet. If there are none, no output is ever seen.
   init(of pids: [Int32] = []) {
     for pid in pids {
-      // Without the permission to read it (Yama) its output stays unseen.
+      // The file may not be readable (Yama). The process's output then stays unseen.
       if let writes = try? ProcessWrites.read(pid) { before.append((pid, writes)) }
     }
   }
 
-  /// Looks at most once in a millisecond.
+  /// Checks at most once in a millisecond. Returns true if output was seen, now or before.
   mutating func look() -> Bool {
     let now = Clocks.monotonic
     if isSeen || now < nextLook { return isSeen }

@@ -4,28 +4,30 @@ import Synchronization
 
 /// A process whose missing pages the pager fills.
 struct PagerPart: Sendable {
-  /// Its index in the image.
+  /// The index of the process in the image.
   let process: Int
   let handle: FaultHandle
   /// Pages of chunks of the background fill that are in place already.
   var placed: Set<UInt64> = []
-  /// Takes over when all pages are in place; `nil`: the next hibernation compares pages.
+  /// The tracker that records writes when all pages are in place. Without one, the next hibernation
+  /// compares pages.
   var tracker: WriteTracker?
 }
 
-/// A process with missing pages.
+/// A process with missing pages. Only the pager's thread uses it.
 final class LazyProcess {
   let pid: Int32
   let userfault: Userfault
   let journal: FaultJournal
   private(set) var layout: PageLayout
-  /// Counts the changes of `layout`.
+  /// The number of changes of `layout`.
   private(set) var changes = 0
   /// Pages for which a thread waits, and whose message has been read.
   var faults: [UInt64] = []
-  /// Messages that an earlier pager has read without completing their effects: it died before.
+  /// Messages that an earlier pager read but didn't carry out, because it died before.
   var unfinished: [FaultJournal.Message]
-  /// The background fill's chunks of the image and of its base, by their index in `ImageReader.steps`.
+  /// The background fill's chunks of the image and of its base, by their index in
+  /// `ImageReader.steps`.
   let chunks: [Int]
   /// Chunks that are in place.
   var done: Set<Int> = []
@@ -33,18 +35,18 @@ final class LazyProcess {
   var filled: Set<UInt64> = []
   /// Pages that a thread waited for.
   var touched = TouchedPages()
-  /// The process has no memory any more.
+  /// True if the process has no memory any more.
   var isGone = false
   let tracker: WriteTracker?
   /// The mappings with missing pages, as they were at the hibernation.
   let mappings: [PageRange]
-  /// By address in the image.
+  /// The ranges of all chunks, sorted by address in the image.
   private let ranges: [(start: UInt64, end: UInt64, chunk: Int)]
   private var cache: [Int: [UInt8]] = [:]
   private var cachedBytes = 0
-  /// Bytes of chunks that are kept decompressed while pages are filled one by one, of all processes: 16 MiB. A first request to
-  /// an interpreter touches 200 chunks of 16 KiB, nearly two pages of each, and without room for them each page costs its
-  /// chunk's decompression again.
+  /// The number of bytes of chunks, of all processes, that stay decompressed while pages are filled
+  /// one by one: 16 MiB. A first request to an interpreter touches 200 chunks of 16 KiB, nearly two
+  /// pages of each, and without room for them each page costs its chunk's decompression again.
   private static let cacheLimit = 16 << 20
   /// Beyond this, only a process that hasn't answered yet keeps chunks: 8 MiB.
   private static let crowded = 8 << 20
@@ -55,7 +57,7 @@ final class LazyProcess {
     tracker = handle.userfault.tracksWrites ? part.tracker : nil
     mappings = image.mappings.filter { Int($0.process) == part.process }.map(\.range)
     filled = part.placed
-    // They will be among the pages that come back by themselves the next time, too.
+    // These pages will be among those that come back by themselves the next time, too.
     for page in part.placed.sorted() { touched.insert(page, hasAnswered: true) }
     pid = handle.userfault.pid
     userfault = handle.userfault
@@ -73,13 +75,13 @@ final class LazyProcess {
     }.sorted { $0.start < $1.start }
   }
 
-  /// Records the messages of changes. Page faults aren't among them.
+  /// Applies messages of changes to the layout. Page faults aren't among them.
   func apply(_ batch: [FaultJournal.Message]) throws {
     try layout.apply(batch)
     changes += 1
   }
 
-  /// The chunk that has a page of the image.
+  /// Returns the chunk that has a page of the image.
   func chunk(with page: UInt64) -> Int? {
     var low = 0
     var high = ranges.count
@@ -91,7 +93,8 @@ final class LazyProcess {
     return ranges[low].chunk
   }
 
-  /// Bytes from a page on, at most `length` of them, before the next page that was filled alone.
+  /// Returns the number of bytes from a page on, at most `length`, before the next page that was
+  /// filled alone.
   func unfilled(from page: UInt64, _ length: UInt64) -> UInt64 {
     if filled.isEmpty || length == pageSize { return length }
     var run = pageSize
@@ -101,7 +104,7 @@ final class LazyProcess {
 
   static var cacheIsCrowded: Bool { cachedByAll.load(ordering: .relaxed) > crowded }
 
-  /// Whole chunks are filled from here on, or few single pages.
+  /// Frees the decompressed chunks: from here on whole chunks are filled, or few single pages.
   func dropCache() {
     cache = [:]
     Self.cachedByAll.subtract(cachedBytes, ordering: .relaxed)
@@ -110,7 +113,7 @@ final class LazyProcess {
 
   deinit { dropCache() }
 
-  /// Returns one page of a chunk. The chunk stays decompressed for the next page.
+  /// Returns one page of a chunk and its offset. The chunk stays decompressed for the next page.
   func cached(
     _ chunk: Int, page: UInt64, of image: ImageReader, buffer: ChunkBuffer
   ) throws -> (UnsafeRawPointer, Int) {
@@ -130,7 +133,7 @@ final class LazyProcess {
   }
 }
 
-/// A buffer for one chunk, and the decompressor for it.
+/// A buffer for one chunk, and the decompressor for it. One thread uses it at a time.
 final class ChunkBuffer {
   private let decompressor: ChunkDecompressor
   private let pages = UnsafeMutableRawBufferPointer.allocate(
@@ -148,13 +151,14 @@ final class ChunkBuffer {
     single.deallocate()
   }
 
-  /// Gives the buffer's memory back until its next use. What was loaded is lost.
+  /// Frees the buffer's memory until its next use. What was loaded is lost.
   func release() {
     pages.releasePages()
     stored.releasePages()
   }
 
-  /// Returns the pages that are needed of a chunk. They are valid until the next call.
+  /// Loads the pages that are needed of a chunk, and returns them. They are valid until the next
+  /// call.
   func load(_ step: RestoreStep, of image: ImageReader) throws(ImageError) -> UnsafeRawPointer {
     try image.load(step, stored: stored, into: pages, with: decompressor)
     return loaded

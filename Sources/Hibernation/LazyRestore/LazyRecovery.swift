@@ -2,14 +2,15 @@ import CLinux
 import Glibc
 import Linux
 
-/// Lazy restores during which the earlier daemon died.
+/// The recovery of lazy restores during which the earlier daemon died.
 extension Hibernator {
-  /// The worker may run already, while some of its pages are in the image only.
+  /// True if the worker may run already, while some of its pages are in the image only.
   func isFilling(_ image: ImageReader) throws(HibernationError) -> Bool {
     try findHandles(image).allSatisfy { $0.handle.journal.phase != .preparing }
   }
 
-  /// No process has run since the restore began: the worker is as it was before.
+  /// Undoes the beginning of a restore: no process has run since, so the worker is as it was
+  /// before.
   func restAgain(_ image: ImageReader, _ parts: [PagerPart]) throws(HibernationError) {
     try attempt(.writingBack) {
       for part in parts { try part.handle.userfault.unregisterAll() }
@@ -18,7 +19,8 @@ extension Hibernator {
     }
   }
 
-  /// Continues a lazy restore during which the earlier daemon died.
+  /// Continues a lazy restore during which the earlier daemon died. Returns the number of bytes of
+  /// its background fill.
   func continueFill(
     _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) -> UInt64 {
@@ -53,8 +55,8 @@ extension Hibernator {
     return image.backgroundFillLength
   }
 
-  /// Finds the worker's own descriptors. A worker that has lost them can touch missing pages that are never
-  /// filled.
+  /// Finds the worker's own descriptors. A worker that has lost them can touch missing pages that
+  /// are never filled: that is an error.
   private func findHandles(
     _ image: ImageReader
   ) throws(HibernationError) -> [PagerPart] {
@@ -76,7 +78,8 @@ extension Hibernator {
         if HibernationTarget.lifeOfMemory(process.pid) == .hasEnded { continue }
         throw HibernationError(
           .filling,
-          "the missing pages of process \(process.pid) can't be filled in: \(error); it waits for them",
+          "the missing pages of process \(process.pid) can't be filled in: \(error); "
+            + "it waits for them",
           aftermath: .intact)
       }
       guard let handle, let phase = handle.journal.phase, phase != .idle else {
@@ -84,8 +87,8 @@ extension Hibernator {
         throw HibernationError(
           .filling,
           isOld
-            ? "the journal of missing pages of process \(process.pid) is of an earlier version, and the "
-              + "worker could have changed it"
+            ? "the journal of missing pages of process \(process.pid) is of an earlier version, "
+              + "and the worker could have changed it"
             : "process \(process.pid) has closed its userfaultfd while pages were missing",
           aftermath: .unverifiable)
       }
@@ -96,8 +99,9 @@ extension Hibernator {
 }
 
 extension HibernationTarget {
-  /// After a fill that an earlier daemon began: it may have held the masters of a prefork server stopped, and
-  /// their children run. Others get no SIGCONT: it may end a call of theirs with EINTR.
+  /// Continues masters of prefork servers after a fill that an earlier daemon began: that daemon
+  /// may have held them stopped while their children ran. Other processes get no SIGCONT: it may
+  /// end a call of theirs with EINTR.
   fileprivate func continueMasters() throws(HibernationError) {
     try attempt(.waking) {
       let held = try discover().processes.filter { stat in

@@ -5,15 +5,17 @@ import Synchronization
 
 extension Hibernator {
   enum LazyRestoreResult {
-    /// Sizes in bytes.
+    /// The restore has begun. Sizes are in bytes.
+    /// A lazy restore isn't possible, for this reason. Nothing has changed.
     case done(written: UInt64, backgroundFill: UInt64)
     case refused(String)
   }
 
-  /// Waits until a lazy restore is complete, and records what it has shown about the working set. Call it
-  /// before a worker is frozen: a thread that waits for a page can't be frozen.
+  /// Waits until a lazy restore is complete, and records what it has shown about the working set.
+  /// Call it before a worker is frozen: a thread that waits for a page can't be frozen.
   ///
-  /// - Throws: the reason if the lazy restore has failed; only once. The worker has been killed then.
+  /// - Throws: the reason if the lazy restore has failed, only once. The worker has then been
+  ///   killed.
   public func awaitFill(of name: String) throws(HibernationError) {
     guard let fill = fills.removeValue(forKey: name) else { return }
     let outcome = fill.wait()
@@ -35,14 +37,15 @@ extension Hibernator {
     histories[name, default: ResumeHistory()].record(record)
   }
 
-  /// Does that for fills that have ended, so that their bases can be removed.
+  /// Calls `awaitFill` for fills that have ended, so that their bases can be removed.
   func collectFills() {
     for (name, fill) in fills where fill.hasSucceeded {
       try? awaitFill(of: name)  // It has no failure.
     }
   }
 
-  /// Commit B of a lazy restore: from here on the base isn't needed any more, and may be the next image's.
+  /// Commit B of a lazy restore: from here on the image's earlier base isn't needed any more, and
+  /// the base that stays may be the next image's.
   func takeBase(
     of fill: BackgroundFill, _ outcome: BackgroundFill.Outcome, _ name: String
   ) {
@@ -56,7 +59,8 @@ extension Hibernator {
       return
     }
     if fill.mustDropBase {
-      // Ordered after the pager had looked: when the image had its place as the base already.
+      // The base was dropped after the pager had checked that: the image was already renamed to be
+      // the base.
       endTracking(of: name)
       bases[name] = nil
       discardFile(file.path)
@@ -66,13 +70,14 @@ extension Hibernator {
     for identity in (trackers[name] ?? [:]).keys {
       let known = outcome.tracked[identity.pid] ?? TrackedFill()
       trackers[name]?[identity]?.armed = known.armed
-      // What was written during the fill differs.
+      // Pages that were written during the fill differ from the base.
       base.current[identity] = base.current[identity]?.split(by: known.unwritten).inside
     }
     bases[name] = base
   }
 
-  /// Writes the pages that mustn't be missing, and lets the worker run. The rest follows.
+  /// Writes the pages that mustn't be missing, and lets the worker run. The other pages follow in
+  /// the background.
   func restoreLazily(
     _ target: HibernationTarget, from place: RestingImage, learns: Bool, keepsBase: Bool,
     recorded: () -> String?
@@ -137,9 +142,9 @@ extension Hibernator {
   private func prefetch(
     _ image: ImageReader, into target: HibernationTarget, _ parts: inout [PagerPart]
   ) throws {
-    // Ranges are registered first: from here on only the pages that Dormouse fills appear in them. Without
-    // that, a write to one page of an area for huge pages would add 511 neighbours of zeros, and so would
-    // khugepaged; a debugger's read would leave the zero page.
+    // Ranges are registered first: from here on only the pages that Dormouse fills appear in them.
+    // Otherwise a write to one page of an area for huge pages would add 511 neighbours of zeros,
+    // and so would khugepaged; a debugger's read would leave the zero page.
     for part in parts {
       for mapping in image.mappings where Int(mapping.process) == part.process {
         try part.handle.userfault.register(mapping.range)
@@ -170,9 +175,10 @@ extension Hibernator {
 
   // MARK: pages that came back by themselves
 
-  /// Pages that aren't missing although they were freed. The kernel writes to some while the worker comes to
-  /// rest (the rseq area, beside the thread-locals): their content is wrong, and a fill would skip them. Call
-  /// this after their ranges are registered, so that no more can appear, and before anything is filled.
+  /// Finds pages that aren't missing although they were freed. The kernel writes to some pages
+  /// while the worker comes to rest (the rseq area, beside the thread-locals): their content is
+  /// wrong, and a fill would skip them. Call this after their ranges are registered, so that no
+  /// more can appear, and before anything is filled.
   private func strays(in image: ImageReader, process index: Int) throws -> [PageRange] {
     let pages = try PageMap(
       pid: image.processes[index].pid, useScan: features.pagemapScan)
@@ -211,7 +217,7 @@ extension Hibernator {
     return written
   }
 
-  /// Starts the fill's thread.
+  /// Starts the fill's thread. If there is none, all pages are filled on this one.
   private func start(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     parts: [PagerPart], record: ResumeHistory.LazyResume, keepsBase: Bool
@@ -225,9 +231,10 @@ extension Hibernator {
       delayed: { [fillFailed] in fillFailed?(target.name, $0) })
     let keepsBase = fill.base != nil
     let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
-    // Before the worker runs.
+    // The counters are read before the worker runs.
     let firstOutput = FirstOutput(of: parts.map(\.handle.userfault.pid))
-    // With their last reference the descriptors are closed: before the end of the fill is known.
+    // The other thread drops the last reference to the descriptors, so they are closed before the
+    // end of the fill is known.
     let handed = Handed(parts)
     let turn = turn
     let isStarted = ShortThreads.start(name: "dormouse-pager") {

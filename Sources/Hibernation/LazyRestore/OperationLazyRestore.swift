@@ -2,23 +2,26 @@ import CLinux
 import Glibc
 import Linux
 
-/// The additional steps of a hibernation after which the worker will be restored lazily.
+/// The steps that are added to a hibernation after which the worker will be restored lazily.
 extension Operation {
-  /// The learned working set, and the pages that the kernel needs when a thread ends: it clears the thread's
-  /// number there and walks its list of robust mutexes, and doesn't wait for missing pages while it does.
+  /// Returns the learned working set and the pages that the kernel needs when a thread ends: it
+  /// clears the thread's number there and walks its list of robust mutexes, and doesn't wait for
+  /// missing pages while it does.
   func workingSet(of captive: Captive) -> WorkingSet {
     var wanted =
       hibernator.workingSets[target.name]?[captive.stat.identity] ?? WorkingSet()
     for thread in captive.session.threads {
       for page in thread.registers.threadBlock { wanted.insert(page) }
-      // The thread's time-out is corrected before it runs, so its pages must be present.
+      // The thread's timeout is corrected before it runs, so its pages must be present.
       for page in thread.registers.timePages { wanted.insert(page) }
     }
     return wanted
   }
 
-  /// Opens a userfaultfd in the process, unless it has one made by Dormouse. If that isn't possible, the
-  /// resume is eager.
+  /// Opens a userfaultfd in the process, unless it has one made by Dormouse. If that isn't
+  /// possible, the resume is eager.
+  ///
+  /// - Returns: the reason if it isn't possible.
   func prepareForFaults(
     _ captive: Captive, plan: PagePlan, injector: Injector
   ) throws -> String? {
@@ -26,8 +29,8 @@ extension Operation {
     let identity = captive.stat.identity
     do {
       if let obstacle = try FaultHandle.obstacle(of: identity.pid) { return obstacle }
-      // The descriptors are looked up each time: the program may have closed them, or executed another
-      // program (exec).
+      // The descriptors are searched for each time: the program may have closed them, or executed
+      // another program (exec).
       let handle =
         try FaultHandle.find(in: identity)
         ?? .inject(

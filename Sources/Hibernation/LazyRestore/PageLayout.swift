@@ -1,8 +1,8 @@
 import CLinux
 import Linux
 
-/// Where the pages of an image are now, after a process has moved and dropped some of them while
-/// they were missing.
+/// The present addresses of an image's pages, after a process has moved and dropped some of them
+/// while they were missing.
 struct PageLayout: Sendable {
   private enum Change {
     case moved(from: UInt64, to: UInt64, length: UInt64)
@@ -10,7 +10,8 @@ struct PageLayout: Sendable {
   }
   private var changes: [Change] = []
 
-  /// Two changes were made at the same time, and the right content of memory depends on their unknown order.
+  /// Two changes were made at the same time, and the right content of memory depends on their
+  /// unknown order.
   struct Ambiguous: Error, CustomStringConvertible {
     let description: String
   }
@@ -20,15 +21,17 @@ struct PageLayout: Sendable {
     let description = "its journal of missing pages has an address that no process can have"
   }
 
-  /// No process has memory beyond that, so no sum of an address and a length overflows.
+  /// The end of the addresses that a message may name. No process has memory beyond it, so no sum
+  /// of an address and a length overflows.
   private static let limit: UInt64 = 1 << 62
 
-  /// Bytes. No machine has smaller pages.
+  /// The smallest page size of any machine, in bytes.
   private static let smallestPage: UInt64 = 4096
 
+  /// True if all pages are at the addresses that they have in the image.
   var isIdentity: Bool { changes.isEmpty }
 
-  /// Some pages are at other addresses than in the image.
+  /// True if some pages are at other addresses than in the image.
   var hasMoves: Bool {
     changes.contains { if case .moved = $0 { true } else { false } }
   }
@@ -39,7 +42,8 @@ struct PageLayout: Sendable {
     for batch in batches { try apply(batch) }
   }
 
-  /// The address at which a page of the image belongs now; `nil` if the process has given the page up.
+  /// Returns the present address of a page of the image, or `nil` if the process has dropped the
+  /// page.
   func now(_ address: UInt64) -> UInt64? {
     var address = address
     for change in changes {
@@ -56,8 +60,9 @@ struct PageLayout: Sendable {
     return address
   }
 
-  /// Where a run of the image's pages belongs now, as far as it stays together: its address (`nil` if the process has given the
-  /// pages up), and how many of the `length` bytes that is true for.
+  /// Returns the present address of a run of the image's pages, as far as the run stays together,
+  /// and the number of its `length` bytes for which that is true. The address is `nil` if the
+  /// process has dropped the pages.
   func now(_ start: UInt64, _ length: UInt64) -> (address: UInt64?, length: UInt64) {
     var (address, length) = (start, length)
     func cut(_ edge: UInt64) { if edge > address { length = min(length, edge - address) } }
@@ -82,7 +87,8 @@ struct PageLayout: Sendable {
     return (address, length)
   }
 
-  /// The image's page that belongs at an address; `nil` if there is none, so that the address reads as zeros.
+  /// Returns the image's page that belongs at an address. It is `nil` if there is none, so that the
+  /// address reads as zeros.
   func original(of address: UInt64) -> UInt64? {
     var address = address
     for change in changes.reversed() {
@@ -99,13 +105,13 @@ struct PageLayout: Sendable {
     return address
   }
 
-  /// Applies the changes between two moments at which no change was under way. Each thread waits until its
-  /// message is read, so a batch has one call each of different threads. The kernel may have queued the
-  /// messages in another order than that of the changes.
+  /// Applies the changes between two moments at which no change was under way. Each thread waits
+  /// until its message is read, so a batch has one call each of different threads. The kernel may
+  /// have queued the messages in another order than that of the changes.
   ///
-  /// A correct program can have had only this order: the memory at mremap's destination was removed from
-  /// there before, by another thread's mremap or munmap. (In the other order, a thread would have used the
-  /// result of a call that hadn't returned.)
+  /// A correct program can have had only this order: the memory at mremap's destination was removed
+  /// from there before, by another thread's mremap or munmap. (In the other order, a thread would
+  /// have used the result of a call that hadn't returned.)
   ///
   /// - Throws: `Ambiguous` or `Impossible`.
   mutating func apply(_ batch: [FaultJournal.Message]) throws {
@@ -137,12 +143,13 @@ struct PageLayout: Sendable {
     }
   }
 
-  /// True if the order of a move and of another change counts, and the kernel may have made the change first
-  /// although its message was read later.
+  /// True if the order of a move and of another change matters, and the kernel may have made the
+  /// change first although its message was read later.
   ///
-  /// Usually threads change different memory, and the order doesn't count. If the other change put something
-  /// where the move's source was, or removed that, the move came first. If it took memory from the move's
-  /// destination, it came first exactly if memory is there now: what it leaves behind is a gap.
+  /// Usually threads change different memory, and the order doesn't matter. If the other change put
+  /// something at the move's source, or removed that, the move came first. If it removed memory
+  /// from the move's destination, it came first exactly if memory is there now: what it leaves
+  /// behind is a gap.
   ///
   /// - Parameter isMapped: true if memory is anywhere in a range, now that all messages are read.
   static func mayPrecede(

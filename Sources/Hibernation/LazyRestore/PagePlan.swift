@@ -1,15 +1,15 @@
 import Linux
 
-/// Which pages of a process move, and in which chunks they are captured.
+/// The pages of a process that move, and the chunks in which they are captured.
 struct PagePlan: Sendable {
-  /// The pages that are freed when the image is complete, by address.
+  /// The pages that are freed when the image is complete, sorted by address.
   var ranges: [PageRange] = []
   var chunks: [PlannedChunk] = []
   /// Mappings that have pages in the background fill.
   var backgroundMappings: [PageRange] = []
-  /// The same pages as in `chunks`, by address.
+  /// The pages of `chunks`, grouped by kind and sorted by address.
   private(set) var byKind: [(kind: Kind, ranges: [PageRange])] = []
-  /// Some of the pages may be missing while the process runs.
+  /// True if some of the pages may be missing while the process runs.
   let isForLazyRestore: Bool
   /// Mappings whose writes can be tracked.
   private(set) var trackableMappings: [PageRange] = []
@@ -24,24 +24,29 @@ struct PagePlan: Sendable {
     var length: UInt64 = 0
   }
 
-  /// Pages are grouped by how they can be read and restored, so that one call reads or writes a chunk.
+  /// The properties that all pages of a chunk have in common, so that one call reads or writes the
+  /// chunk.
   struct Kind: Hashable, Sendable {
-    /// process_vm_readv can read the page; otherwise it is read through /proc/PID/mem.
+    /// True if process_vm_readv can read the page. Otherwise it is read through /proc/PID/mem.
+    /// True if the process may write to the page.
     var readable: Bool
     var writable: Bool
-    /// A missing page reads as zeros, so pages of zeros needn't be stored. This isn't true for private copies
-    /// of a file's pages: without the copy, the file's content is visible.
+    /// True if a missing page reads as zeros, so that pages of zeros needn't be stored. It is false
+    /// for private copies of a file's pages: without the copy, the file's content is visible.
     var absentIsZero: Bool
-    /// The page belongs to the working set: it is restored before the process runs.
+    /// True if the page belongs to the working set: it is restored before the process runs.
     var isPrefetched = false
-    /// The page is filled in the background, while the process runs.
+    /// True if the page is filled in the background, while the process runs.
     var isBackgroundFilled = false
   }
 
+  /// Plans the pages of one process.
+  ///
   /// - Parameters:
   ///   - keep: addresses that stay in memory.
-  ///   - keepsProtected: pages that the process may not write stay, too.
-  ///   - workingSet: for an image from which a process may be restored lazily; else `nil`.
+  ///   - keepsProtected: true keeps pages that the process may not write, too.
+  ///   - workingSet: the pages that are needed first, for an image from which a process may be
+  ///     restored lazily; otherwise `nil`.
   init(
     process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>],
     keepsProtected: Bool = false, workingSet: WorkingSet? = nil
@@ -82,7 +87,8 @@ struct PagePlan: Sendable {
       let limit =
         switch (kind.isPrefetched, workingSet?.isKnown) {
         case (true, _): ImageLayout.prefetchChunkLength
-        // Which pages are needed first isn't known: each of them costs its chunk's decompression.
+        // It isn't known which pages are needed first: each of them costs its chunk's
+        // decompression.
         case (false, false?): ImageLayout.learningChunkLength
         case (false, _): ImageLayout.chunkLength
         }
@@ -102,17 +108,19 @@ struct PagePlan: Sendable {
     if mapping.shared || kernelOwned.contains(mapping.name) { return false }
     if mapping.flags.contains(.droppable) { return false }
     if !mapping.flags.isDisjoint(with: immovable) { return false }
-    // mseal(2): the kernel refuses to discard pages of a sealed mapping that isn't writable.
+    // The kernel refuses to discard pages of a sealed mapping (mseal(2)) that isn't writable.
     if mapping.flags.contains(.sealed), !mapping.writable { return false }
     return mapping.anonymous > 0
   }
 
-  /// The process may not write there by itself; see `ForcedAccess`.
+  /// True if the process may not write there by itself; see `ForcedAccess`.
   private static func isProtected(_ mapping: MemoryMapping) -> Bool {
     !mapping.writable || mapping.flags.contains(.shadowStack)
   }
 
-  /// - Parameter limit: bytes of a chunk.
+  /// Divides ranges of one kind into chunks.
+  ///
+  /// - Parameter limit: the greatest number of bytes in a chunk.
   static func chunks(
     of ranges: [PageRange], kind: Kind, process: Int, limit: Int
   ) -> [PlannedChunk] {
@@ -125,7 +133,7 @@ struct PagePlan: Sendable {
         chunk.ranges.append(part)
         chunk.length += part.length
         rest = tail
-        // 1024 is the most ranges that process_vm_readv takes in one call.
+        // One call of process_vm_readv accepts at most 1024 ranges.
         if chunk.length == limit || chunk.ranges.count == 1024 {
           chunks.append(chunk)
           chunk = PlannedChunk(process: process, kind: kind)
@@ -136,12 +144,12 @@ struct PagePlan: Sendable {
     return chunks
   }
 
-  /// The pages of `found` that no range in `keep` touches.
+  /// Returns the pages of `found` that no range in `keep` touches.
   static func subtract(_ keep: [Range<UInt64>], from found: [PageRange]) -> [PageRange] {
     found.subtracting(wholePages(keep))
   }
 
-  /// All pages that a range touches.
+  /// Returns all pages that a range touches.
   static func wholePages(_ ranges: [Range<UInt64>]) -> [PageRange] {
     ranges.filter { !$0.isEmpty }.map {
       PageRange(
@@ -150,10 +158,10 @@ struct PagePlan: Sendable {
     }.union()
   }
 
-  /// A free place for the scratch area: below a mapping that has a wide gap under it, but not below the
-  /// stack, which grows, or below the vsyscall page, which is beyond the addresses that can be mapped. In a
-  /// program without libraries the widest gap is below the kernel's own [vvar]. No thread runs while the area
-  /// is mapped, so no other mapping is affected.
+  /// Finds free addresses for the scratch area: below a mapping that has a wide gap under it, but
+  /// not below the stack, which grows, or below the vsyscall page, which is beyond the addresses
+  /// that can be mapped. In a program without libraries the widest gap is below the kernel's own
+  /// [vvar]. No thread runs while the area is mapped, so no other mapping is affected.
   static func scratchAddress(in mappings: [MemoryMapping]) -> UInt64? {
     let clearance: UInt64 = 512 * 1024
     for (lower, upper) in zip(mappings, mappings.dropFirst()).reversed() {

@@ -2,65 +2,68 @@ import CLinux
 import Glibc
 import Linux
 
-/// Fills the missing pages of a running worker: first those that it waits for, then all others.
+/// Fills the missing pages of a running worker: first those that it waits for, then all others. One
+/// thread uses it.
 ///
-/// What makes it safe:
-/// - The worker holds the userfaultfds too. If the pager dies, the worker waits at the next missing page
-///   until a new daemon continues from the image and the journals.
-/// - A worker that drops or unmaps memory waits until its message is read, and runs on then.
-/// - A worker that forks or moves memory is frozen before its message is read: no instruction of the worker or of a child runs
-///   until all pages are in their places, in the child too. Only the pager holds a child's userfaultfd. If
-///   the pager dies then, the journal shows it, and the child stays frozen.
-/// - Nothing is filled while a message waits to be read: the kernel refuses that. So each page is filled where it
-///   belongs at that moment.
+/// Why it is safe:
+/// - The worker has the userfaultfds too. If the pager dies, the worker waits at the next missing
+///   page until a new daemon continues from the image and the journals.
+/// - A worker that drops or unmaps memory waits until its message is read, and then runs on.
+/// - A worker that forks or moves memory is frozen before its message is read. No instruction of
+///   the worker or of a child runs until all pages are in place, in the child too. Only the pager
+///   has a child's userfaultfd. If the pager dies then, the journal shows it, and the child stays
+///   frozen.
+/// - Nothing is filled while a message waits to be read: the kernel refuses that. So each page is
+///   filled at its address of that moment.
 /// - A page is filled once. If it is missing after that, the program has dropped it itself.
-///
-/// Used on one thread.
 final class Pager {
   let image: ImageReader
   let target: HibernationTarget
   let cgroup: WorkerCgroup
   private(set) var processes: [LazyProcess]
   let scratch: ChunkBuffer
-  /// A second buffer, for forked children: they appear while the first one holds a chunk of their parent.
+  /// A second buffer, for forked children: they appear while the first one has a chunk of their
+  /// parent.
   let childScratch: ChunkBuffer
-  /// An earlier pager has begun the fill and died.
+  /// True if an earlier pager has begun the fill and died.
   let goesOnForAnother: Bool
   var beforeRemoval: (() -> Void)?
-  /// At the end, the image or its base stays on disk, for the next hibernation.
+  /// True if the image or its base stays on disk at the end, for the next hibernation.
   var keepsBase: Bool
-  /// The worker's policy has changed meanwhile, or the disk is short.
+  /// Returns true if the base must be removed: the policy has changed, or the disk is short.
   var mustDropBase: (() -> Bool)?
-  /// The group has been frozen by this pager or (in a recovery) by an earlier daemon.
+  /// True if this pager or (in a recovery) an earlier daemon has frozen the group.
   var isFrozen: Bool
   /// Set if the worker was halted because it forked or moved memory.
   var halt: Halt?
-  /// Whether the resume has let the worker run; its result is `nil` until that is known. `nil`: its writes won't be tracked.
+  /// Returns whether the resume has let the worker run, and `nil` until that is known. If the
+  /// closure is missing, writes won't be tracked.
   var isAwake: (() -> Bool?)?
-  /// By process: what is known about its writes at the end.
+  /// What is known about the writes of each process at the end, by pid.
   var tracked: [Int32: TrackedFill] = [:]
   /// Called with the length of each chunk that is in place.
   var filled: ((Int) -> Void)?
-  /// What is left, while all of it is filled.
+  /// The remaining chunks, while all of them are filled.
   private(set) var ahead: ChunksAhead?
   /// With fewer chunks, another thread isn't worth its start.
   private static let worthAThread = 8
-  /// Pages that are needed after it are hardly learned.
+  /// Detects the first output. Few of the pages that are needed after it are learned.
   var firstOutput: FirstOutput
-  /// Chunks that threads of the worker have waited for.
+  /// The number of chunks that threads of the worker have waited for.
   private var answered = 0
-  /// A worker that has waited for this number of chunks needs more than its working set: the rest follows at once.
+  /// A worker that has waited for this number of chunks needs more than its working set: the other
+  /// chunks follow at once.
   private static let fewAnswers = 8
-  /// A worker that hasn't written anything after this time may do so in a way that can't be seen.
+  /// The fill begins after this time, in ns, even if no output was seen: some output can't be.
   private static let grace: Int64 = 10_000_000
-  /// Ends with the worker's first answer.
+  /// The resume's turn, which ends with the worker's first answer.
   var resumeTurn: ResumeTurns.Turn?
   private var mayFill = false
-  /// While a fill waits for its turn, it looks this often; ms.
+  /// The time between two attempts to enter while a fill waits for its turn, in ms.
   private static let turnInterval = Int32(40)
-  /// Then another worker may fill: 16 MB.
+  /// The number of chunks (16 MB) after which another worker may fill.
   private static let chunksInTurn = 64
-  /// How long threads waited for pages, in ns.
+  /// The time for which threads waited for pages, in ns.
   private(set) var waited: Int64 = 0
   let patience: FillPatience
 
@@ -71,16 +74,18 @@ final class Pager {
     }
   }
 
-  /// How the working set is learned from faults, and for how long.
+  /// How the working set is learned from faults, and how long.
   struct Learning: Sendable {
-    /// At first only pages that a thread waits for are filled, one by one, so that each use is seen.
+    /// True if at first only pages that a thread waits for are filled, one by one, so that each use
+    /// is seen.
     var isLearning: Bool
-    /// That ends with the worker's first output: what it needs after it is hardly learned.
+    /// True if learning ends with the worker's first output: few of the pages that it needs after
+    /// that are learned.
     var untilOutput = false
     var length: Duration = .milliseconds(150)
     var quiet: Duration = .milliseconds(50)
-    /// A worker that needs more than these pages at once gets whole chunks from then on: one by one, they take longer than all of
-    /// its memory at once. 2 MiB.
+    /// The number of pages (512: 2 MiB) after which a worker gets whole chunks: one by one, more
+    /// pages would take longer than all of its memory at once.
     var limit = 512
   }
 
@@ -114,7 +119,7 @@ final class Pager {
     try tearDown()
   }
 
-  /// The worker's first answer is under way, and needs the processors and the memory bandwidth.
+  /// Serves the worker until its first answer, which needs the processors and the memory bandwidth.
   private func serveFirst(_ learning: Learning?) throws {
     defer { resumeTurn?.end() }
     if let learning, learning.isLearning, !isFrozen { try learnWorkingSet(learning) }
@@ -130,7 +135,7 @@ final class Pager {
     while !isFrozen, !mayFill {
       mayFill = FillTurns.shared.enter(after: .nanoseconds(Clocks.monotonic - began))
       if mayFill { return }
-      // Many may wait.
+      // Many fills may wait, so each frees its buffer.
       scratch.release()
       try serveAll(wait: Self.turnInterval)
     }
@@ -141,7 +146,7 @@ final class Pager {
     mayFill = false
   }
 
-  /// Chunks that are in place.
+  /// The number of chunks that are in place.
   private var doneCount: Int { processes.reduce(0) { $0 + $1.done.count } }
 
   /// Fills all chunks that aren't in place yet.
@@ -224,8 +229,8 @@ final class Pager {
       if isFrozen { return }
       if let page = process.faults.popLast() {
         try answer(page, process, singly: singly)
-        // A worker that needs most of its memory waits again before this loop has ended, and the chunks that are ready are
-        // probably those that it needs next.
+        // A worker that needs most of its memory waits again before this loop has ended, and the
+        // chunks that are ready are probably those that it needs next.
         if !singly, answered >= Self.fewAnswers { return }
       } else if let received = try nextMessage(of: process) {
         try receive(received, of: process)
@@ -235,15 +240,16 @@ final class Pager {
     }
   }
 
-  /// Records a page for which a thread waits, if the image has it. Pages that the program has freed, or has never used, can't be put
-  /// in place before it runs.
+  /// Records a page for which a thread waits, if the image has it. Pages that the program has
+  /// freed, or has never used, can't be put in place before it runs.
   func note(_ page: UInt64, of process: LazyProcess) {
     guard let original = process.layout.original(of: page), process.chunk(with: original) != nil
     else { return }
     process.touched.insert(page, hasAnswered: firstOutput.look())
   }
 
-  /// Fills what belongs at an address for which a thread waits. If that changes meanwhile, it is looked at once more.
+  /// Fills the page at an address for which a thread waits. If the layout changes meanwhile, it
+  /// tries again.
   private func answer(_ page: UInt64, _ process: LazyProcess, singly: Bool) throws {
     note(page, of: process)
     var changes: Int

@@ -2,18 +2,19 @@ import CLinux
 import Glibc
 import Linux
 
-/// What the pager does when the worker forks or moves memory, and at the end.
+/// How the pager handles forks and moves of memory, and how it ends.
 extension Pager {
-  /// Freezes the worker, then reads all messages until none is left. The worker stays frozen until all pages
-  /// are in place.
+  /// Freezes the worker, then reads all messages until none is left. The worker stays frozen until
+  /// all pages are in place.
   ///
-  /// - Parameter ahead: a message that was read before the freeze, which happens rarely. Its order with the
-  ///   messages that are read now isn't known.
+  /// - Parameter ahead: a message that was read before the freeze, which happens rarely. Its order
+  ///   with the messages that are read now isn't known.
   func drain(_ process: LazyProcess, ahead: FaultJournal.Received? = nil) throws {
     try freeze()
     var batch = process.unfinished
     process.unfinished = []
-    // The last reference to a child's userfaultfd is dropped at the end. Its memory is ordinary then.
+    // The last reference to a child's userfaultfd is dropped at the end. Its memory is ordinary
+    // then.
     var children = ahead?.child.map { [$0] } ?? []
     let deadline = Deadline(in: .seconds(10))
     while true {
@@ -59,7 +60,8 @@ extension Pager {
     }
   }
 
-  /// Ranges that are empty in a child (MADV_WIPEONFORK): random generators detect forks by this.
+  /// Returns ranges that are empty in a child (MADV_WIPEONFORK): random generators detect forks by
+  /// this.
   private func wipedOnFork(_ process: LazyProcess) throws -> [Range<UInt64>] {
     try mappings(of: process).filter { $0.flags.contains(.wipedOnFork) }.map {
       $0.start..<$0.end
@@ -68,7 +70,7 @@ extension Pager {
 
   private func freeze() throws {
     if isFrozen { return }
-    // Doesn't wait for the freeze to complete: a thread that waits for the pager can't freeze.
+    // This doesn't wait for the freeze to complete: a thread that waits for the pager can't freeze.
     try patience.of { () throws(SystemCallError) in
       try writeControl("\(cgroup.path)/cgroup.freeze", "1")
     }
@@ -76,7 +78,7 @@ extension Pager {
     halt = Halt(began: Clocks.monotonic)
   }
 
-  /// Drains processes until no message is in flight. All pages are filled then.
+  /// Handles messages until none is in flight. All pages are filled then.
   func drainEvents() throws {
     for process in processes where !process.isGone {
       while process.userfault.hasEventInFlight { try settle(process) }
@@ -96,8 +98,9 @@ extension Pager {
     if isFrozen { try mendAndThaw() }
     FaultPoint.thawed.pass()
     beforeRemoval?()
-    // The image is removed last: while it exists it is locked, and a new daemon waits for this pager. Without
-    // the image, a new daemon might hibernate the worker again while this pager still thaws or continues it.
+    // The image is removed last: while it exists it is locked, and a new daemon waits for this
+    // pager. Without the image, a new daemon might hibernate the worker again while this pager
+    // still thaws or continues it.
     removeImage()
   }
 
@@ -117,12 +120,12 @@ extension Pager {
     }
     discardFile(image.path)
     FaultPoint.unlinked.pass()
-    // Only now: the image was read together with it.
+    // The base is removed only now: the image was read together with it.
     if !keepsBase { discardFile(base) }
   }
 
-  /// Makes all ranges ordinary memory again. A thread that forks or changes mappings meanwhile is released:
-  /// no page was missing.
+  /// Makes all ranges ordinary memory again. A thread that forks or changes mappings meanwhile is
+  /// released: no page was missing.
   func release(_ process: LazyProcess) throws {
     let deadline = Deadline(in: .seconds(10))
     try patience.of { () throws(SystemCallError) in try process.userfault.unregisterAll() }
@@ -136,14 +139,14 @@ extension Pager {
       }
       sched_yield()
     }
-    // Covers a mapping that was moved during the loop.
+    // This covers a mapping that was moved during the loop.
     try patience.of { () throws(SystemCallError) in try process.userfault.unregisterAll() }
   }
 
-  /// Corrects calls that the freeze would end with an EINTR that the program mustn't see, and thaws.
+  /// Repairs calls that the freeze would end with an EINTR that the program mustn't see, and thaws.
   private func mendAndThaw() throws {
-    // The worker's memory is in place: a failure here costs at most an EINTR.
-    // If it was only frozen to track its writes, its other threads shouldn't wait long for the last one.
+    // The worker's memory is in place: a failure here costs at most an EINTR. If it was only frozen
+    // to track its writes, its other threads shouldn't wait long for the last one.
     let limit = halt == nil ? Duration.milliseconds(500) : HibernationTarget.patience
     let isAtRest = (try? cgroup.freeze(until: Deadline(in: limit))) != nil
     if isAtRest { target.restartInterruptedSyscalls() }

@@ -4,11 +4,11 @@ import Linux
 
 /// How the pager puts pages in place.
 extension Pager {
-  /// Where pages are filled: in a process, or in a child that it has just forked.
+  /// The process whose pages are filled, or a child that it has just forked.
   struct Destination {
     let process: LazyProcess
     let userfault: Userfault
-    /// For a child: its parent's layout before the changes that were made during the fork. It isn't known
+    /// A child's parent's layout before the changes that were made during the fork. It isn't known
     /// beforehand which of these changes the child has seen.
     let before: PageLayout?
     /// Ranges that stay empty in a child.
@@ -31,14 +31,14 @@ extension Pager {
 
   /// Fills a chunk.
   ///
-  /// - Parameter first: one of its pages, for which a thread waits.
+  /// - Parameter first: one of its pages, for which a thread waits. It is filled before the others.
   func fill(
     _ source: ChunksAhead.Next, of process: LazyProcess, _ destination: Destination,
     first: UInt64? = nil
   ) throws {
     let chunk = source.chunk
     defer { if case .ready(_, let buffer) = source { ahead?.recycle(buffer) } }
-    // A child has got by the fork all pages that its parent had in place.
+    // By the fork a child has got all pages that its parent had in place.
     if process.isGone || process.done.contains(chunk) { return }
     let pages: UnsafeRawPointer
     if case .ready(_, let buffer) = source, let ahead {
@@ -68,7 +68,7 @@ extension Pager {
     }
   }
 
-  /// It matters for the next hibernation whether the process writes to the chunk's pages.
+  /// True if the next hibernation needs to know whether the process writes to the chunk's pages.
   func tracks(_ chunk: Int, of process: LazyProcess) -> Bool {
     image.steps[chunk].isInNextBase && process.tracker != nil
   }
@@ -106,8 +106,8 @@ extension Pager {
       switch result {
       case .filled(let count): done += count
       case .present:
-        // Only an earlier pager or a fork can have put the page there. Otherwise its content is wrong, and
-        // the worker must not continue with it.
+        // Only an earlier pager or a fork can have put the page there. Otherwise its content is
+        // wrong, and the worker must not continue with it.
         guard goesOnForAnother || destination.isChild else { throw Unexpected(address: address) }
         destination.userfault.wake(address, pageSize)
         done += pageSize

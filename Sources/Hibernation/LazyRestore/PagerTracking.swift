@@ -2,15 +2,19 @@ import CLinux
 import Glibc
 import Linux
 
-/// How writes are tracked when all pages are in place: until then the process's own userfaultfd has recorded writes, and
-/// from then on a `WriteTracker` does. A mapping has one of them, so the worker is frozen for a moment in between.
+/// How the tracking of writes is handed over when all pages are in place. Until then the process's
+/// own userfaultfd has recorded writes; from then on a `WriteTracker` does. A mapping can be
+/// registered with one of them only, so the worker is frozen for a moment in between.
 ///
-/// Nothing here may cost the worker anything but time: if a step fails, the next hibernation compares pages.
+/// Nothing here may cost the worker anything but time: if a step fails, the next hibernation
+/// compares pages.
 extension Pager {
-  /// From the order to freeze until the whole group is frozen. On a busy machine a thread may wait that long for a processor.
+  /// The greatest time from the order to freeze until the whole group is frozen. On a busy machine
+  /// a thread may wait that long for a processor.
   private static let patienceForTracking = Duration.milliseconds(20)
 
-  /// Freezes the worker. False: its writes won't be tracked. (`isFrozen` says whether it has to be thawed.)
+  /// Freezes the worker. If it returns false, writes won't be tracked. (`isFrozen` says whether the
+  /// worker has to be thawed.)
   func holdForTracking() throws -> Bool {
     guard keepsBase, mustDropBase?() != true, !isFrozen, processes.allSatisfy(\.canBeTracked),
       try waitUntilAwake(), try waitUntilFreezable(), processes.allSatisfy(\.canBeTracked)
@@ -25,7 +29,7 @@ extension Pager {
     // A thread that waits for a page, or for the reading of its message, can't freeze.
     let deadline = Deadline(in: Self.patienceForTracking)
     var isUnmoved = true
-    // If that can't be read, it counts as not frozen.
+    // If that can't be read, the group counts as not frozen.
     while (try? cgroup.isFrozen) != true {
       for process in processes where !process.isGone {
         isUnmoved = try serveLate(process) && isUnmoved
@@ -36,7 +40,7 @@ extension Pager {
     return isUnmoved && processes.allSatisfy { $0.isGone || !$0.userfault.hasEventInFlight }
   }
 
-  /// The worker isn't let run by another thread any more.
+  /// Waits until the thread that resumes the worker has let it run.
   private func waitUntilAwake() throws -> Bool {
     guard let isAwake else { return false }
     let deadline = Deadline(in: .seconds(2))
@@ -47,7 +51,8 @@ extension Pager {
     return false
   }
 
-  /// No thread is in a call that can't be interrupted: such a thread would let all others wait. Most such calls are short.
+  /// Waits until no thread is in a call that can't be interrupted: such a thread would make all
+  /// others wait. Most such calls are short.
   private func waitUntilFreezable() throws -> Bool {
     let deadline = Deadline(in: .milliseconds(10))
     while !isFrozen {
@@ -58,8 +63,8 @@ extension Pager {
     return false
   }
 
-  /// Answers threads that wait although no page of the image is missing any more. False: the process has moved memory or
-  /// forked.
+  /// Answers threads that wait although no page of the image is missing any more. Returns false if
+  /// the process has moved memory or forked.
   private func serveLate(_ process: LazyProcess) throws -> Bool {
     var pages = process.faults
     process.faults = []
@@ -87,20 +92,20 @@ extension Pager {
     return isUnmoved
   }
 
-  /// The worker is frozen, and no message is under way.
+  /// Hands a process over to its tracker. The worker must be frozen, and no message under way.
   func handOver(_ process: LazyProcess) throws {
     FaultPoint.handingOver.pass()
     do {
       tracked[process.pid] = try tracking(of: process)
     } catch {
       tracked[process.pid] = nil
-      // Also if it has ended, or executes another program.
+      // The process is released even if it has ended, or executes another program.
       try release(process)
     }
   }
 
   private func tracking(of process: LazyProcess) throws -> TrackedFill? {
-    // Some kernels can't look at the pages of a process that has ended.
+    // Some kernels can't read the page map of a process that has ended.
     guard let tracker = process.tracker, HibernationTarget.lifeOfMemory(process.pid) != .hasEnded
     else {
       try release(process)
@@ -109,7 +114,7 @@ extension Pager {
     let pages = try PageMap(pid: process.pid)
     var known = TrackedFill()
     for mapping in process.mappings {
-      // `nil`: other memory is mapped in parts of it.
+      // `nil` means that other memory is mapped in some of it.
       if let unwritten = try pages.unwrittenPages(in: mapping) {
         known.unwritten += unwritten
         known.armed.append(mapping)
@@ -124,18 +129,19 @@ extension Pager {
     return known
   }
 
-  /// If another program has thawed the worker meanwhile, or that can't be read, writes may have been missed.
+  /// Drops all results if another program has thawed the worker meanwhile, or that can't be read:
+  /// writes may have been missed.
   func checkHandOver() {
     if (try? cgroup.isFrozen) != true { tracked = [:] }
   }
 }
 
 extension Pager {
-  /// No base stays: nothing is tracked.
+  /// Stops tracking, because no base stays.
   func endTracking() {
     for process in processes where tracked[process.pid] != nil {
       for mapping in process.mappings {
-        // The tracker's descriptor is closed soon, which ends the rest.
+        // The tracker's descriptor is closed soon, which ends what this misses.
         try? process.tracker?.unregister(mapping)
       }
     }
@@ -144,12 +150,15 @@ extension Pager {
 }
 
 extension LazyProcess {
-  /// Memory that was moved has other addresses than in the base.
+  /// True if the process's writes can be tracked. Memory that was moved has other addresses than in
+  /// the base.
   fileprivate var canBeTracked: Bool { isGone || tracker != nil && !layout.hasMoves }
 
+  /// True if no thread would delay a freeze: none is in a call that can't be interrupted.
   fileprivate var canFreezeAtOnce: Bool {
     if isGone { return true }
-    // Threads that have ended, or may not be read, don't matter; if that isn't known now, it can't.
+    // Threads that have ended, or may not be read, don't matter. If that isn't known now, the
+    // worker isn't frozen.
     do throws(SystemCallError) {
       let all = try readIfPossible { () throws(SystemCallError) in try threads(of: pid) }
       for thread in all ?? [] {

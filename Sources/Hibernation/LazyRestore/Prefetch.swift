@@ -1,15 +1,15 @@
 import Glibc
 import Linux
 
-/// Ranges that are already registered with a userfaultfd while no process runs. Pages there are filled, not
-/// written: a write would wait for its own page fault.
+/// The ranges that are already registered with a userfaultfd while no process runs. Their pages are
+/// filled, not written: a write would wait for its own page fault.
 struct Prefetch: Sendable {
   private struct Place {
     let range: PageRange
     let userfault: Userfault
     let tracksWrites: Bool
   }
-  /// By the image's process index; by address.
+  /// The registered ranges by the image's process index, sorted by address.
   private var places: [Int: [Place]] = [:]
 
   init(parts: [PagerPart], image: ImageReader) {
@@ -74,7 +74,8 @@ struct Prefetch: Sendable {
     }
   }
 
-  /// The registered mapping with the first pages of a range, and for how many bytes that is so; `nil`: none has them.
+  /// Returns the index of the registered mapping that has the first pages of a range, or `nil` if
+  /// none has them, and the number of bytes for which that is true.
   private func head(of range: PageRange, in process: Int) -> (place: Int?, length: UInt64) {
     guard let places = places[process] else { return (nil, range.length) }
     var low = 0

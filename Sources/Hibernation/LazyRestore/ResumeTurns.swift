@@ -1,9 +1,10 @@
 import Linux
 import Synchronization
 
-/// How many resumes may be under way at the same time, from their start to the first answer of the worker. When two hundred
-/// workers are woken within a second, resumes side by side all end when the last one does; one after the other, half of the
-/// clients have their answer in half of that time, and few threads and buffers are in use.
+/// Limits the number of resumes that are under way at the same time, from their start to the
+/// worker's first answer. If two hundred workers are woken within a second, concurrent resumes all
+/// end when the last one does. One after the other, half of the clients have their answer in half
+/// of that time, and few threads and buffers are in use.
 final class ResumeTurns: Sendable {
   /// One resume's turn. It ends by `end`, with the last reference, or after `limit`.
   final class Turn: Sendable {
@@ -16,34 +17,37 @@ final class ResumeTurns: Sendable {
 
     deinit { end() }
 
-    /// More than once: no effect. From any thread.
+    /// Ends the turn. Another call has no effect. It may be called on any thread.
     func end() { turns.end(number) }
   }
 
   private struct State {
     var next: UInt64 = 0
-    /// By number: when the turn began, in nanoseconds of the monotonic clock.
+    /// When each turn began, by its number, in nanoseconds of the monotonic clock.
     var holders: [UInt64: Int64] = [:]
-    /// In the order of their arrival.
+    /// The resumes that wait, in the order of their arrival.
     var waiting: [(number: UInt64, semaphore: Semaphore)] = []
   }
 
   private let state = Mutex(State())
   private let most: Int
 
-  /// Some of them wait for their disk.
+  /// The limits of this process. There are two turns for each processor, because some resumes wait
+  /// for their disk.
   static let shared = ResumeTurns(most: 2 * onlineProcessors)
 
-  /// A turn that takes longer doesn't count any more: its disk may hang, or its worker may compute. 200 ms.
+  /// A turn that takes longer doesn't count any more: its disk may hang, or its worker may compute.
+  /// It is 200 ms, in ns.
   static let limit: Int64 = 200_000_000
-  /// A worker that has waited for no page for this long needs the processors for itself. 10 ms.
+  /// A worker that hasn't waited for a page for this time needs the processors for itself. It is 10
+  /// ms, in ns.
   static let quiet: Int64 = 10_000_000
-  /// A resume that has waited for this long begins in any case.
+  /// A resume that has waited for this time begins in any case.
   static let patience = Duration.seconds(5)
 
   init(most: Int) { self.most = most }
 
-  /// Waits until the resume may begin. Not for the event loop.
+  /// Waits until the resume may begin. It isn't for the event loop.
   func take() -> Turn {
     let semaphore = Semaphore()
     let number = state.withLock { state in
@@ -65,7 +69,8 @@ final class ResumeTurns: Sendable {
     return Turn(self, number)
   }
 
-  /// Resumes that are under way, and that wait.
+  /// The number of resumes that are under way.
+  /// The number of resumes that wait.
   var holderCount: Int { state.withLock { $0.holders.count } }
   var waitingCount: Int { state.withLock { $0.waiting.count } }
 

@@ -2,10 +2,11 @@ import CLinux
 import Glibc
 import Linux
 
-/// A small process that stands by while a daemon fills missing pages. If the daemon dies, it continues at
-/// once, so that no worker has to wait for the next daemon. It holds nothing before that: the workers hold
-/// the descriptors (`FaultJournal`), and the image has the rest. A lock on the image keeps the standby pager
-/// and a new daemon apart. If the standby pager dies too, the workers wait.
+/// A small process that stands by while a daemon fills missing pages. If the daemon dies, it
+/// continues at once, so that no worker has to wait for the next daemon. Before that it has nothing
+/// open: the workers have the descriptors (`FaultJournal`), and the image has the pages. A lock on
+/// the image keeps the standby pager and a new daemon apart. If the standby pager dies too, the
+/// workers wait.
 public enum StandbyPager {
   /// Reads the daemon's announcements and retractions, one packet for each resume, until the daemon
   /// ends.
@@ -14,7 +15,8 @@ public enum StandbyPager {
   public static func run(input: Descriptor) -> [String] {
     clinux_stay_out_of_core_files()
     var book = StandbyBook()
-    // An error counts as the end of the daemon: while that fills pages, it holds the images' locks.
+    // An error counts as the end of the daemon: while the daemon fills pages, it has the images'
+    // locks.
     while let part = try? input.read(upTo: longest), !part.isEmpty { book.parse(part) }
     return book.announced.compactMap { image, resume in
       resume.target.flatMap { finish(image, $0) }
@@ -37,10 +39,12 @@ public enum StandbyPager {
 
   // MARK: what is announced
 
-  /// The longest announcement: two paths and a name fit. A longer packet would be cut off.
+  /// The longest announcement, in bytes: two paths and a name fit. A longer packet would be cut
+  /// off.
   fileprivate static let longest = 16384
 
-  /// The fields, separated by tabs; `nil` if a path contains a separator.
+  /// Returns the announcement: fields separated by tabs. It is `nil` if a path contains a
+  /// separator.
   static func line(_ target: HibernationTarget, image: String) -> String? {
     guard let cgroup = target.cgroup?.freezer else { return nil }
     let fields = [
@@ -51,33 +55,35 @@ public enum StandbyPager {
     return line.utf8.count <= longest ? line : nil
   }
 
-  /// Says that all pages of an image are in place.
+  /// Returns the retraction, which says that all pages of an image are in place.
   static func endLine(image: String) -> String? {
     image.utf8.contains(9) || image.utf8.contains(10) ? nil : image + "\n"
   }
 }
 
-/// Lazy restores that the daemon has announced and that haven't ended. The book holds text only: the standby
-/// pager opens nothing before the daemon ends, so that its size doesn't grow with the number of workers.
+/// The lazy restores that the daemon has announced and that haven't ended. It has only text: the
+/// standby pager opens nothing before the daemon ends, so that its size doesn't grow with the
+/// number of workers.
 struct StandbyBook {
   struct Resume {
     let name: String
     let root: ProcessIdentity
     let cgroup: String
 
-    /// `nil`: the worker's group can't be opened. It has ended, or the next daemon continues.
+    /// The worker. It is `nil` if the worker's group can't be opened: it has ended, or the next
+    /// daemon continues.
     var target: HibernationTarget? {
-      // As said above.
+      // If the group can't be opened, the next daemon continues.
       guard let group = try? WorkerCgroup(path: cgroup) else { return nil }
       return HibernationTarget(name: name, root: root, cgroup: group)
     }
   }
 
-  /// By the image's path.
+  /// The resumes, by the image's path.
   private(set) var announced: [String: Resume] = [:]
 
-  /// - Parameter packet: a whole line. The kernel delivers a packet whole or not at all, so a line that is
-  ///   lost takes no part of another one with it.
+  /// - Parameter packet: a whole line. The kernel delivers a packet whole or not at all, so a lost
+  ///   line never damages another one.
   mutating func parse(_ packet: [UInt8]) {
     guard packet.last == 10 else { return }
     let line = String(decoding: packet.dropLast(), as: UTF8.self)
@@ -111,22 +117,24 @@ public final class Standby: Sendable {
     process = try spawn(request, within: .seconds(1))
   }
 
-  /// True if the standby pager has ended (it may have been killed). Reaps it once.
+  /// Returns true if the standby pager has ended (it may have been killed). It reaps the process
+  /// once.
   public func hasEnded() -> Bool { reapIfEnded(process.pid) }
 
-  /// Call it before a worker runs with pages missing. If a resume can't be announced, the next daemon finds
-  /// it.
+  /// Announces a resume. Call it before a worker runs with pages missing. If a resume can't be
+  /// announced, the next daemon finds it.
   func announce(_ target: HibernationTarget, image: String) {
     if let line = StandbyPager.line(target, image: image) { send(line) }
   }
 
-  /// Call it when all pages are in place.
+  /// Retracts an announcement. Call it when all pages are in place.
   func retract(image: String) {
     if let line = StandbyPager.endLine(image: image) { send(line) }
   }
 
   private func send(_ line: String) {
-    // If its queue is full, the packet is lost as a whole: the next daemon finds the resume.
+    // If the socket's queue is full, the packet is lost as a whole: the next daemon finds the
+    // resume.
     _ = socket.send(Array(line.utf8), waits: false)
   }
 }

@@ -1,28 +1,32 @@
 import Linux
 
-/// What is known about the pages that a process needs soon after a resume.
+/// The pages that a process needs soon after a resume, as far as they are known.
 struct WorkingSet: Sendable {
-  /// Addresses of pages.
+  /// The addresses of the pages.
   private(set) var pages: Set<UInt64>
-  /// So many pages were learned that a request must have been among the resumes. A timer wakes a worker, too, and needs a page or
-  /// two: if such a resume counted, the first request after it would wait for each of its hundreds of pages.
+  /// True if enough pages were learned that a request must have been among the resumes. A timer
+  /// wakes a worker, too, and needs a page or two: if such a resume counted, the first request
+  /// after it would wait for each of its hundreds of pages.
   var isKnown: Bool { early.count + late.count >= Self.fewest }
-  /// A program that needs fewer pages waits for less than 1 ms in all.
+  /// The number of learned pages from which on the set counts as known. A program that needs fewer
+  /// pages waits for less than 1 ms in all.
   static let fewest = 32
-  /// Learned pages, those that were learned first at the front: needed before the first output, and after it.
+  /// The learned pages, the earliest first: those that were needed before the first output, and
+  /// those after it.
   private var (early, late): ([UInt64], [UInt64]) = ([], [])
 
-  /// - Parameter pages: don't count as learned.
+  /// - Parameter pages: pages that don't count as learned.
   init(pages: Set<UInt64> = []) { self.pages = pages }
 
   /// Adds a page without counting it as learned: it has to be in place for another reason.
   mutating func insert(_ page: UInt64) { pages.insert(page) }
 
-  /// Adds pages that a thread waited for at a resume. The use of a page that is in place can't be seen, so what was learned stays,
-  /// up to a limit. Beyond it, the pages that were learned longest ago leave the set: if the program still needs them, it waits for
-  /// them at the next resume, and they are learned again.
+  /// Adds pages that a thread waited for at a resume. The use of a page that is in place can't be
+  /// seen, so what was learned stays, up to a limit. Beyond it, the pages that were learned longest
+  /// ago leave the set: if the program still needs them, it waits for them at the next resume, and
+  /// they are learned again.
   ///
-  /// - Parameter memory: bytes of the worker's image.
+  /// - Parameter memory: the number of bytes of the worker's image.
   mutating func learn(_ touched: TouchedPages, ofMemory memory: UInt64) {
     add(touched.early, to: \.early, limit: Self.limit(ofMemory: memory))
     add(touched.late, to: \.late, limit: Self.lateLimit)
@@ -38,27 +42,32 @@ struct WorkingSet: Sendable {
     self[keyPath: list].removeFirst(excess)
   }
 
-  /// In pages: 8 MiB; for a worker with more than 32 MiB a quarter of that, up to 16 MiB: a language server for JavaScript
-  /// needs 9 MiB for a request. A set of more than a third would make the next image a complete one (`Base.greatestChange`).
+  /// Returns the greatest number of learned pages. It is 8 MiB; for a worker with more than 32 MiB
+  /// it is a quarter of that, up to 16 MiB: a language server for JavaScript needs 9 MiB for a
+  /// request. A set of more than a third would make the next image a complete one
+  /// (`Base.greatestChange`).
   static func limit(ofMemory memory: UInt64) -> Int {
     Int(max(8 << 20, min(16 << 20, memory / 4)) / pageSize)
   }
 
-  /// In pages: 2 MiB, which take 1 ms to put in place.
+  /// The greatest number of pages that are learned after the first output: 2 MiB, which take 1 ms
+  /// to put in place.
   static let lateLimit = (2 << 20) / Int(pageSize)
 }
 
-/// Pages that threads of a process waited for since it was resumed, in the order in which they did.
+/// The pages that threads of a process waited for since it was resumed, in that order.
 struct TouchedPages: Sendable {
-  /// Before its first output, which is taken for its answer.
+  /// Pages that were needed before the first output, which counts as the answer.
   private(set) var early: [UInt64] = []
-  /// After it. A program that has answered may use all of its memory (a garbage collection, say), and pages for that would only delay
-  /// the next answer. Few are learned nevertheless: the first output may have been a line in a log.
+  /// Pages that were needed after the first output. A program that has answered may use all of its
+  /// memory (a garbage collection, say), and pages for that would only delay the next answer. Few
+  /// are learned nevertheless: the first output may have been a line in a log.
   private(set) var late: [UInt64] = []
   private var seen: Set<UInt64> = []
 
   static let lateLimit = 64
-  /// Waits of 0.1 ms each. An answer that takes longer isn't made much faster by more.
+  /// The greatest number of early pages: each is a wait of 0.1 ms. An answer that takes longer
+  /// isn't made much faster by more.
   static let earlyLimit = 1024
 
   var count: Int { seen.count }
@@ -74,7 +83,7 @@ struct TouchedPages: Sendable {
 }
 
 extension Hibernator {
-  /// Of its processes, those of which a page is known.
+  /// Returns the working sets of a worker's processes, without those that are empty.
   func learnedSets(of name: String) -> [WorkingSet] {
     workingSets[name]?.values.filter { !$0.pages.isEmpty } ?? []
   }

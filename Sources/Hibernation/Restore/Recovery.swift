@@ -3,19 +3,21 @@ import Glibc
 import Linux
 
 extension Hibernator {
-  /// What a new daemon does for a worker whose old daemon ended at an unknown moment. Afterwards the worker
-  /// runs, exactly as it was.
+  /// Recovers a worker whose old daemon ended at an unknown moment. Afterwards the worker runs,
+  /// exactly as it was.
   ///
-  /// Without an image the worker had only been stopped. With an image, its memory is written back as soon as
-  /// it is proven that no thread has run since the image was made: every thread must be where the image says,
-  /// except the one thread per process that was borrowed for freeing pages.
+  /// Without an image the worker had only been stopped. With an image, its memory is written back
+  /// as soon as it is proven that no thread has run since the image was made: every thread must be
+  /// where the image says, except the one thread per process that was borrowed to free pages.
   ///
-  /// - Parameter expectation: what the worker's record says about its image. A worker whose memory is in one
-  ///   image doesn't run without that image, nor with another one.
-  /// - Parameter recorded: as for `resume`.
-  /// - Throws: `HibernationError`. `intact`: the worker still sleeps on its image, and trying again (with
-  ///   more rights, say) may work. `unverifiable`: the worker must be killed. `vanished`: no process is left,
-  ///   and the image has been removed.
+  /// Call it on the hibernator's thread: it waits for disks.
+  /// - Parameters:
+  ///   - expectation: what the worker's record says about its image. A worker whose memory is in
+  ///     one image doesn't run without that image, nor with another one.
+  ///   - recorded: as for `resume`.
+  /// - Throws: `HibernationError`. `intact`: the worker still sleeps on its image, and trying again
+  ///   (with more rights, say) may work. `unverifiable`: the worker must be killed. `vanished`: no
+  ///   process is left, and the image has been removed.
   @discardableResult
   public func recover(
     _ target: HibernationTarget, from path: String,
@@ -52,7 +54,7 @@ extension Hibernator {
       }
       throw error
     }
-    // The standby pager may be filling the pages: wait for it.
+    // The standby pager may fill the pages now. The lock waits for it.
     _ = image.lock(waits: true)
     if !image.isInPlace {
       return try recoverMemory(of: target, from: path, expectation, recorded)
@@ -65,7 +67,7 @@ extension Hibernator {
     if expectation != .unknown { try image.check(isOf: target, expectation) }
     if target.root.life == .lives, !image.processes.contains(where: { $0.identity == target.root })
     {
-      // A process keeps its start time: this is an earlier worker's image, not this one's.
+      // A process keeps its start time, so this is an earlier worker's image.
       Self.removeUnlessNeeded(path)
       bases[target.name] = nil
       try attempt(.waking) { try target.wake() }
@@ -105,7 +107,7 @@ extension Hibernator {
     return image.dataLength
   }
 
-  /// All of its memory is in place: it was only stopped.
+  /// Lets a worker run that was only stopped: all of its memory is in place.
   private func letRun(_ target: HibernationTarget) throws(HibernationError) -> UInt64 {
     target.waitForStops()
     let tree = target.restartInterruptedSyscalls()
@@ -124,9 +126,9 @@ extension Hibernator {
 
   // MARK: stop and prove
 
-  /// The worker's processes. While it slept without a daemon, its service manager may have started
-  /// programs in its cgroup (`ExecStop=`, `ExecReload=`), and waits for them: they aren't the worker's, and
-  /// aren't stopped. The worker didn't start them: each of its threads still has to be where the image says.
+  /// Returns the worker's processes. While it slept without a daemon, its service manager may have
+  /// started programs in its cgroup (`ExecStop=`, `ExecReload=`), and waits for them. They aren't
+  /// the worker's, and aren't stopped.
   private func withoutManagersJobs(
     _ target: HibernationTarget, _ image: ImageReader
   ) throws(SystemCallError) -> ProcessTree {
@@ -139,14 +141,14 @@ extension Hibernator {
     return jobs.absent(from: tree)
   }
 
-  /// Stops and seizes every process of the image that still exists, and proves that none has run. Nothing is
-  /// undone on failure: a process that is stopped must stay stopped.
+  /// Stops and seizes every process of the image that still exists, and proves that none has run.
+  /// Nothing is undone on failure: a process that is stopped must stay stopped.
   private func hold(
     _ image: ImageReader, target: HibernationTarget, tree: ProcessTree, isFrozen: Bool
   ) throws(HibernationError) -> [SeizedProcess] {
     try attempt(.stopping) {
       try tree.signalAll(SIGSTOP)
-      // The freezer holds frozen threads: /proc shows them as sleeping, and they can be traced.
+      // Frozen threads can be traced, although /proc shows them as sleeping.
       if !isFrozen {
         for stat in tree.processes {
           try ProcessTree.waitForRest(stat, until: Deadline(in: HibernationTarget.patience))
@@ -184,13 +186,13 @@ extension Hibernator {
       guard case .call(let cause) = error, cause.code == EPERM else {
         throw .from(error, in: .seizing)
       }
-      // Only for the error's text.
+      // The tracer is only for the error's text.
       let tracer = (try? ProcessStatus.read(process.pid))?.tracer ?? 0
       let why =
         tracer != 0
         ? "process \(tracer) traces it"
-        : "it is not a child of this process, and kernel.yama.ptrace_scope or missing rights forbid "
-          + "tracing it; set kernel.yama.ptrace_scope=0, or recover it with CAP_SYS_PTRACE"
+        : "it is not a child of this process, and kernel.yama.ptrace_scope or missing rights "
+          + "forbid tracing it; set kernel.yama.ptrace_scope=0, or recover it with CAP_SYS_PTRACE"
       throw HibernationError(.seizing, "can't trace process \(process.pid): \(why)")
     }
   }
@@ -236,8 +238,8 @@ extension Hibernator {
       let wasBorrowed =
         current.registers.areLike(one.registers) || borrowed.contains(current.registers.instruction)
       if progress == .committed, wasBorrowed { return }
-      // One that was parked and leaves its place (arm64: `Injector.leaveCall`), or has left it and hasn't got its own mask
-      // yet: no thread of a program has this mask.
+      // The thread was parked and is just leaving its wait (arm64: `Injector.leaveCall`), or has
+      // left it and hasn't got its own mask yet: no thread of a program has this mask.
       let unmaskable: UInt64 = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1)
       let masksAll = current.signalMask | unmaskable == ~0
       if clinux_stop_hides_calls() == 1, wasBorrowed, masksAll { return }
@@ -259,7 +261,7 @@ extension Hibernator {
 
   // MARK: put right
 
-  /// Gives the threads their registers and signal masks, and unmaps the scratch area if it still exists.
+  /// Gives the threads their registers and signal masks, and unmaps a scratch area that is left.
   private func putBack(
     _ captive: SeizedProcess, _ target: HibernationTarget
   ) throws(HibernationError) {
@@ -273,7 +275,7 @@ extension Hibernator {
     guard isMapped else { return }
     try attempt(.seizing) {
       let foreign = try Eligibility.foreignUserfaults(of: captive.process.pid)
-      // Injected calls don't run in a frozen group. All threads are held by this tracer.
+      // Injected calls don't run in a frozen group. This tracer keeps all threads stopped.
       try target.cgroup?.freezer?.thaw(until: Deadline(in: HibernationTarget.patience))
       try Eligibility.mayInject(into: captive.session)
       var injector = try Injector(

@@ -2,31 +2,33 @@ import CLinux
 import Glibc
 import Linux
 
-/// What a resume did.
+/// The result of a resume.
 public struct ResumeSummary: Sendable {
-  /// Bytes written back.
+  /// The number of bytes that were written back.
   public var restored: UInt64
-  /// Bytes that are filled while the worker runs.
+  /// The number of bytes that are filled while the worker runs.
   public var backgroundFill: UInt64 = 0
-  /// How many of these bytes are still missing, at any time; `nil` if none follow.
+  /// The number of these bytes that are still missing, at any time. It is `nil` if none follow.
   public var missing: MissingBytes?
-  /// Why the restore was eager although a lazy one was planned.
+  /// The reason why the restore was eager although a lazy one was planned.
   public var eagerReason: String?
   public var duration: Duration
 }
 
 extension Hibernator {
-  /// Restores a hibernated worker's memory and lets it run.
+  /// Restores a hibernated worker's memory and lets it run. Call it on the hibernator's thread: it
+  /// waits for the disk and for other resumes.
   ///
   /// - Parameters:
-  ///   - image: as the hibernation's summary has it.
-  ///   - keepsBase: leaves the image on disk as the base of the next one, which is then an overlay.
-  /// - recorded: called before the image may be removed, and before the worker runs. It waits until
-  /// the worker's record on disk doesn't say any more that its memory is in the image, and returns
-  /// why it still says so, if it does. Then the resume is noted in the worker's cgroup; where that
-  ///     isn't possible either, the worker stays hibernated.
-  /// - Throws: `HibernationError`. `intact`: the worker is hibernated as before. `unverifiable`: the image is
-  ///   damaged or the write-back failed half-way; the worker must be killed.
+  ///   - image: the image in the hibernation's summary.
+  ///   - keepsBase: true leaves the image on disk as the base of the next one, which is then an
+  ///     overlay.
+  ///   - recorded: called before the image may be removed, and before the worker runs. It waits
+  ///     until the worker's record on disk doesn't say any more that its memory is in the image. If
+  ///     the record still says so, it returns the reason. Then the resume is recorded in the
+  ///     worker's cgroup; if that isn't possible either, the worker stays hibernated.
+  /// - Throws: `HibernationError`. `intact`: the worker is hibernated as before. `unverifiable`:
+  ///   the image is damaged or the write-back failed half-way; the worker must be killed.
   @discardableResult
   public func resume(
     _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false,
@@ -34,9 +36,10 @@ extension Hibernator {
   ) throws(HibernationError) -> ResumeSummary {
     try awaitFill(of: target.name)
     turn = ResumeTurns.shared.take()
-    // With its last reference a turn ends.
+    // A turn ends with its last reference.
     defer { turn = nil }
-    // What a resume costs is learned from this: the wait for other workers' resumes isn't a part of it.
+    // The cost of a resume is learned from this: it doesn't include the wait for other workers'
+    // resumes.
     let started = Clocks.monotonic
     var summary = ResumeSummary(restored: 0, duration: .zero)
     do throws(HibernationError) {
@@ -69,7 +72,8 @@ extension Hibernator {
     return summary
   }
 
-  /// Writes back, commits (B), and lets the worker run or leaves it suspended.
+  /// Writes back, commits (B), and lets the worker run or leaves it suspended. Returns the number
+  /// of bytes.
   @discardableResult
   func bringBack(
     _ target: HibernationTarget, from place: RestingImage, run: Bool, keepsBase: Bool = false,
@@ -78,13 +82,14 @@ extension Hibernator {
     let image = try openOwn(place, of: target, heldBase: bases[target.name]?.image)
     if image.progress == .filling { return try continueFill(image, target) }
     let sessions = resting[target.name] ?? []
-    // Reaps the threads of processes that were killed while they slept.
+    // This reaps the threads of processes that were killed while they slept.
     for session in sessions { _ = session.isAlive() }
     try checkAnybodyLives(image)
     try checkAtRest(target)
     try writeBack(image, into: target, sessions: sessions)
-    // Threads leave the scratch area before commit B: without an image a parked worker couldn't be recovered.
-    // They don't go back: if the image can't be removed, the next attempt finds no scratch area.
+    // Threads leave the scratch area before commit B: without an image a parked worker couldn't be
+    // recovered. They don't return to it: if the image can't be removed, the next attempt finds no
+    // scratch area.
     while let parking = parked[target.name]?.last {
       try attempt(.writingBack) { try parking.leave() }
       parked[target.name]?.removeLast()
@@ -92,14 +97,14 @@ extension Hibernator {
     try note(resumeFrom: image, of: target, recorded)
     try removeImage(image, of: target, keepsBase: keepsBase)
     parked[target.name] = nil
-    // Only after commit B: a daemon that finds an image uses the threads' registers as proof that they
-    // haven't run.
+    // This happens only after commit B: a daemon that finds an image uses the threads' registers as
+    // proof that they haven't run.
     let held = resting.removeValue(forKey: target.name)
     guard run else {
       for session in held ?? [] { session.detach() }
       return image.dataLength
     }
-    // The worker rests until it is woken, so its processes stay the same.
+    // The worker is at rest until it is woken, so its processes stay the same.
     let tree = Result { try target.discover() }
     if case .success(let tree) = tree {
       if let held {
@@ -123,8 +128,8 @@ extension Hibernator {
     }
   }
 
-  /// Opens the image that the worker's memory is in, and no other one. The image is compared with the mark
-  /// from commit A, if that is known. In any case the worker's root process must be in it.
+  /// Opens the image that the worker's memory is in, and no other one. The image is compared with
+  /// the mark from commit A, if that is known. In any case the worker's root process must be in it.
   func openOwn(
     _ place: RestingImage, of target: HibernationTarget, heldBase: ImageReader? = nil
   ) throws(HibernationError) -> ImageReader {
@@ -134,14 +139,16 @@ extension Hibernator {
     return image
   }
 
-  /// Checks that not all processes of the image have ended (another process may have got its number). Some may
-  /// have been killed while they slept; if all were killed, the image is useless.
+  /// Checks that not all processes of the image have ended (another process may have got a number
+  /// of theirs). Some may have been killed while they slept; if all were killed, the image is
+  /// useless.
   func checkAnybodyLives(_ image: ImageReader) throws(HibernationError) {
     if !image.processes.allSatisfy(\.identity.hasEnded) { return }
     throw HibernationError(.writingBack, "it has ended", aftermath: .vanished)
   }
 
-  /// Writes all pages back into the processes that still live. The processes rest, or are held by `sessions`.
+  /// Writes all pages back into the processes that still live. The processes are at rest, or
+  /// `sessions` trace them.
   func writeBack(
     _ image: ImageReader, into target: HibernationTarget, sessions: [TraceSession],
     prefetch: Prefetch? = nil
@@ -168,13 +175,15 @@ extension Hibernator {
     FaultPoint.writtenBack.pass()
   }
 
-  /// - Parameter isTracing: this thread traces the processes.
+  /// Returns the thread that must write protected pages, or `nil` if every thread may.
+  ///
+  /// - Parameter isTracing: true if this thread traces the processes.
   func tracer(of processes: [ProcessIdentity], isTracing: Bool) -> WriteBackTracer? {
     if features.forcedAccess == .anyThread { return nil }
     return WriteBackTracer(untraced: isTracing ? [] : processes.filter { !$0.hasEnded })
   }
 
-  /// `nil` for a process that has ended.
+  /// Opens the memory of all processes of an image. It is `nil` for a process that has ended.
   private func openMemories(
     of image: ImageReader, _ target: HibernationTarget
   ) throws(SystemCallError) -> [ProcessMemory?] {
@@ -190,7 +199,8 @@ extension Hibernator {
     return memories
   }
 
-  /// A process without memory is being killed, or the descriptor was opened before its last exec.
+  /// Checks that a process that has no memory has ended. It may still be about to be killed. If it
+  /// lives, the descriptor was opened before its last exec.
   private func checkHasEnded(
     _ process: ImageProcess, _ sessions: [TraceSession]
   ) throws(HibernationError) {
@@ -213,7 +223,7 @@ extension Hibernator {
     try ResumeNote.write(image, of: target, because: obstacle)
   }
 
-  /// Commit B that leaves no base.
+  /// Commit B without a base: removes the image.
   func removeImage(_ path: String) throws(HibernationError) {
     do throws(SystemCallError) { try removeFile(path) } catch {
       throw HibernationError(.writingBack, "can't remove \(path): \(error.reason)")
@@ -221,7 +231,7 @@ extension Hibernator {
     FaultPoint.unlinked.pass()
   }
 
-  /// Checks that no process has let the worker run while its memory was in the image.
+  /// Checks that no other process has let the worker run while its memory was in the image.
   func checkAtRest(_ target: HibernationTarget) throws(HibernationError) {
     if resting[target.name] != nil { return }
     guard target.cgroup?.freezer != nil else {

@@ -1,34 +1,37 @@
 /// The way of resuming that a worker's policy asks for.
 public enum ResumePreference: String, Sendable, CaseIterable {
-  /// Lazy, unless that was slower in the worker's own history.
+  /// Resumes lazily, unless that was slower in the worker's own history.
   case auto
   case eager
-  /// Lazy if that is possible.
+  /// Resumes lazily if that is possible.
   case lazy = "lazy"
 }
 
-/// The results of a worker's resumes, from which the mode of the next one is chosen. It is kept in memory and
-/// ends with the daemon, as the addresses of the working set do.
+/// The results of a worker's resumes, from which the mode of the next one is chosen. It is kept in
+/// memory and ends with the daemon, as the addresses of the working set do.
 struct ResumeHistory: Sendable {
-  /// The result of a lazy restore. Times in ns, sizes in bytes.
+  /// The result of a lazy restore. Times are in ns, sizes in bytes.
   struct LazyResume: Sendable {
-    /// Time until the worker ran.
+    /// The time until the worker ran.
     var beforeRunning: Int64
-    /// Time that it waited for pages after that.
+    /// The time for which it waited for pages after that.
     var waited: Int64
-    /// Pages that were in place before it ran, and pages that it waited for.
+    /// The pages that were in place before it ran, and the pages that it waited for.
     var wanted: UInt64
     var total: UInt64
-    /// Nearly all pages were missing, to learn the working set, so the times aren't typical.
+    /// True if nearly all pages were missing, to learn the working set, so that the times aren't
+    /// typical.
     var wasLearning: Bool
-    /// The worker forked or moved memory, so it was frozen until all pages were in place.
+    /// The halt of the worker if it forked or moved memory: it was frozen until all pages were in
+    /// place.
     var halt: Halt?
-    /// Pages that it waited for before its first output.
+    /// The number of pages that it waited for before its first output.
     var waits = 0
-    /// Pages were filled one by one once more, because it had waited for many at the resume before.
+    /// True if pages were filled one by one once more, because it had waited for many at the resume
+    /// before.
     var learnedMore = false
 
-    /// Time until a waiting client could have an answer, without the worker's own work.
+    /// The time until a waiting client could have an answer, without the worker's own work.
     var untilAnswer: Int64 {
       beforeRunning + waited + (halt?.length ?? 0)
     }
@@ -38,33 +41,36 @@ struct ResumeHistory: Sendable {
   private var lazy = RecentTimes()
   private var bytes: UInt64 = 0
   private(set) var lastLazy: LazyResume?
-  /// Eager resumes since a lazy restore.
+  /// The number of eager resumes since a lazy restore.
   private var eagerInARow = 0
 
-  /// Resumes that learned more, and resumes since the last of them.
+  /// The number of resumes that learned more, and the number of resumes since the last of them.
   private var (learnedMore, sinceLearning) = (0, 0)
 
-  /// Why the worker can't be restored lazily, even if that would be faster. An image for lazy restore can't
-  /// be a base, so a lazy restore isn't tried again each time.
+  /// The reason why the worker can't be restored lazily, even if that would be faster. An image for
+  /// lazy restore can't be a base, so a lazy restore isn't tried again each time.
   private var refusal: String?
 
-  /// Below this size, the layout and the background fill cost as much as they save.
+  /// Below this size, in bytes, the layout and the background fill cost as much as they save.
   static let smallest: UInt64 = 2 << 20
-  /// Programs change, so the lazy mode is tried again after this number of eager resumes.
+  /// The number of eager resumes after which the lazy mode is tried again: programs change.
   static let patience = 16
-  /// One slow resume doesn't decide: the machine may have been busy.
+  /// The number of lazy resumes that decide. One slow resume doesn't: the machine may have been
+  /// busy.
   static let enough = 3
-  /// An eager resume of this many bytes takes about a second on one core of a small machine. It decides when an eager resume is
-  /// worth a trial, before the worker has had one.
+  /// The number of bytes that an eager resume restores in about a second on one core of a small
+  /// machine. It decides when an eager resume is worth a trial, before the worker has had one.
   static let eagerPerSecond = 400.0 * 1_000_000
 
-  /// A worker that waits for more pages than these needs other pages than the known ones.
+  /// A worker that waits for more pages than this needs other pages than the known ones.
   static let manyWaits = 32
-  /// A worker that needs other pages each time doesn't learn for ever: a page alone takes as long as a chunk.
+  /// The number of resumes that learn more. A worker that needs other pages each time doesn't learn
+  /// without end: a page alone takes as long as a chunk.
   static let mostLearning = 3
 
-  /// The next lazy restore has to show the use of single pages. Whole chunks show one page for each chunk, so
-  /// by them alone a worker with a large working set waits at ten resumes until all of it is known.
+  /// True if the next lazy restore has to show the use of single pages. Whole chunks show one page
+  /// for each chunk, so by them alone a worker with a large working set waits at ten resumes until
+  /// all of it is known.
   var learnsMore: Bool {
     (lastLazy?.waits ?? 0) > Self.manyWaits && learnedMore < Self.mostLearning
   }
@@ -92,7 +98,9 @@ struct ResumeHistory: Sendable {
 
   mutating func record(refusal: String) { self.refusal = refusal }
 
-  /// - Parameter anonymous: bytes of the worker's anonymous memory now.
+  /// Chooses the way of the next resume.
+  ///
+  /// - Parameter anonymous: the number of bytes of anonymous memory that the worker has now.
   func plan(_ preference: ResumePreference, anonymous: UInt64) -> RestorePlan {
     switch preference {
     case .eager: return RestorePlan(eager: "hibernate.resume is eager")
@@ -126,7 +134,8 @@ struct ResumeHistory: Sendable {
   }
 }
 
-/// The last few times, in ns. Their median is the typical one: a mean would remember a busy moment.
+/// The last few times, in ns. Their median is the typical one: a mean would include one busy moment
+/// for a long time.
 private struct RecentTimes: Sendable {
   private static let limit = 5
   private var times: [Int64] = []

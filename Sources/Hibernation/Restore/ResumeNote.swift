@@ -1,21 +1,23 @@
 import Linux
 
-/// A note that a worker's memory is back from an image, and that the worker may have run since. It
-/// is kept with the worker's cgroup.
+/// A marker that a worker's memory is back from an image, and that the worker may have run since.
+/// It is stored with the worker's cgroup.
 ///
 /// Usually the worker's record and the removal of the image say that. If one of the two can't be
 /// written (a full or failing disk, a file system that became read-only), the next daemon would end
-/// the worker, or restore its memory of then. The note names the image by its mark, so it says
-/// nothing about a later image.
+/// the worker, or restore its memory of that time. The marker names the image by its mark, so it
+/// says nothing about a later image.
 public enum ResumeNote {
-  /// The image from which the worker was last resumed, if that was noted.
+  /// Returns the image from which the worker was last resumed, if that was marked.
   ///
-  /// - Throws: if it can't be found out.
+  /// - Throws: an error if that can't be found out.
   public static func read(of cgroup: WorkerCgroup?) throws(SystemCallError) -> ImageMark? {
     try cgroup?.note.flatMap(ImageMark.init(text:))
   }
 
-  /// - Throws: `intact`, with the reason why the note is needed.
+  /// Writes the marker.
+  ///
+  /// - Throws: `intact`, with the reason why the marker is needed.
   static func write(
     _ image: ImageReader, of target: HibernationTarget, because reason: String
   ) throws(HibernationError) {
@@ -28,15 +30,15 @@ public enum ResumeNote {
     }
   }
 
-  /// Before the image counts again.
+  /// Removes the marker, before the image counts again.
   static func clear(of target: HibernationTarget) throws(HibernationError) {
     try attempt(.writingBack) { try target.cgroup?.write(note: nil) }
   }
 }
 
 extension ImageReader {
-  /// The worker's memory was restored from this image, and the image only couldn't be removed.
-  /// While its pages are filled in the background it still counts.
+  /// True if the worker's memory was restored from this image, and only the removal of the image
+  /// failed. While its pages are filled in the background the image still counts.
   func isUsedUp(by target: HibernationTarget) throws(SystemCallError) -> Bool {
     guard progress != .filling, let mark else { return false }
     return try ResumeNote.read(of: target.cgroup) == mark

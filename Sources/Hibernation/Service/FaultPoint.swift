@@ -2,8 +2,8 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Points in the protocol at which the tests let the daemon die as by `kill -9`, in the order in which a
-/// hibernation and a resume pass them.
+/// The points in the protocol at which the tests let the daemon die as by `kill -9`, in the order
+/// in which a hibernation and a resume pass them.
 public enum FaultPoint: String, CaseIterable, Sendable {
   case stopped, seized, scanned, captured, synced, committed
   case scratchMapped = "scratch-mapped"
@@ -11,11 +11,12 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case writingBack = "writing-back"
   case writtenBack = "written-back"
   case unlinked
-  // With overlays only.
+  // These points are passed with overlays only.
   case trackerOpened = "tracker-opened"
   case baseKept = "base-kept"
   case baseRemoved = "base-removed"
-  // With lazy restores only. The first point is passed when the hibernation prepares for them.
+  // These points are passed with lazy restores only, the first one when the hibernation prepares
+  // for them.
   case userfaultOpened = "userfault-opened"
   case fillMarked = "fill-marked"
   case registered
@@ -25,13 +26,13 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case filled
   case handingOver = "handing-over"
   case unregistered, thawed
-  // In a recovery only.
+  // These points are passed in a recovery only.
   case recoverySeized = "recovery-seized"
   case borrowedAgain = "borrowed-again"
   case registersBack = "registers-back"
 
-  /// The one point that DORMOUSE_FAULT names when the process starts: `POINT`, or `POINT:2` (or `POINT@2`)
-  /// for the second pass.
+  /// The one point that DORMOUSE_FAULT names when the process starts: `POINT`, or `POINT:2` (or
+  /// `POINT@2`) for the second pass.
   private static let armed: (point: FaultPoint, pass: Int)? = {
     guard let text = getenv("DORMOUSE_FAULT").map({ String(cString: $0) }) else { return nil }
     let parts = text.split(maxSplits: 1) { $0 == ":" || $0 == "@" }.map(String.init)

@@ -1,23 +1,26 @@
 import Glibc
 import Linux
 
-/// Clean pages of files (code, mostly) that only a hibernated worker has in memory. The kernel drops them by
-/// itself, but late, because they were used recently. A worker that sleeps for a long time doesn't need them.
+/// Clean pages of files (code, mostly) that only a hibernated worker has in memory. The kernel
+/// drops them by itself, but late, because they were used recently. A worker that sleeps for a long
+/// time doesn't need them.
 ///
-/// MADV_PAGEOUT skips each page that another process maps too. So the call isn't worth its cost for a mapping
+/// MADV_PAGEOUT skips each page that another process maps too. So the call isn't worth its cost for
+/// a mapping of which more than a tenth is shared with other processes.
 /// that other processes share to a large part.
 public struct FilePages: Sendable {
   private var places: [(identity: ProcessIdentity, ranges: [PageRange])] = []
 
-  /// What was dropped.
+  /// The result of dropping pages.
   public struct Outcome: Sendable {
-    /// Bytes that left memory.
+    /// The number of bytes that left memory.
     public var dropped: UInt64 = 0
-    /// Why not all pages were dropped.
+    /// The reason why not all pages were dropped.
     public var refusal: SystemCallError?
   }
 
-  /// Call it while the process is held.
+  /// Records the mappings of a process whose pages may be dropped. Call it while the process is
+  /// seized.
   mutating func record(_ mappings: [MemoryMapping], of identity: ProcessIdentity) {
     let own = mappings.filter {
       $0.hasFile && !$0.shared && $0.resident > $0.anonymous
@@ -27,7 +30,8 @@ public struct FilePages: Sendable {
     places.append((identity, own.map(\.range)))
   }
 
-  /// Call it while the process rests. A failure only leaves more memory in use.
+  /// Drops the recorded pages. Call it while the processes are at rest. A failure only leaves more
+  /// memory in use.
   func pushOut() -> Outcome {
     var outcome = Outcome()
     for (identity, ranges) in places {
@@ -43,7 +47,7 @@ public struct FilePages: Sendable {
     return outcome
   }
 
-  /// RssFile, in bytes.
+  /// Returns RssFile, in bytes.
   private static func filePages(of pid: Int32) -> UInt64 {
     (try? ProcessStatus.read(pid)).map { UInt64(clamping: $0.residentFileBytes) } ?? 0
   }

@@ -2,10 +2,13 @@ import CLinux
 import Glibc
 import Linux
 
-/// If a pager dies during a fork, the child's userfaultfd is closed, because no other process holds it. The
-/// child has been frozen since its birth, and the pages that its parent misses are missing in it too. While
-/// it hasn't run an instruction, its pages can be written as for any other process.
+/// The recovery of children that were forked while pages were missing. If a pager dies during a
+/// fork, the child's userfaultfd is closed, because no other process has it. The child has been
+/// frozen since its birth, and the pages that its parent misses are missing in it too. While it
+/// hasn't run an instruction, its pages can be written as for any other process.
 extension Hibernator {
+  /// Writes the missing pages of a process's children.
+  ///
   /// - Throws: `unverifiable` if a child has run, has ended, or can't be examined.
   func bringToChildren(
     of part: PagerPart, _ image: ImageReader, _ target: HibernationTarget
@@ -55,8 +58,8 @@ extension Hibernator {
     }
   }
 
-  /// Children that haven't run yet. Children of earlier forks are among them: no page of theirs is missing,
-  /// so nothing is written to them.
+  /// Returns the children that haven't run yet. Children of earlier forks are among them: no page
+  /// of theirs is missing, so nothing is written to them.
   private func newborns(
     of parent: Int32, _ image: ImageReader, _ target: HibernationTarget
   ) throws -> [ProcessIdentity] {
@@ -73,16 +76,17 @@ extension Hibernator {
   }
 }
 
-/// Uses only what /proc shows without stopping a process.
+/// True if the process may be in fork(2) or clone(2). It uses only what /proc shows without a stop
+/// of the process.
 private func isInFork(_ pid: Int32) throws(SystemCallError) -> Bool {
   let text: String
   do throws(SystemCallError) { text = try readText("/proc/\(pid)/syscall") } catch {
-    // A child that isn't looked at would stay without its pages.
+    // A child that isn't examined would stay without its pages.
     if error.isShortage { throw error }
     return false
   }
   guard let number = text.split(separator: " ").first.flatMap({ Int64($0) }) else { return false }
-  // Where a stop hides a thread's call, the thread may be in any.
+  // If the kernel hides the call of a stopped thread, the thread may be in any call.
   return clinux_is_fork(number) == 1 || number == -1 && clinux_stop_hides_calls() == 1
 }
 
@@ -90,7 +94,7 @@ private func isInFork(_ pid: Int32) throws(SystemCallError) -> Bool {
 private struct ForkedChild: Sendable {
   private let memory: ProcessMemory
   private let mappings: [MemoryMapping]
-  /// Pages that it got by the fork, or from the pager before it died.
+  /// The pages that the child got by the fork, or from the pager before it died.
   private let populated: Set<UInt64>
 
   init(_ process: ProcessIdentity, useScan: Bool) throws {
@@ -109,8 +113,8 @@ private struct ForkedChild: Sendable {
     self.populated = populated
   }
 
-  /// With huge pages, a written page adds neighbours of zeros, which a second look would take for the child's
-  /// own pages.
+  /// True if the kernel may make huge pages in the child. A written page then adds neighbours of
+  /// zeros, which a second scan would mistake for the child's own pages.
   var mayGetHugePages: Bool {
     let setting = try? readText("/sys/kernel/mm/transparent_hugepage/enabled")
     if setting?.contains("[never]") != false { return false }
@@ -133,8 +137,9 @@ private struct ForkedChild: Sendable {
     }
   }
 
-  /// The address at which a page is missing; `nil` if it isn't missing. The child's mappings show which of
-  /// the changes around its fork it has seen, as for a child that is reached in time.
+  /// Returns the address at which a page is missing, or `nil` if it isn't missing. The child's
+  /// mappings show which of the changes around its fork it has seen, as for a child that is reached
+  /// in time.
   private func place(
     of page: UInt64, _ before: PageLayout, _ after: PageLayout
   ) -> UInt64? {

@@ -1,15 +1,17 @@
 import Linux
 import Synchronization
 
-/// A hibernator, and the thread that belongs to it while it traces. Beyond 32 threads, a sleeping worker that isn't
-/// traced has none: it would take 28 KB of RAM, in its stack and in what the allocator keeps for it.
+/// A hibernator, and the thread that belongs to it while it traces. Beyond 32 threads, a sleeping
+/// worker that isn't traced has none: a thread would use 28 KB of RAM, in its stack and in what the
+/// allocator keeps for it.
 final class HibernationBench: Sendable {
   let queue: WorkQueue
-  /// Locked on the queue's thread, and for a moment on another one while the queue has none.
+  /// The hibernator. It is locked on the queue's thread, or for a moment on another one while the
+  /// queue has none.
   let hibernator: Mutex<Hibernator>
-  /// A `reapChildren` is queued.
+  /// True while a `reapChildren` is queued.
   let mustBury = Atomic(false)
-  /// Jobs that were submitted and haven't ended.
+  /// The number of jobs that were submitted and haven't ended.
   let pending = Atomic(0)
   private let isTracing: Switch
 
@@ -19,14 +21,15 @@ final class HibernationBench: Sendable {
     let isTracing = Switch()
     self.isTracing = isTracing
     self.hibernator = Mutex(hibernator)
-    // Between operations, the thread releases each thread that it couldn't detach, as soon as that thread stops.
+    // Between operations, the thread releases each thread that it couldn't detach, as soon as that
+    // thread stops.
     queue = WorkQueue(
       name: "dormouse-trace",
       chore: { Stragglers.shared.release() == 0 ? nil : .milliseconds(5) },
       mayLeave: { !isTracing.isOn.load(ordering: .relaxed) }, mates: threads)
   }
 
-  /// On the thread, after each job.
+  /// Records whether the hibernator traces. It is called on the thread, after each job.
   func noteTracing() {
     isTracing.isOn.store(hibernator.withLock { $0.isTracing }, ordering: .relaxed)
   }

@@ -1,7 +1,7 @@
 import Linux
 
-/// Why a worker wasn't hibernated or resumed: the phase that failed, the reason, and the state of the worker
-/// afterwards.
+/// The reason why a worker wasn't hibernated or resumed, with the phase that failed and the state
+/// of the worker afterwards.
 public struct HibernationError: Error, Sendable, CustomStringConvertible {
   public enum Phase: String, Sendable {
     case checking, stopping, seizing, scanning, capturing, committing, evicting, resting
@@ -15,7 +15,8 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
   public enum Aftermath: Sendable {
     /// Everything is as it was before; trying again may succeed.
     case intact
-    /// The worker is as it was, and trying again is useless: workers of this kind can't be hibernated.
+    /// The worker is as it was, and trying again is useless: workers of this kind can't be
+    /// hibernated.
     case ineligible
     /// Its processes have ended.
     case vanished
@@ -37,7 +38,8 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
     aftermath == .ineligible ? reason : "\(reason) (while \(phase.rawValue))"
   }
 
-  /// The cause says nothing about the worker's memory or its image, and may be gone at the next attempt.
+  /// True if the cause says nothing about the worker's memory or its image, and may be absent at
+  /// the next attempt.
   static func mayPass(_ cause: any Error) -> Bool {
     switch cause {
     case let error as ImageError: error.isTransient

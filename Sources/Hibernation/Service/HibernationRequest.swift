@@ -1,24 +1,25 @@
-/// What a hibernation has to do. The same request is passed to `HibernationService` and `Hibernator`.
+/// The parameters of a hibernation. `HibernationService` and `Hibernator` get the same request.
 public struct HibernationRequest: Sendable {
-  /// The worker. It is suspended (frozen or stopped).
+  /// The worker. It must be suspended (frozen or stopped).
   public var target: HibernationTarget
-  /// The path of the image. Its directory exists.
+  /// The path of the image. Its directory must exist.
   public var path: String
   /// zstd's compression level, −7…19.
   public var level: Int32
   /// The way of resuming for which the image is laid out. The summary's image says what was chosen
   /// (`RestingImage.restore`): for example, an encrypted image is always restored in full.
   public var restore: ResumePreference
-  /// Writes only the pages that have changed, if an earlier resume has kept a base, and prepares for the next
-  /// overlay. Not together with `isSealed`.
+  /// True writes only the pages that have changed, if an earlier resume has kept a base, and
+  /// prepares for the next overlay. It has no effect together with `isSealed`.
   public var overlay: Bool
-  /// Encrypts the image (`Seal`). Without a key no image is written.
+  /// True encrypts the image (`Seal`). Without a key no image is written.
   public var isSealed: Bool
-  /// Also pushes out clean pages of files that no other process uses.
+  /// True drops also clean pages of files that no other process uses.
   public var dropsFilePages: Bool
   public var storage: ImageStorage
-  /// Called on the hibernation's thread before anything is done, with false, and before the image gets its name, with true:
-  /// then it may wait. If it returns a reason, the hibernation fails, and the worker rests as before.
+  /// Called on the hibernation's thread before anything is done, with false, and before the image
+  /// gets its name, with true: then it may wait. If it returns a reason, the hibernation fails, and
+  /// the worker stays suspended as before.
   public var obstacle: @Sendable (_ waits: Bool) -> String? = { _ in nil }
 
   public init(
@@ -37,10 +38,11 @@ public struct HibernationRequest: Sendable {
   }
 }
 
-/// How an image is kept.
+/// How an image is stored.
 public struct ImageStorage: Sendable {
   public var durability: ImageDurability
-  /// Memory is short: drops the image's pages from the page cache when they are on the disk.
+  /// True drops the image's pages from the page cache when they are on the disk, for when memory is
+  /// short.
   public var dropsCache: Bool
 
   public init(durability: ImageDurability = .synced, dropsCache: Bool = false) {
@@ -49,26 +51,26 @@ public struct ImageStorage: Sendable {
   }
 }
 
-/// What a hibernation did. Sizes in bytes.
+/// The result of a hibernation. Sizes are in bytes.
 public struct HibernationSummary: Sendable {
   /// The image that has the worker's memory, and how it will be restored. `resume` needs it.
   public var image: RestingImage
-  /// Private pages that left memory.
+  /// The private pages that left memory.
   public var moved: UInt64
   public var imageLength: UInt64
-  /// Bytes of these that were written now; the rest is in the base.
+  /// The bytes of the image that were written now; the others are in the base.
   public var written: UInt64
-  /// Pages that were found unchanged in the base.
+  /// The pages that were found unchanged in the base.
   public var unchanged: UInt64 = 0
-  /// Pages that were compared: it wasn't known whether they had been written to, or they had been, perhaps with what was
-  /// there before.
+  /// The pages that were compared: it wasn't known whether they had been written to, or they had
+  /// been, perhaps with the same content.
   public var compared: UInt64 = 0
-  /// Why writes aren't tracked although `overlay` was set.
+  /// The reason why writes aren't tracked although `overlay` was set.
   public var trackingRefusal: String?
   public var processes: Int
-  /// Why the worker can't be restored lazily although that was planned.
+  /// The reason why the worker can't be restored lazily although that was planned.
   public var lazyRefusal: String?
-  /// `nil`: not asked for.
+  /// The result of `dropsFilePages`, if that was set.
   public var filePages: FilePages.Outcome?
   public var duration: Duration
 }

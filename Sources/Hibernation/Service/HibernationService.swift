@@ -1,13 +1,14 @@
 import Linux
 import Synchronization
 
-/// Hibernators on threads of their own, for an event loop that mustn't wait. Each operation calls its
-/// completion on its thread.
+/// Runs hibernators on threads of their own, for an event loop that mustn't wait. All functions may
+/// be called on any thread, and return at once unless they say that they wait. Each operation calls
+/// its completion on its own thread.
 ///
-/// If workers are separated, each has a hibernator of its own from its first operation until `forget`, and a thread
-/// at least while there is something to do or it is traced (the same thread must trace a worker all the time). So a
-/// resume never waits for the hibernation of another worker. Hibernations are still performed one after the other;
-/// see `HibernationSlots`.
+/// If workers are separated, each has a hibernator of its own from its first operation until
+/// `forget`. It has a thread while there is something to do or it is traced (the same thread must
+/// trace a worker all the time). So a resume never waits for the hibernation of another worker.
+/// Hibernations are still performed one after the other; see `HibernationSlots`.
 public final class HibernationService: Sendable {
   private let features: KernelFeatures
   private let lanes: Int?
@@ -15,12 +16,13 @@ public final class HibernationService: Sendable {
   private let slots = HibernationSlots()
   let kept = KeptMemories()
   private let threads: QueueThreads
-  /// For work that isn't about a single worker's memory: dropping images from the page cache, the keeper.
+  /// The queue for work that isn't about a single worker's memory: dropping images from the page
+  /// cache, the keeper.
   let aside = WorkQueue(name: "dormouse-aside")
   let crew = Mutex(Crew())
 
   struct Crew {
-    /// By worker; under the empty name if workers aren't separated.
+    /// The benches by worker's name; the name is empty if workers aren't separated.
     var benches: [String: HibernationBench] = [:]
     var standby: Standby?
     var fillFailed: (@Sendable (String, HibernationError) -> Void)?
@@ -28,9 +30,10 @@ public final class HibernationService: Sendable {
   }
 
   /// - Parameters:
-  ///   - lanes: threads that compress and decompress, for each operation.
-  ///   - separatesWorkers: see above. False: `wait` sees what all operations have left.
-  ///   - keptThreads: with this number of threads or fewer, those that aren't needed stay, too.
+  ///   - lanes: the number of threads that compress and decompress, for each operation.
+  ///   - separatesWorkers: true gives each worker a hibernator of its own. With false, `wait` sees
+  ///     what all operations have left.
+  ///   - keptThreads: if there are at most this many threads, those that aren't needed stay, too.
   public init(
     features: KernelFeatures = .detect(), lanes: Int? = nil, separatesWorkers: Bool = false,
     keptThreads: Int = 32
@@ -42,7 +45,7 @@ public final class HibernationService: Sendable {
     DescriptorReserve.fill()
   }
 
-  /// `nil`: there is no bench, and `makes` is false.
+  /// Returns the bench of a worker. It is `nil` if there is none, and `makes` is false.
   private func bench(of name: String, makes: Bool = true, counts: Bool = true) -> HibernationBench?
   {
     crew.withLock { crew in
@@ -55,13 +58,14 @@ public final class HibernationService: Sendable {
         crew.benches[key] = HibernationBench(hibernator, threads)
       }
       let bench = crew.benches[key]
-      // Counted under the lock: a bench without pending jobs may be removed.
+      // The job is counted under the lock: a bench without pending jobs may be removed.
       if counts { bench?.pending.add(1, ordering: .acquiringAndReleasing) }
       return bench
     }
   }
 
-  /// The only way to a bench's thread. Must follow a `bench(of:)` that counts.
+  /// Submits a job. This is the only way to a bench's thread, and must follow a `bench(of:)` that
+  /// counts.
   private func submit(
     to bench: HibernationBench, about name: String? = nil, isUrgent: Bool = false,
     _ job: @escaping @Sendable (HibernationBench) -> Void
@@ -82,7 +86,8 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// For a short job that needs nothing of what a thread traces. A thousand threads aren't started for it.
+  /// Submits a short job that needs nothing of what a thread traces. It doesn't start a thousand
+  /// threads for that.
   private func submit(
     toAll benches: [HibernationBench], _ job: @escaping @Sendable (HibernationBench) -> Void
   ) {
@@ -98,6 +103,8 @@ public final class HibernationService: Sendable {
     }
   }
 
+  /// Hibernates a worker.
+  ///
   /// - Parameter first: called on the thread before the hibernation, when it is this worker's turn.
   public func hibernate(
     _ request: HibernationRequest, first: @escaping @Sendable () -> Void = {},
@@ -108,8 +115,10 @@ public final class HibernationService: Sendable {
     }
   }
 
+  /// Resumes a worker, before jobs that aren't urgent.
+  ///
   /// - Parameters:
-  ///   - image: as the hibernation's summary has it.
+  ///   - image: the image in the hibernation's summary.
   ///   - recorded: as for `Hibernator.resume`.
   public func resume(
     _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false,
@@ -124,6 +133,7 @@ public final class HibernationService: Sendable {
     }
   }
 
+  /// Recovers a worker; see `Hibernator.recover`.
   public func recover(
     _ target: HibernationTarget, from path: String, expecting: ImageExpectation = .unknown,
     recorded: @escaping @Sendable () -> String? = { nil },
@@ -137,31 +147,32 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// See `Standby`.
+  /// Sets the standby pager; see `Standby`.
   public func set(_ standby: Standby) {
     crew.withLock { $0.standby = standby }
     submit(toAll: all()) { $0.hibernator.withLock { $0.standby = standby } }
   }
 
-  /// See `Hibernator.fillFailed`.
+  /// Sets the report of failed fills; see `Hibernator.fillFailed`.
   public func onFillFailure(_ report: @escaping @Sendable (String, HibernationError) -> Void) {
     crew.withLock { $0.fillFailed = report }
     submit(toAll: all()) { $0.hibernator.withLock { $0.fillFailed = report } }
   }
 
-  /// See `Hibernator.fillEnded`.
+  /// Sets the report of completed fills; see `Hibernator.fillEnded`.
   public func onFillEnd(_ report: @escaping @Sendable (String) -> Void) {
     crew.withLock { $0.fillEnded = report }
     submit(toAll: all()) { $0.hibernator.withLock { $0.fillEnded = report } }
   }
 
-  /// See `Hibernator.dropFromCache`.
+  /// Drops images from the page cache; see `Hibernator.dropFromCache`.
   public func dropFromCache(images: [String]) {
     if images.isEmpty { return }
     aside.submit { Hibernator.dropFromCache(images: images) }
   }
 
-  /// See `Hibernator.awaitFill`. Waits for that worker's operations, so the event loop must not call it.
+  /// Waits for the worker's fill; see `Hibernator.awaitFill`. It also waits for that worker's other
+  /// operations, so the event loop must not call it.
   public func awaitFill(of name: String) throws(HibernationError) {
     guard let bench = bench(of: name, makes: false) else { return }
     try wait(on: bench) { (hibernator) throws(HibernationError) in
@@ -169,7 +180,8 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// See `Hibernator.reapChildren`. Calls that wait behind a long operation are combined into one.
+  /// Reaps traced children; see `Hibernator.reapChildren`. Calls that wait behind a long operation
+  /// are combined into one.
   public func reapChildren() {
     for bench in all() {
       // Without a thread nothing is traced there.
@@ -186,15 +198,15 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// A client waits for that worker: its pending operations, such as a hibernation, are performed before
-  /// those for which no client waits.
+  /// Gives priority to a worker that a client waits for: its pending operations, such as a
+  /// hibernation, are performed before those for which no client waits.
   public func prioritize(_ name: String) {
     slots.prioritize(name)
     bench(of: name, makes: false, counts: false)?.queue.prioritize(name)
   }
 
-  /// See `Hibernator.dropIdleBases`. Returns a function that waits for the end of that, at most 1 s. It may
-  /// be called on any thread except the event loop's.
+  /// Drops bases; see `Hibernator.dropIdleBases`. Returns a function that waits for the end of
+  /// that, at most 1 s. It may be called on any thread except the event loop's.
   @discardableResult
   public func dropIdleBases(outdated: Bool = false) -> @Sendable () -> Void {
     let done = Semaphore()
@@ -209,20 +221,20 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// See `Hibernator.dropIdleBase`.
+  /// Drops a worker's base; see `Hibernator.dropIdleBase`.
   public func dropIdleBase(of name: String) {
     guard let bench = bench(of: name, makes: false) else { return }
     submit(to: bench, about: name) { $0.hibernator.withLock { $0.dropIdleBase(of: name) } }
   }
 
-  /// See `Hibernator.forget`. Its thread ends with it.
+  /// Drops all state of a worker; see `Hibernator.forget`. Its thread ends with it.
   public func forget(_ name: String) {
     guard let bench = bench(of: name, makes: false) else { return }
     submit(to: bench, about: name) { [self] bench in
       bench.hibernator.withLock { $0.forget(name) }
       crew.withLock { crew in
-        // The bench stays if jobs are pending (the worker has been started again), or if its thread still
-        // traces a thread, which only it can detach.
+        // The bench stays if jobs are pending (the worker has been started again), or if its thread
+        // still traces a thread, which only it can detach.
         guard separatesWorkers, crew.benches[name] === bench,
           bench.pending.load(ordering: .acquiring) == 1, Stragglers.shared.release() == 0
         else { return }
@@ -231,12 +243,12 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// A thread of its own is there for the worker; under the empty name if workers aren't separated.
+  /// True if the worker has a thread of its own. The name is empty if workers aren't separated.
   func hasThread(of name: String) -> Bool {
     bench(of: name, makes: false, counts: false)?.queue.hasThread == true
   }
 
-  /// Performs the operation and waits for it. Only if workers aren't separated.
+  /// Performs the operation and waits for it. It must be called only if workers aren't separated.
   public func wait<Value: Sendable>(
     _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
   ) throws(HibernationError) -> Value {

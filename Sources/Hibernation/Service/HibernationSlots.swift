@@ -1,9 +1,10 @@
 import Linux
 import Synchronization
 
-/// Hibernations of different workers are performed one after the other: they compete for the disk and for
-/// processors. Each waits on its worker's own thread. A hibernation that a client waits for starts at once,
-/// beside the one that is under way. One that another program has frozen gives its turn to the next.
+/// Lets hibernations of different workers run one after the other: they compete for the disk and
+/// for processors. Each waits on its worker's own thread. A hibernation that a client waits for
+/// starts at once, beside the one that is under way. A hibernation of a worker that another program
+/// has frozen gives its turn to the next.
 final class HibernationSlots: Sendable {
   private struct State {
     var isTaken = false
@@ -14,7 +15,7 @@ final class HibernationSlots: Sendable {
 
   private let state = Mutex(State())
 
-  /// Until its first end.
+  /// One hibernation's turn. It lasts until the first call of `end`.
   final class Turn: Sendable {
     private let slots: HibernationSlots
     private let isOwner: Mutex<Bool>
@@ -24,7 +25,7 @@ final class HibernationSlots: Sendable {
       self.isOwner = Mutex(isOwner)
     }
 
-    /// The next one may begin.
+    /// Ends the turn: the next hibernation may begin.
     func end() {
       let isOwner = isOwner.withLock { isOwner in
         defer { isOwner = false }
@@ -47,7 +48,7 @@ final class HibernationSlots: Sendable {
     }
     guard let turn else { return Turn(self, isOwner: true) }
     turn.wait()
-    // If not, the hibernation started beside another one.
+    // If it isn't the owner, the hibernation started beside another one.
     let isOwner = state.withLock { $0.prioritized.remove(name) == nil }
     return Turn(self, isOwner: isOwner)
   }
@@ -63,7 +64,7 @@ final class HibernationSlots: Sendable {
     next?.raise()
   }
 
-  /// A client waits for that worker.
+  /// Starts the hibernation of a worker that a client waits for.
   func prioritize(_ name: String) {
     let turn: Signal? = state.withLock { state in
       guard let place = state.waiting.firstIndex(where: { $0.name == name }) else { return nil }

@@ -8,15 +8,15 @@ public struct HibernationTarget: Sendable {
   public var root: ProcessIdentity
   /// The worker's own session, if it was started in one.
   public var session: Int32?
-  /// Its cgroup, which says which processes belong to it. In a group made by Dormouse it rests frozen.
-  /// Without a group, or in a group that another program manages, it rests stopped, traced and parked
-  /// (`Parking`): a foreign SIGCONT must not let it run without its memory.
+  /// The worker's cgroup, which says which processes belong to it. In a group made by Dormouse it
+  /// rests frozen. Without a group, or in a group that another program manages, it rests stopped,
+  /// traced and parked (`Parking`): a foreign SIGCONT must not let it run without its memory.
   public var cgroup: WorkerCgroup?
-  /// Descriptors of /proc/PID/mem that have been held since launch.
+  /// Descriptors of /proc/PID/mem by pid, open since the launch.
   public var memories: [Int32: Descriptor]
-  /// The time-outs of its threads, kept over its sleeps.
+  /// The timeouts of the worker's threads, kept over its sleeps.
   public var waits: TimedWaits
-  /// Its masters, if it is a prefork server, kept over its sleeps.
+  /// The worker's masters, if it is a prefork server, kept over its sleeps.
   public var masters: PreforkMasters
 
   public init(
@@ -33,19 +33,19 @@ public struct HibernationTarget: Sendable {
     self.masters = masters
   }
 
-  /// Time for a freeze, a thaw or a stop to take effect.
+  /// The greatest time for a freeze, a thaw or a stop to take effect.
   static let patience: Duration = .seconds(5)
 
   func discover() throws -> ProcessTree {
     try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
   }
 
-  /// Opens a fresh descriptor if that is permitted: a descriptor that was opened before the process's last
-  /// exec refers to memory that no longer exists.
+  /// Opens the memory of a process, with a fresh descriptor if that is permitted: a descriptor that
+  /// was opened before the process's last exec refers to memory that no longer exists.
   func memory(of process: ProcessIdentity) throws(SystemCallError) -> ProcessMemory {
     do throws(SystemCallError) { return try ProcessMemory(of: process) } catch {
-      // While descriptors are short, the held one is no substitute: writing to the old memory fails, as if the new
-      // one were lost.
+      // While descriptors are short, the old one is no substitute: writing to the old memory fails,
+      // as if the new one were lost.
       if let held = memories[process.pid], !error.meansVanished, !error.isShortage {
         return ProcessMemory(pid: process.pid, descriptor: held)
       }
@@ -53,8 +53,8 @@ public struct HibernationTarget: Sendable {
     }
   }
 
-  /// Whether the worker rests in the freezer. A group in which a process is being killed isn't frozen for a
-  /// moment, although no process has thawed it.
+  /// Returns true if the freezer keeps the worker at rest. A group in which a process is being
+  /// killed isn't frozen for a moment, although no process has thawed it.
   func isFrozen() throws -> Bool {
     guard let cgroup = cgroup?.freezer else { return false }
     let deadline = Deadline(in: .seconds(1))
@@ -67,7 +67,8 @@ public struct HibernationTarget: Sendable {
     return true
   }
 
-  /// Whether a process of the worker is left after one has ended. Waits for processes that are just ending.
+  /// Returns true if a process of the worker is left after one has ended. It waits up to 0.5 s for
+  /// processes that are just ending.
   func hasSurvivors() -> Bool {
     let deadline = Deadline(in: .milliseconds(500))
     while hasAnybody {
@@ -77,22 +78,23 @@ public struct HibernationTarget: Sendable {
     return false
   }
 
-  /// Not all its processes have ended, as far as is known.
+  /// True unless all processes of the worker are known to have ended.
   var hasAnybody: Bool {
-    // While they can't be listed they may live.
+    // While the processes can't be listed, they may live.
     guard let tree = try? discover() else { return true }
     return tree.pids.contains { Self.lifeOfMemory($0) != .hasEnded }
   }
 
-  /// The same of the memory of whichever process has the pid: one that is being killed loses it first.
+  /// Returns whether the process that has this pid still has memory: a process that is being killed
+  /// loses its memory first.
   static func lifeOfMemory(_ pid: Int32) -> ProcessLife {
     do throws(SystemCallError) {
       return try ProcessStatus.read(pid).hasMemory ? .lives : .hasEnded
     } catch { return error.meansVanished ? .hasEnded : .unknown(error) }
   }
 
-  /// Sends SIGSTOP to all processes and waits until all threads are stopped. A frozen worker is stopped first
-  /// and thawed then, so that it runs no instruction in between.
+  /// Sends SIGSTOP to all processes and waits until all threads are stopped. A frozen worker is
+  /// stopped first and then thawed, so that it runs no instruction in between.
   ///
   /// - Parameter found: the worker's processes, if they have been listed since it was suspended.
   func stop(_ found: ProcessTree? = nil) throws -> ProcessTree {
@@ -111,15 +113,16 @@ public struct HibernationTarget: Sendable {
       wasFrozen: wasFrozen, until: Deadline(in: Self.patience))
   }
 
-  /// Call it before a worker that was only stopped or frozen runs again. Its memory was never touched, but
-  /// some of its calls would return EINTR because of the stop, and others would wait for their whole time
-  /// again. If tracing is permitted, this function prevents both. Call it from any thread that isn't tracing
-  /// the worker; it takes a few hundred microseconds.
+  /// Restarts calls that a stop or a freeze interrupted. Call it before a worker that was only
+  /// stopped or frozen runs again. Its memory was never touched, but some of its calls would return
+  /// EINTR because of the stop, and others would wait for their whole time again. If tracing is
+  /// permitted, this function prevents both. Call it on any thread that isn't tracing the worker;
+  /// it takes a few hundred microseconds.
   ///
-  /// Afterwards no thread of the worker is traced, even after an error. A thread inside vfork(2) counts as
-  /// frozen and can't stop, so it is skipped. (A stop doesn't interrupt vfork.)
+  /// Afterwards no thread of the worker is traced, even after an error. A thread inside vfork(2)
+  /// counts as frozen and can't stop, so it is skipped. (A stop doesn't interrupt vfork.)
   ///
-  /// - Returns: the worker's processes, for `wake`; `nil` if they couldn't be listed.
+  /// - Returns: the worker's processes, for `wake`, or `nil` if they couldn't be listed.
   @discardableResult
   public func restartInterruptedSyscalls() -> ProcessTree? {
     // If that isn't known, calls may return EINTR.
@@ -149,12 +152,13 @@ public struct HibernationTarget: Sendable {
     } catch { return false }
   }
 
-  /// When a daemon that traces stopped processes dies, the kernel stops them again, each thread when it gets
-  /// a processor. Until then, for a few milliseconds, they look as if they ran.
+  /// Waits until the processes are stopped. When a daemon that traces stopped processes dies, the
+  /// kernel stops them again, each thread when it gets a processor. Until then, for a few
+  /// milliseconds, they seem to run.
   func waitForStops() {
     let deadline = Deadline(in: .milliseconds(50))
     while !deadline.hasPassed,
-      // If the processes can't be listed, the caller's next step says why.
+      // If the processes can't be listed, the caller's next step reports the reason.
       (try? discover())?.processes.contains(where: {
         $0.state == .running || $0.state == .traced
       }) == true
@@ -163,8 +167,8 @@ public struct HibernationTarget: Sendable {
     }
   }
 
-  /// Corrects time-outs: the time asleep counts. If this fails, a call waits too long, and nothing else is
-  /// wrong, so the worker is woken anyway.
+  /// Corrects timeouts: the time asleep counts. If this fails, a call waits too long, and nothing
+  /// else is wrong, so the worker is woken anyway.
   func correctTimeouts(_ session: TraceSession) {
     guard session.threads.contains(where: \.registers.mayNeedCorrection),
       // Without the correction its calls wait too long, but they return.
@@ -174,10 +178,10 @@ public struct HibernationTarget: Sendable {
     try? session.correctTimeouts(waits, memory: memory)
   }
 
-  /// Corrects the time-outs of a worker that rests frozen with its memory in place. Only threads that need it
-  /// are seized: most workers have none, and are woken without tracing.
+  /// Corrects the timeouts of a worker that rests frozen with its memory in place. Only threads
+  /// that need it are seized: most workers have none, and are woken without tracing.
   func correctTimeouts(of image: ImageReader, _ tree: ProcessTree) {
-    // Elsewhere the kernel does it.
+    // On other processors the kernel restarts calls itself.
     let mendsForSignals = clinux_stop_hides_calls() == 1
     var timed: [(process: ProcessIdentity, threads: Set<Int32>)] = []
     for process in image.processes where !process.identity.hasEnded {
@@ -203,7 +207,7 @@ public struct HibernationTarget: Sendable {
     }
   }
 
-  /// Corrects the time-outs as above, and lets the worker run.
+  /// Corrects the timeouts of a frozen worker, and lets it run.
   func wake(correctingTimeoutsOf image: ImageReader) throws {
     let tree = try discover()
     correctTimeouts(of: image, tree)
@@ -214,9 +218,11 @@ public struct HibernationTarget: Sendable {
   ///
   /// - Parameters:
   ///   - found: the worker's processes, if they have been listed since it came to rest.
-  ///   - isStopped: false if only the freezer holds the worker for certain. Then no process gets a SIGCONT,
-  ///     which a program can see (and a process that had stopped itself would continue).
-  ///   - mastersLast: the masters of a prefork server stay stopped, until `masters.release()`.
+  ///   - isStopped: false if only the freezer certainly keeps the worker from running. Then no
+  ///     process gets a SIGCONT, which a program can see (and a process that had stopped itself
+  ///     would continue).
+  ///   - mastersLast: true keeps the masters of a prefork server stopped, until
+  ///     `masters.release()`.
   public func wake(
     _ found: ProcessTree? = nil, isStopped: Bool = true, mastersLast: Bool = true
   ) throws {
@@ -227,8 +233,8 @@ public struct HibernationTarget: Sendable {
     if isSignalled || holds {
       var tree = try found ?? discover()
       let held = holds ? masters.hold(in: tree) : []
-      // Perhaps only the freezer holds them. The stop takes effect when the freezer lets a process
-      // run, before any of its instructions.
+      // Perhaps only the freezer keeps them from running. The stop takes effect when the freezer
+      // lets a process run, before any of its instructions.
       for master in held { try master.signal(SIGSTOP) }
       if isSignalled {
         tree.processes.removeAll { held.contains($0.identity) }
@@ -240,12 +246,12 @@ public struct HibernationTarget: Sendable {
     waits.hasWoken()
   }
 
-  /// A thread that an earlier hibernation couldn't detach is detached when it stops. While it is in that stop
-  /// it doesn't run, so the worker isn't awake.
+  /// Waits for threads that an earlier hibernation couldn't detach: each is detached when it stops.
+  /// While it is in that stop it doesn't run, so the worker isn't awake.
   private func waitForStragglers() throws {
     var held: [Int32] = []
     let isFree = try waitUntil(Deadline(in: .seconds(2))) {
-      // Releases the calling thread's own stragglers; other threads release theirs.
+      // This releases the calling thread's own stragglers; other threads release theirs.
       Stragglers.shared.release()
       // The processes are listed only if there are stragglers.
       guard Stragglers.shared.hasAny else { return true }

@@ -2,42 +2,50 @@ import CLinux
 import Glibc
 import Linux
 
-/// Moves workers' memory to disk and restores it. All calls come from one thread, the one that traces; while nothing
-/// is traced another one may take its place.
+/// Moves workers' memory to disk and restores it. All calls must come from one thread, the one that
+/// traces; while nothing is traced, another thread may replace it.
 ///
-/// docs/hibernation.md describes the protocol, and what a crash in each step leaves. The protocol has two
-/// commit points. *A*: the complete image gets its name, before any page is freed. From there on the memory
-/// can be written back from the file at any time, because the worker doesn't run. *B*: the image is unlinked,
-/// after all pages are restored and before the worker runs.
+/// docs/hibernation.md describes the protocol, and what a crash in each step leaves. The protocol
+/// has two commit points. *A*: the complete image gets its name, before any page is freed. From
+/// there on the memory can be written back from the file at any time, because the worker doesn't
+/// run. *B*: the image is unlinked, after all pages are restored and before the worker runs.
 public final class Hibernator {
   let features: KernelFeatures
   let lanes: Int
-  /// Sessions of workers that rest traced, by worker.
+  /// The sessions of workers that rest traced, by worker.
   var resting: [String: [TraceSession]] = [:]
-  /// Those of them whose threads are parked in a scratch area, by worker.
+  /// The processes of these workers whose threads are parked in a scratch area, by worker.
   var parked: [String: [Parking]] = [:]
-  /// By worker and process: the descriptors for lazy restores, and the learned working sets.
+  /// The descriptors for lazy restores, by worker and process.
   var handles: [String: [ProcessIdentity: FaultHandle]] = [:]
+  /// The learned working sets, by worker and process.
   var workingSets: [String: [ProcessIdentity: WorkingSet]] = [:]
-  /// Resumes with pages that are still missing, by worker.
+  /// The resumes with pages that are still missing, by worker.
   var fills: [String: BackgroundFill] = [:]
-  /// By worker: what stays on disk while it runs, and what is known about its writes.
+  /// The base that stays on disk while the worker runs, by worker.
   var bases: [String: Base] = [:]
+  /// What is known about writes to the processes, by worker.
   var trackers: [String: [ProcessIdentity: TrackedProcess]] = [:]
-  /// Of the resume that is under way; `nil`: none is, or its pager has the turn.
+  /// The turn of the resume that is under way. It is `nil` if there is none, or its pager has the
+  /// turn.
   var turn: ResumeTurns.Turn?
   /// The results of earlier resumes, by worker.
   var histories: [String: ResumeHistory] = [:]
   /// Descriptors for a later daemon that may not open them itself.
   let kept: KeptMemories
-  /// Called at once, on another thread, if missing pages couldn't be filled. The worker has been killed then, unless the
-  /// error leaves it `intact`: it waits for them, and the fill is tried again until it succeeds.
+  /// Called at once, on another thread, if missing pages of a worker couldn't be filled. The worker
+  /// has been killed then, unless the error leaves it `intact`: it waits for them, and the fill is
+  /// tried again until it succeeds.
   public var fillFailed: (@Sendable (String, HibernationError) -> Void)?
   /// Called on another thread when all missing pages of a worker are filled.
   public var fillEnded: (@Sendable (String) -> Void)?
-  /// Continues the lazy restores if the daemon dies.
+  /// The process that continues the lazy restores if the daemon dies.
   public var standby: Standby?
 
+  /// - Parameters:
+  ///   - features: what the kernel and the user's rights permit.
+  ///   - lanes: the number of threads that compress and decompress; by default, one for each
+  ///     processor.
   public convenience init(features: KernelFeatures = .detect(), lanes: Int? = nil) {
     self.init(features: features, lanes: lanes, kept: KeptMemories())
   }
@@ -49,15 +57,15 @@ public final class Hibernator {
     self.lanes = lanes ?? onlineProcessors
   }
 
-  /// Whether it needs the thread that it has now: workers rest traced by it.
+  /// True if it needs the thread that it has now, which traces workers.
   var isTracing: Bool { !resting.isEmpty }
 
   deinit { for session in resting.values.joined() { session.detach() } }
 
-  /// Hibernates a suspended worker.
+  /// Hibernates a suspended worker. Call it on the hibernator's thread: it waits for the disk.
   ///
-  /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unverifiable`, the worker is
-  ///   suspended and unchanged, as before.
+  /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unverifiable`, the worker
+  ///   is suspended and unchanged, as before.
   public func hibernate(
     _ request: HibernationRequest
   ) throws(HibernationError) -> HibernationSummary {
@@ -72,7 +80,8 @@ public final class Hibernator {
     try checkPlace(path, of: found)
     let plan = plan(request, found)
     let overlays = request.overlay && !request.isSealed
-    // The base stays if an image exists, which may need it: then this hibernation was ordered twice.
+    // The base stays if an image exists, which may need it: then this hibernation was ordered
+    // twice.
     if !overlays, !fileExists(path) { dropOverlays(of: target.name, for: path) }
     guard features.canInject else {
       throw HibernationError(
@@ -95,7 +104,8 @@ public final class Hibernator {
       operation.release()
       kept.drop(target.name)
       bases[target.name]?.image = nil
-      // After any failure here, the next hibernation starts without a base, with more room on the disk.
+      // After any failure here, the next hibernation starts without a base, with more room on the
+      // disk.
       if error.phase == .capturing || error.phase == .committing {
         dropBase(of: target.name, for: path)
       }
@@ -116,11 +126,11 @@ public final class Hibernator {
     }
   }
 
-  /// A later daemon may have to restore the worker without tracing it, and on this kernel it couldn't write pages that
-  /// the worker may only read: these stay in memory.
+  /// True if a later daemon may have to restore the worker without tracing it, and on this kernel
+  /// couldn't write pages that the worker may only read. These pages then stay in memory.
   var keepsProtectedPages: Bool { features.forcedAccess != .anyThread && kept.isNeeded }
 
-  /// The way of resuming that follows from the worker's policy and its history.
+  /// Chooses the way of resuming from the worker's policy and its history.
   private func plan(_ request: HibernationRequest, _ tree: ProcessTree) -> RestorePlan {
     if request.isSealed { return RestorePlan(eager: "its images are encrypted") }
     if kept.isNeeded {
@@ -159,8 +169,9 @@ public final class Hibernator {
     }
   }
 
-  /// The end of one process isn't the end of a worker that has others. If the worker has ended, that is the
-  /// reason for any failure, and its image, if it has one, is useless.
+  /// Returns an error with the right aftermath. The end of one process isn't the end of a worker
+  /// that has others. If the worker has ended, that is the reason for any failure, and its image,
+  /// if it has one, is useless.
   func judge(
     _ error: HibernationError, _ target: HibernationTarget, image: String
   ) -> HibernationError {
@@ -177,8 +188,8 @@ public final class Hibernator {
     return HibernationError(error.phase, error.reason, aftermath: aftermath)
   }
 
-  /// Stops and seizes. A worker that was suspended in the middle of a computation gets a few milliseconds to
-  /// come to a system call, several times.
+  /// Stops and seizes the worker. A worker that was suspended in the middle of a computation gets a
+  /// few milliseconds to reach a system call, several times.
   ///
   /// - Parameter found: its processes.
   private func stopUntilIdle(
@@ -198,8 +209,8 @@ public final class Hibernator {
     }
   }
 
-  /// Checks whether workers that rest traced still exist. Call it after SIGCHLD: the end of a traced process
-  /// isn't reported to its parent before its tracer has waited for it.
+  /// Drops workers that rest traced and have ended. Call it after SIGCHLD: the end of a traced
+  /// process isn't reported to its parent before its tracer has waited for it.
   public func reapChildren() {
     for (name, sessions) in resting where !sessions.contains(where: { $0.isAlive() }) {
       for session in sessions { session.detach() }
@@ -208,7 +219,8 @@ public final class Hibernator {
     }
   }
 
-  /// Drops what is known about processes of a worker that have ended: the descriptors of each would stay open.
+  /// Drops what is known about processes of a worker that have ended: the descriptors of each would
+  /// stay open.
   func keepOnly(_ alive: Set<ProcessIdentity>, of name: String) {
     trackers[name] = trackers[name]?.filter { alive.contains($0.key) }
     handles[name] = handles[name]?.filter { alive.contains($0.key) }
@@ -230,7 +242,7 @@ public final class Hibernator {
   }
 }
 
-/// Adds the phase to any error of `body`.
+/// Runs `body`, and adds the phase to any error of it.
 func attempt<Value>(
   _ phase: HibernationError.Phase, _ body: () throws -> Value
 ) throws(HibernationError) -> Value {

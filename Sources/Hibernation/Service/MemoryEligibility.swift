@@ -2,10 +2,11 @@ import CLinux
 import Glibc
 import Linux
 
-/// Finds processes that can't be hibernated: those whose pages the kernel or a device may write without
-/// notice, and those whose memory may not be moved. The check comes before anything is changed.
+/// Finds processes that can't be hibernated: those whose pages the kernel or a device may write
+/// without notice, and those whose memory may not be moved. The check comes before anything is
+/// changed.
 enum Eligibility {
-  /// What can be seen from outside, while the worker still runs.
+  /// Checks what can be seen from outside, while the worker still runs.
   static func check(processes: [ProcessStat]) throws(HibernationError) {
     for process in processes {
       let status = try checkStatus(process)
@@ -31,8 +32,8 @@ enum Eligibility {
     if !Yama.current.permits(process.pid) {
       throw refuse(
         process,
-        "is not a descendant of the daemon, and kernel.yama.ptrace_scope forbids tracing it: restart "
-          + "the worker")
+        "is not a descendant of the daemon, and kernel.yama.ptrace_scope forbids tracing it: "
+          + "restart the worker")
     }
     if status.tracer != 0 {
       throw refuse(
@@ -50,27 +51,29 @@ enum Eligibility {
 
   private static let secretMemory = "has secret memory (memfd_secret)"
 
-  /// Finds registered buffers of a ring that isn't among the process's descriptors any more, and pages that
-  /// devices use. The holder of a pinned page writes to that page, even if the process has another page there
-  /// later.
+  /// Finds registered buffers of a ring that isn't among the process's descriptors any more, and
+  /// pages that devices use. The kernel or device that has pinned a page writes to that page, even
+  /// if the process has another page there later.
   private static func checkPins(
     _ process: ProcessStat, _ status: ProcessStatus
   ) throws(HibernationError) {
     if status.pinnedBytes == 0 { return }
     throw refuse(
       process,
-      "has \(status.pinnedBytes / 1024) KB pinned by the kernel or a device (io_uring buffers, RDMA)",
+      "has \(status.pinnedBytes / 1024) KB pinned by the kernel or a device "
+        + "(io_uring buffers, RDMA)",
       aftermath: .intact)
   }
 
-  /// Looks for ELFCLASS32 in the header of the program.
+  /// Checks the header of the program for ELFCLASS32.
   private static func checkArchitecture(_ process: ProcessStat) throws(HibernationError) {
     let path = "/proc/\(process.pid)/exe"
     let head = try seen { () throws(SystemCallError) in try Descriptor.open(path).read(upTo: 5) }
     if let head, head.count == 5, head[4] == 1 { throw refuse(process, "is a 32-bit program") }
   }
 
-  /// Descriptors of userfaultfds that no journal of Dormouse names. A process that has ended has none.
+  /// Returns the descriptors of userfaultfds that no journal of Dormouse names. A process that has
+  /// ended has none.
   static func foreignUserfaults(of pid: Int32) throws(SystemCallError) -> [Int32] {
     let directory = "/proc/\(pid)/fd"
     let ours = try FaultJournal.all(in: pid).map(\.header)
@@ -87,8 +90,9 @@ enum Eligibility {
     }
   }
 
-  /// `nil` of what has ended, was closed or may not be looked at: the following steps find that. What only can't be
-  /// read now isn't known to be harmless, so the worker isn't hibernated now.
+  /// Reads something of a process. It is `nil` if that has ended, was closed or may not be read:
+  /// the following steps notice that. What can't be read only now isn't known to be harmless, so
+  /// the worker isn't hibernated now.
   private static func seen<Value>(
     _ read: () throws(SystemCallError) -> Value
   ) throws(HibernationError) -> Value? {
@@ -128,7 +132,8 @@ enum Eligibility {
         if ours?.contains(where: { $0.userfault == number && $0.inode == inode }) == true {
           continue
         }
-        // Opened and not used: by a daemon that died then, or by a program that checked whether it may.
+        // It may be opened and not used: by a daemon that died then, or by a program that checked
+        // whether it may.
         let info = try fileInfo(name, of: process)
         if !userfaultIsInUse(info) { continue }
         throw refuse(process, "handles its own page faults (userfaultfd)")
@@ -136,8 +141,9 @@ enum Eligibility {
     }
   }
 
-  /// Before UFFDIO_API a userfaultfd can't do anything. `API:` has the version, the features in use, and the
-  /// available features; a userfaultfd in use always has a feature bit set.
+  /// True if a userfaultfd is in use, by its fdinfo. Before UFFDIO_API a userfaultfd can't do
+  /// anything. `API:` has the version, the features in use, and the available features; a
+  /// userfaultfd in use always has a feature bit set.
   static func userfaultIsInUse(_ info: String) -> Bool {
     guard let line = info.split(separator: "\n").first(where: { $0.hasPrefix("API:") }) else {
       return true
@@ -146,8 +152,9 @@ enum Eligibility {
     return words.count < 2 || words[1] != "0"
   }
 
-  /// Why the pages of a process with this ring can't be moved, from the ring's fdinfo; `nil` if they can. If
-  /// the kernel doesn't show enough, they can't: data would be lost silently.
+  /// Returns the reason why the pages of a process with this ring can't be moved, from the ring's
+  /// fdinfo, or `nil` if they can. If the kernel doesn't show enough, they can't: data would be
+  /// lost silently.
   static func ringIsInUse(_ info: String) -> String? {
     var fields: [Substring: Int] = [:]
     var pollEntries = 0
@@ -166,15 +173,15 @@ enum Eligibility {
     if submitted != taken || completed != seen || pollEntries > 0 {
       return "has io_uring requests in flight"
     }
-    // Each request has one answer. A ring whose requests get none or several can't be distinguished from one
-    // whose requests are with the kernel's threads.
+    // Each request has one answer. A ring whose requests get none or several can't be distinguished
+    // from one whose requests are with the kernel's threads.
     if UInt32(truncatingIfNeeded: taken) != UInt32(truncatingIfNeeded: completed) {
       return "has io_uring requests in flight: \(taken) submitted, \(completed) completed"
     }
     return nil
   }
 
-  /// Checks the mappings; the process is stopped by now.
+  /// Checks the mappings of a process, which is stopped by now.
   static func check(
     mappings: [MemoryMapping], of process: ProcessStat, tracker: WriteTracker? = nil
   ) throws(HibernationError) {
@@ -199,8 +206,8 @@ enum Eligibility {
     }
   }
 
-  /// Whether Dormouse's own tracker watches the writes: the kernel would refuse it a mapping that another
-  /// userfaultfd has registered.
+  /// True if Dormouse's own tracker watches the writes: the kernel would refuse it a mapping that
+  /// another userfaultfd has registered.
   private static func watches(_ tracker: WriteTracker?, _ mapping: MemoryMapping) -> Bool {
     guard let tracker else { return false }
     do throws(SystemCallError) {
@@ -209,14 +216,15 @@ enum Eligibility {
     } catch { return false }
   }
 
-  /// The kernel's own mappings ([vvar], a ring of perf_event_open(2)) aren't below these directories.
+  /// True for a mapping of a device. The kernel's own mappings ([vvar], a ring of
+  /// perf_event_open(2)) aren't below these directories.
   private static func isDevice(_ mapping: MemoryMapping) -> Bool {
     !mapping.flags.isDisjoint(with: [.deviceMemory, .pureFrames])
       && (mapping.name.hasPrefix("/dev/") || mapping.name.hasPrefix("/sys/"))
   }
 
-  /// A ring may be mapped without a descriptor: the thread uses a number of its own for it
-  /// (IORING_REGISTER_RING_FDS). The requests of such a ring can't be seen.
+  /// Checks rings that are mapped without a descriptor: the thread uses a number of its own for
+  /// such a ring (IORING_REGISTER_RING_FDS). Its requests can't be seen.
   private static func checkRings(
     _ mappings: [MemoryMapping], of process: ProcessStat
   ) throws(HibernationError) {
@@ -235,7 +243,8 @@ enum Eligibility {
 
   private static let ringName = "anon_inode:[io_uring]"
 
-  /// Seccomp filters see injected calls too, and may kill the process for them.
+  /// Checks that calls may be injected, and suspends seccomp: filters see injected calls too, and
+  /// may kill the process for them.
   static func mayInject(into session: TraceSession) throws(HibernationError) {
     let status = try seen { () throws(SystemCallError) in try ProcessStatus.read(session.pid) }
     guard let status, status.seccomp != 0 else { return }

@@ -7,9 +7,9 @@ struct Operation {
   let request: HibernationRequest
   /// How the worker will be restored.
   let restore: RestorePlan
-  /// Uses a base, and prepares for the next overlay.
+  /// True if it uses a base, and prepares for the next overlay.
   let overlays: Bool
-  /// `nil`: the image isn't encrypted.
+  /// The key, if the image is to be encrypted.
   let seal: Seal?
   let hibernator: Hibernator
   private var lazyRefusal: String?
@@ -34,7 +34,7 @@ struct Operation {
     var memo: MappingMemo?
     var plan: PagePlan?
     var scratchAddress: UInt64 = 0
-    /// Its threads are parked in the scratch area; see `Parking`.
+    /// True if its threads are parked in the scratch area; see `Parking`.
     var isParked = false
 
     /// Addresses whose pages stay. ps(1) reads arguments and environment from the process's memory.
@@ -45,7 +45,7 @@ struct Operation {
     }
   }
 
-  /// Set if the worker may rest frozen. Otherwise it rests stopped, traced and parked.
+  /// The cgroup if the worker may rest frozen. Otherwise it rests stopped, traced and parked.
   var freezer: WorkerCgroup? { target.cgroup?.freezer }
 
   init(
@@ -68,14 +68,14 @@ struct Operation {
   mutating func stopAndSeize(_ found: ProcessTree?) throws(HibernationError) {
     let tree = try stop(found)
     FaultPoint.stopped.pass()
-    // A frozen process may have been between vfork and exec. When it could be stopped, it is past the exec.
+    // A frozen process may have been between vfork and exec. Once stopped, it is past the exec.
     try SharedMemoryMaps.check(tree.processes)
     for stat in tree.processes {
       let captive = try attempt(.seizing) {
         let session = try TraceSession.seize(stat.identity)
         do {
-          // While a process is traced, no other process can get its number before its tracer has seen its
-          // end.
+          // While a process is traced, no other process can get its number before its tracer has
+          // seen its end.
           return Captive(
             stat: stat, session: session, memory: try target.memory(of: stat.identity),
             sequences: try RestartableSequences(of: session))
@@ -87,7 +87,7 @@ struct Operation {
       processes.append(captive)
       try attempt(.seizing) {
         try captive.session.restartInterruptedSyscalls()
-        // Kept before any of its pages is freed.
+        // The descriptor is kept before any of the process's pages is freed.
         try hibernator.kept.keep(captive.memory.descriptor, of: stat.identity, target.name)
       }
     }
@@ -99,7 +99,7 @@ struct Operation {
     do throws(HibernationError) {
       return try attempt(.stopping) { try target.stop(found) }
     } catch {
-      // A better reason for the refusal if a child stays between vfork and exec.
+      // If a child stays between vfork and exec, that is a better reason for the refusal.
       try SharedMemoryMaps.check(try attempt(.stopping) { try target.discover().processes })
       throw error
     }
@@ -115,7 +115,7 @@ struct Operation {
     for captive in processes { target.correctTimeouts(captive.session) }
     let tree = tree
     detach()
-    // One that can't be signalled stays stopped, as the next attempt wants it.
+    // A process that can't be signalled stays stopped, as the next attempt wants it.
     _ = try? tree.continueAll()
   }
 
@@ -164,7 +164,7 @@ struct Operation {
     }
   }
 
-  /// Memory is read by pid. A process that still has its pid has had it all the time.
+  /// Checks that no pid has changed hands: memory is read by pid.
   private func checkWhoWasRead() throws(HibernationError) {
     for captive in processes where captive.stat.identity.hasEnded {
       throw HibernationError(
@@ -223,8 +223,8 @@ struct Operation {
     // The worker is frozen before its release, so that it doesn't run for a moment in between.
     let isFrozen = (try? freezer?.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     detach()
-    // Only the freezer should hold the worker. If there is no freezer, or the freeze failed, the stop holds
-    // it. (A failure may have undone the stop.) What can't be signalled stays stopped: a wake continues it.
+    // The freezer alone should keep the worker from running; without it, a stop does. (A failure
+    // may have undone the stop.) What can't be signalled stays stopped: a wake continues it.
     let tree = try? target.discover()
     if isFrozen { try? tree?.continueAll() } else { _ = try? tree?.signalAll(SIGSTOP) }
   }
@@ -242,7 +242,7 @@ struct Operation {
     hibernator.keepOnly(alive, of: target.name)
   }
 
-  /// Returns why it can't be restored lazily, if it can't.
+  /// Frees a process's pages. Returns the reason if it can't be restored lazily.
   private mutating func evict(_ index: Int, _ plan: PagePlan) throws -> String? {
     let captive = processes[index]
     let parks = freezer == nil
@@ -266,8 +266,8 @@ struct Operation {
         trackingRefusal = try track(captive, plan: plan, injector: injector) ?? trackingRefusal
       }
     } catch {
-      // The thread must have its own registers again before anything else is done. (The rollback gives the
-      // other threads theirs; the scratch area is unmapped then.)
+      // The thread must have its own registers again before anything else is done. (The rollback
+      // gives the other threads theirs; the scratch area is unmapped then.)
       try? injector.finish()
       processes[index].isParked = false
       throw error
@@ -277,7 +277,7 @@ struct Operation {
     return refusal
   }
 
-  /// The worker rests: frozen and untraced in a cgroup made by Dormouse, else stopped, traced and parked.
+  /// Brings the worker to rest: frozen in a cgroup made by Dormouse, or stopped, traced and parked.
   mutating func rest() throws(HibernationError) -> HibernationSummary {
     if let cgroup = freezer {
       try attempt(.resting) {
@@ -287,7 +287,7 @@ struct Operation {
       let (moved, tree) = (moved, tree)
       detach()
       FaultPoint.detached.pass()
-      // The worker is frozen, so it doesn't run. This ends the stop, so that only the freezer holds it.
+      // The worker is frozen, so it doesn't run. This ends the stop: only the freezer is left.
       try attempt(.resting) { try tree.continueAll() }
       HugePages.forgetUse(of: tree)
       return try finish(moved: moved, processes: tree.processes.count)
@@ -312,7 +312,7 @@ struct Operation {
     }
     FaultPoint.rested.pass()
     if overlay == nil { hibernator.dropBase(of: target.name, for: path) }
-    // Returns the compressors' memory to the kernel; otherwise the allocator would keep it.
+    // This returns the compressors' memory to the kernel; otherwise the allocator would keep it.
     clinux_trim_own_memory()
     let refusal =
       restore.isLazy && freezer == nil

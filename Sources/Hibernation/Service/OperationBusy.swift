@@ -1,8 +1,9 @@
 import Linux
 
 extension Operation {
-  /// Why it can't be hibernated from this stop; `nil` if it can. Each process needs a thread that waits in a system
-  /// call, and so can be used for eviction. No thread that will be parked may be inside a restartable sequence.
+  /// The reason why the worker can't be hibernated from this stop, or `nil` if it can. Each process
+  /// needs a thread that waits in a system call, and so can be used for eviction. No thread that
+  /// will be parked may be inside a restartable sequence.
   var busyReason: String? {
     for captive in processes {
       let threads = captive.session.threads

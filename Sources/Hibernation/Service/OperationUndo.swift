@@ -1,6 +1,7 @@
 import Linux
 
-// The way back from a hibernation that failed after commit A: the worker's memory is in the image only.
+// The rollback of a hibernation that failed after commit A: the worker's memory is in the image
+// only.
 
 extension Operation {
   /// Writes all pages back. If that works, the worker is as it was.
@@ -20,7 +21,7 @@ extension Operation {
 
   private func bringMemoryBack() throws(HibernationError) {
     if processes.isEmpty {
-      // The worker rests already: it is restored in the ordinary way, but isn't let run.
+      // The worker is at rest already: it is restored in the ordinary way, but stays suspended.
       _ = try DescriptorReserve.use { () throws(HibernationError) in
         try hibernator.bringBack(target, from: image, run: false)
       }
@@ -43,8 +44,9 @@ extension Operation {
     }
   }
 
-  /// Repeats a step while it fails for a reason that may pass, such as a lack of descriptors, which is often why the
-  /// hibernation failed, too. Not for ever: the worker is stopped, and can't be ended in an orderly way meanwhile.
+  /// Repeats a step while it fails for a reason that may pass. That may be a lack of descriptors,
+  /// which is often the reason why the hibernation failed, too. The time is limited: the worker is
+  /// stopped, and can't be ended in an orderly way meanwhile.
   static func repeating(
     for limit: Duration = .seconds(30), while lives: () -> Bool,
     _ step: () throws(HibernationError) -> Void

@@ -1,7 +1,7 @@
 /// The image that a hibernated worker's memory is in.
 public struct RestingImage: Hashable, Sendable {
   public var path: String
-  /// Compared with the file before anything is written back.
+  /// What is known about the image. It is compared with the file before anything is written back.
   public var expectation: ImageExpectation
   public var restore: RestorePlan
 
@@ -14,22 +14,22 @@ public struct RestingImage: Hashable, Sendable {
     self.restore = restore
   }
 
-  /// An image with the restore mode that the caller chooses.
+  /// Describes an image with the restore mode that the caller chooses.
   public init(path: String, _ mode: RestoreMode) {
     self.init(path: path, restore: RestorePlan(mode))
   }
 
-  /// The same image, restored in another way than was planned.
+  /// Returns the same image with another way of restoring than was planned.
   public func restored(_ mode: RestoreMode) -> RestingImage {
     RestingImage(path: path, expecting: expectation, restore: RestorePlan(mode))
   }
 }
 
-/// How a worker gets its memory back from an image. Decided when the worker is hibernated, because the
-/// image's layout depends on it.
+/// How a worker gets its memory back from an image. This is decided when the worker is hibernated,
+/// because the image's layout depends on it.
 public struct RestorePlan: Hashable, Sendable {
   public var mode: RestoreMode
-  /// Why; empty if the caller has chosen the mode.
+  /// The reason for the mode. It is empty if the caller has chosen the mode.
   public var reason: String
 
   public var isLazy: Bool { mode != .eager }
@@ -40,13 +40,14 @@ public struct RestorePlan: Hashable, Sendable {
 }
 
 extension ImageExpectation {
-  /// Of an image that is at this path now.
+  /// The expectation for an image that is at this path now.
   static func image(of mark: ImageMark?, at path: String) -> ImageExpectation {
     mark.map { .image($0, in: ImageDirectory(of: path)) } ?? .hibernated
   }
 
+  /// The image's mark, if it is known.
   public var mark: ImageMark? { if case .image(let mark, _) = self { mark } else { nil } }
-  /// The directory in which the image was made.
+  /// The directory in which the image was made, if it is known.
   public var directory: ImageDirectory? {
     if case .image(_, let directory) = self { directory } else { nil }
   }

@@ -2,11 +2,11 @@ import CLinux
 import Glibc
 import Linux
 
-/// Finds two processes with one address space: between vfork and exec, or by clone(CLONE_VM). Pages that are
-/// freed in one are freed in the other too.
+/// Finds two processes with one address space: between vfork and exec, or by clone(CLONE_VM). Pages
+/// that are freed in one are freed in the other too.
 enum SharedMemoryMaps {
-  /// - Parameter compare: returns 1 if two processes share their memory, 0 if they don't, and a negative
-  ///   number if that isn't known.
+  /// - Parameter compare: returns 1 if two processes share their memory, 0 if they don't, and a
+  ///   negative number if that isn't known.
   static func check(
     _ processes: [ProcessStat],
     compare: (Int32, Int32) -> Int32 = { clinux_share_memory($0, $1) }
@@ -20,7 +20,7 @@ enum SharedMemoryMaps {
     }
   }
 
-  /// Why the processes can't be hibernated; `nil` if each has its own memory.
+  /// Returns the reason why the processes can't be hibernated, or `nil` if each has its own memory.
   private static func relation(
     of one: Int32, to other: Int32, by compare: (Int32, Int32) -> Int32
   ) -> String? {
@@ -34,23 +34,24 @@ enum SharedMemoryMaps {
       + "are equal"
   }
 
-  /// For when kcmp(2) isn't permitted. If two processes share one address space, both show the same amount of
-  /// each mapping in memory, and the same content. (A forked child's memory differs from its parent's at
-  /// least in its thread's number, which the C library keeps.) A reading that gives the same result twice
-  /// wasn't taken in the middle of a change: the kernel may change what smaps shows of a stopped process
-  /// (swap, compaction, idle page tracking), but it doesn't change contents.
+  /// Compares two processes if kcmp(2) isn't permitted. If two processes share one address space,
+  /// both show the same amount of each mapping in memory, and the same content. (A forked child's
+  /// memory differs from its parent's at least in its thread's number, which the C library keeps.)
+  /// A reading that gives the same result twice wasn't made in the middle of a change: the kernel
+  /// may change what smaps shows of a stopped process (swap, compaction, idle page tracking), but
+  /// it doesn't change contents.
   private static func haveDifferentMemory(_ one: Int32, _ other: Int32) -> Bool {
     // A process that has ended shares nothing. The following steps find out that it has ended.
     guard let first = try? readFile("/proc/\(one)/smaps"),
       let second = try? readFile("/proc/\(other)/smaps"),
-      // The process has ended just now.
+      // If this fails, the process has ended just now.
       let again = try? readFile("/proc/\(one)/smaps")
     else { return false }
     return first == again && first != second || haveDifferentContents(one, other)
   }
 
   private static let pieceLength: UInt64 = 64 * 1024
-  /// Limit for the compared memory, in bytes. A difference beyond it is unlikely.
+  /// The limit for the compared memory, in bytes. A difference beyond it is unlikely.
   private static let limit: UInt64 = 64 << 20
 
   private static func haveDifferentContents(_ one: Int32, _ other: Int32) -> Bool {

@@ -2,11 +2,12 @@ import Glibc
 import Linux
 
 extension Hibernator {
-  /// Whether a worker whose daemon has ended still sleeps exactly as that daemon left it, so that the next
-  /// daemon can leave it asleep: all of it is frozen, no process traces it, and its memory is in the complete
-  /// image at `path`, or (`nil`) in place. Changes nothing.
+  /// Returns true if a worker whose daemon has ended still sleeps exactly as that daemon left it,
+  /// so that the next daemon can leave it asleep. All of it is frozen, no process traces it, and
+  /// its memory is in the complete image at `path`, or in place if `path` is `nil`. This changes
+  /// nothing.
   ///
-  /// Returns false in case of doubt: then `recover` proves and repairs the state.
+  /// It returns false in case of doubt: then `recover` proves and repairs the state.
   ///
   /// - Parameter expectation: what the worker's record says about its image.
   public static func isAtRest(
@@ -26,7 +27,7 @@ extension Hibernator {
     guard let path else { return true }
     // An image that can't be read is no proof.
     guard let image = try? ImageReader(path: path), image.progress == .atRest,
-      // The same if it isn't known whether the worker has run since.
+      // It is also no proof if it isn't known whether the worker has run since.
       (try? image.isUsedUp(by: target)) == false
     else { return false }
     do throws(HibernationError) { try image.check(isOf: target, expectation) } catch {

@@ -1,17 +1,17 @@
-/// Where a configuration has the command of one server.
+/// The location of one server's command in a configuration.
 struct CommandPlace: Sendable {
   enum Shape: Hashable, Sendable {
-    /// A text with the program and a list with its arguments, both in the table at this path.
+    /// A text with the program and a list of its arguments, both in the table at this path.
     case split(table: [String], command: String, arguments: String)
-    /// A list of the program and its arguments.
+    /// A list of the program and its arguments, at this path.
     case list([String])
   }
 
   var name: String
-  /// The directory of the project that it belongs to, if the file has several.
+  /// The directory of the project that the server belongs to, if the file has several projects.
   var project: String?
   var shape: Shape
-  /// Why the command must stay as it is.
+  /// The reason why the command must stay as it is.
   var refusal: Refusal?
 
   /// The program and its arguments.
@@ -37,7 +37,7 @@ struct CommandPlace: Sendable {
     return texts
   }
 
-  /// The paths of all that belongs to the command.
+  /// The paths of all values that belong to the command.
   var paths: [[String]] {
     switch shape {
     case .split(let path, let command, let arguments): [path + [command], path + [arguments]]
@@ -47,7 +47,7 @@ struct CommandPlace: Sendable {
 }
 
 extension ConfigValue {
-  /// Without what is at these paths.
+  /// Returns this value without the values at these paths.
   func removing(_ paths: [ArraySlice<String>]) -> ConfigValue {
     if let list {
       var rest = self

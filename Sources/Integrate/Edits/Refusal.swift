@@ -1,17 +1,18 @@
 import Control
 
-/// Why a command stays as it is. Scripts get the code, people the text.
+/// The reason why a command stays as it is. Scripts get the code, people the text.
 public enum Refusal: Error, Hashable, Sendable {
   case remote
   case noCommand
   case disabled
-  /// It starts the process elsewhere, or as another user.
+  /// The command starts the process elsewhere.
   case client(String)
+  /// The command starts the process as another user.
   case otherUser(String)
   case missing(CommandLookupError)
   case tilde
   case notText(String)
-  /// It can't be moved as it is written.
+  /// The text can't be moved as it is written.
   case needsQuotes(String)
   case pathOnly
   case defaultArguments(String)
@@ -21,7 +22,8 @@ public enum Refusal: Error, Hashable, Sendable {
   case wrappedOtherwise
   /// The `dormouse` that the file names doesn't exist.
   case lostWrapper(String)
-  /// Undone is only what `integrate` did.
+  /// The command was wrapped before `dormouse integrate`. `--undo` removes only what `integrate` has
+  /// inserted.
   case wrappedBefore
 
   public var code: String {
@@ -46,7 +48,7 @@ public enum Refusal: Error, Hashable, Sendable {
     }
   }
 
-  /// Escaped.
+  /// The reason as text, escaped.
   public var text: String {
     switch self {
     case .remote: "a remote server has no process here"
@@ -85,7 +87,7 @@ extension Refusal {
   ]
   private static let switchers: Set<String> = ["sudo", "doas", "su", "pkexec", "run0"]
 
-  /// Why a command can't be put to sleep; nil: it can.
+  /// Returns the reason why the process of a command can't be put to sleep; nil if it can.
   static func of(_ command: [String]) -> Refusal? {
     guard let program = command.first else { return .noCommand }
     let name = baseName(program)

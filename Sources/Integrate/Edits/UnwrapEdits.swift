@@ -1,9 +1,12 @@
-/// The changes that remove `dormouse wrap … --` from a command. Only these words are removed, also from a file
-/// that has changed since they were put there.
+/// The edits that remove `dormouse wrap … --` from a command. Only these arguments are removed,
+/// also if the file has changed since they were inserted.
 struct UnwrapEdits {
   let document: ConfigDocument
 
-  /// - Parameter keepsEmptyList: the list of arguments existed before, so that it stays when it is empty.
+  /// Returns the edits for one command.
+  ///
+  /// - Parameter keepsEmptyList: True if the list of arguments existed before: it stays when it is
+  ///   empty.
   func edits(_ place: CommandPlace, keepsEmptyList: Bool) throws(Refusal) -> [TextEdit] {
     let command = try place.command(in: document.root)
     let count: Int
@@ -20,7 +23,8 @@ struct UnwrapEdits {
       guard let table = document.root[path], let program = table.member(command),
         let list = table.member(arguments), let elements = list.value.list
       else { throw .noCommand }
-      // The program itself isn't in the list, and the wrapped one is behind the words.
+      // The list doesn't have the program itself, so the wrapped program is the last of the removed
+      // elements.
       let moved = document.bytes[elements[count - 1].range]
       let replaced = TextEdit(program.value.range, moved)
       if elements.count == count, !keepsEmptyList, !document.hasComment(in: list.value),
@@ -32,7 +36,8 @@ struct UnwrapEdits {
     }
   }
 
-  /// With the commas and blanks behind them, and without comments between them.
+  /// Removes the first elements of a list, with the commas and blanks behind them, but not the
+  /// comments between them.
   private func removal(ofFirst count: Int, from list: ConfigValue) -> [TextEdit] {
     guard let elements = list.list else { return [] }
     if list.origin == .block { return blockRemoval(ofFirst: count, from: elements) }
@@ -58,11 +63,12 @@ struct UnwrapEdits {
     return ranges.map { TextEdit($0) }
   }
 
-  /// Of items with dashes.
+  /// Removes the first items of a YAML list with dashes.
   private func blockRemoval(ofFirst count: Int, from elements: [ConfigValue]) -> [TextEdit] {
     guard let first = elements.first else { return [] }
     if elements.count == count {
-      // Right behind the key, because on a line of its own it would need another indentation.
+      // An empty list is written right behind the key: on a line of its own it would need another
+      // indentation.
       var start = dash(before: first)
       while start > 0, document.bytes[start - 1].isBlank { start -= 1 }
       let hasKey = start > 0 && document.bytes[start - 1] == UInt8(ascii: ":")
@@ -83,7 +89,7 @@ struct UnwrapEdits {
     return document.bytes[..<start].lastIndex(of: UInt8(ascii: "-")) ?? start
   }
 
-  /// All of a member; nil: something is beside it that has to stay.
+  /// The range of a whole member; nil if something beside it must stay.
   private func removal(of member: ConfigMember, from table: ConfigValue) -> Range<Int>? {
     if member.isLine { return removalOfLine(member) }
     guard let members = table.members,
@@ -100,7 +106,7 @@ struct UnwrapEdits {
     return nil
   }
 
-  /// With the line end before it.
+  /// The range of a member on lines of its own, with the line end before it.
   private func removalOfLine(_ member: ConfigMember) -> Range<Int>? {
     let start = document.lineStart(member.key.lowerBound)
     let end = document.lineEnd(member.value.range.upperBound)
@@ -111,7 +117,7 @@ struct UnwrapEdits {
     return (start - (hasTwo ? 2 : 1))..<end
   }
 
-  /// One comma and blanks.
+  /// Returns whether the range has one comma and else only blanks.
   private func isComma(_ range: Range<Int>) -> Bool {
     let others = document.bytes[range].filter { !$0.isBlank }
     return others == [UInt8(ascii: ",")]
@@ -119,12 +125,12 @@ struct UnwrapEdits {
 }
 
 extension ConfigDocument {
-  /// Only blanks, line ends and the dashes of a YAML list are there.
+  /// Returns whether the range has only blanks, line ends and the dashes of a YAML list.
   fileprivate func isDash(_ range: Range<Int>) -> Bool {
     bytes[range].allSatisfy { $0.isBlank || $0 == UInt8(ascii: "-") }
   }
 
-  /// Something other than blanks and commas is between the elements.
+  /// Returns whether something other than blanks and commas is between the elements.
   fileprivate func hasComment(in list: ConfigValue) -> Bool {
     if list.origin == .block {
       let elements = list.list ?? []

@@ -1,4 +1,4 @@
-/// The changes that put `dormouse wrap --` before a command.
+/// The edits that insert `dormouse wrap --` before a command.
 struct WrapEdits {
   let document: ConfigDocument
   let words: WrapWords
@@ -29,7 +29,7 @@ struct WrapEdits {
     }
   }
 
-  /// Before the first element, and on lines of its own where each element has one.
+  /// Inserts literals before the first element. They are on lines of their own if the elements are.
   private func insertion(
     of literals: [[UInt8]], into list: ConfigValue
   ) throws(Refusal) -> TextEdit {
@@ -72,7 +72,7 @@ struct WrapEdits {
     var start = key.lowerBound
     while start > 0, document.bytes[start - 1].isBlank { start -= 1 }
     var blanks = Array(document.bytes[start..<key.lowerBound])
-    // Blanks between a comment and the key are those of the line only if they have its line end.
+    // Blanks between a comment and the key belong to the line only if they include its line end.
     let isPlain = start > 0 && "{,".utf8.contains(document.bytes[start - 1])
     let isUsable = isPlain || blanks.contains(UInt8(ascii: "\n"))
     if !isUsable || (blanks.isEmpty && !isCompact(member)) { blanks = [0x20] }
@@ -86,7 +86,7 @@ struct WrapEdits {
   ) -> TextEdit {
     let end = document.lineEnd(member.value.range.upperBound)
     let start = document.lineStart(member.key.lowerBound)
-    // The blanks of the line, and the beginning of a dotted key.
+    // The bytes before the key are the blanks of the line, and the beginning of a dotted key.
     let before = document.bytes[start..<member.lastKey.lowerBound]
     let hasMark = start == 0 && document.bytes.starts(with: ConfigDocument.byteOrderMark)
     let indentation = Array(before.dropFirst(hasMark ? 3 : 0))
@@ -96,7 +96,8 @@ struct WrapEdits {
         + equals(member) + array)
   }
 
-  /// As the line has it that ends at `end`; the last line of a file as the one before `start`.
+  /// Returns the kind of line end of the line that ends at `end`. For the last line of a file it is
+  /// that of the line before `start`.
   private func lineBreak(at end: Int, _ start: Int) -> [UInt8] {
     let crlf: [UInt8] = [0x0D, 0x0A]
     let endsWithTwo =
@@ -108,7 +109,7 @@ struct WrapEdits {
 
   // MARK: YAML without brackets
 
-  /// A text that would be another one where it moves to can't move.
+  /// Throws an error if the program's text would mean something else in the list of arguments.
   private func checkMove(
     of program: ConfigMember, named name: String, into list: ConfigValue?
   ) throws(Refusal) {
@@ -121,7 +122,7 @@ struct WrapEdits {
     guard isPlace, isSafe else { throw .needsQuotes("`\(name)`") }
   }
 
-  /// The bytes before `place` in its line, of which only the last dash stays.
+  /// Returns the bytes before `place` in its line. Of the dashes in them only the last one stays.
   private func indentation(
     before place: Int, keepsDash: Bool
   ) throws(Refusal) -> (start: Int, bytes: [UInt8]) {
@@ -160,7 +161,8 @@ struct WrapEdits {
       switch document.format {
       case .json: false
       case .toml: name.utf8.allSatisfy(Self.isBareKey)
-      // As its neighbour: both are names of this program, which need no quotes.
+      // The key is quoted if its neighbour is. Neither needs quotes: both names come from this
+      // program.
       case .yaml: !"\"'".utf8.contains(document.bytes[member.key.lowerBound])
       }
     return isBare ? Array(name.utf8) : ConfigDocument.literal(name)
@@ -173,7 +175,7 @@ struct WrapEdits {
     }
   }
 
-  /// What is between a key and its value, as the file has it elsewhere.
+  /// The bytes between a key and its value, as the file writes them for this member.
   private func equals(_ member: ConfigMember) -> [UInt8] {
     let between = document.bytes[member.key.upperBound..<member.value.range.lowerBound]
     let isPlain = between.allSatisfy { $0 == 0x20 || ":=".utf8.contains($0) }

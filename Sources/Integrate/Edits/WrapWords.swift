@@ -1,9 +1,9 @@
-/// The words that are put before a command: `/usr/bin/dormouse wrap [options] --`.
+/// The arguments that are inserted before a command: `/usr/bin/dormouse wrap [options] --`.
 public struct WrapWords: Hashable, Sendable {
   public var program: String
   public var options: [String]
-  /// Options that suit a server are added if they aren't given: its host's, and its name in the configuration
-  /// (`--name`; twenty of them may be `npx`).
+  /// True if options that suit a server are added unless they are given: those of its host, and its
+  /// name in the configuration (`--name`; twenty servers may be `npx`).
   public var addsOptions: Bool
 
   public init(program: String, options: [String] = [], addsOptions: Bool = false) {
@@ -12,7 +12,8 @@ public struct WrapWords: Hashable, Sendable {
     self.addsOptions = addsOptions
   }
 
-  /// The options without those that suit the host; an earlier version wrote these alone. `nil`: there are no others.
+  /// The options without those that suit the host, as an earlier version wrote them; nil if there
+  /// are no others.
   private var given: [String]?
 
   private static let naming = "--name"
@@ -21,7 +22,7 @@ public struct WrapWords: Hashable, Sendable {
     options.contains { $0 == option || $0.hasPrefix("\(option)=") }
   }
 
-  /// With an option that suits the host's servers.
+  /// Returns these arguments with the options that suit the host's servers.
   func suiting(_ host: IntegratedHost) -> WrapWords {
     let more = host.options
     guard addsOptions, let first = more.first, !has(first) else { return self }
@@ -30,7 +31,7 @@ public struct WrapWords: Hashable, Sendable {
     return words
   }
 
-  /// With the server's name, if its command doesn't show it.
+  /// Returns these arguments with the server's name, if its command doesn't show it.
   func of(_ server: String, command: [String]) -> WrapWords {
     guard addsOptions, !has(Self.naming), let label = Self.label(server),
       label != command.first.map(baseName)
@@ -38,7 +39,7 @@ public struct WrapWords: Hashable, Sendable {
     return WrapWords(program: program, options: options + [Self.naming, label])
   }
 
-  /// What `--name` takes; nil: nothing is left.
+  /// Returns a label that `--name` accepts; nil if the server's name has no usable character.
   static func label(_ server: String) -> String? {
     let allowed = server.unicodeScalars.map { scalar -> Character in
       let isLetter = ("a"..."z").contains(scalar) || ("A"..."Z").contains(scalar)
@@ -49,7 +50,7 @@ public struct WrapWords: Hashable, Sendable {
     return label.isEmpty ? nil : label
   }
 
-  /// Whether a command was wrapped with these options, named or not.
+  /// Returns whether a command was wrapped with these options, with or without a name.
   func wrote(_ found: [String]) -> Bool {
     let isNamed = addsOptions && !has(Self.naming)
     return [options, given].compactMap(\.self).contains { options in
@@ -61,12 +62,12 @@ public struct WrapWords: Hashable, Sendable {
 
   public var all: [String] { [program, "wrap"] + options + ["--"] }
 
-  /// What of a command is `dormouse wrap`.
+  /// The `dormouse wrap` at the beginning of a command.
   enum Found: Hashable {
     case nothing
-    /// So many words are in front of the command.
+    /// The number of arguments in front of the wrapped command.
     case words(Int)
-    /// There is no `--`, and so it isn't known where the command begins.
+    /// There is no `--`, so the beginning of the wrapped command is unknown.
     case unclear
   }
 

@@ -1,12 +1,12 @@
 import Glibc
 import Linux
 
-/// Copies of files as they were before the first command in them was wrapped. A configuration may have secrets, so
-/// only the user can read the copies.
+/// Copies of files as they were before the first command in them was wrapped. A configuration may
+/// have secrets, so only the user can read the copies.
 struct Backups {
   let directory: String
 
-  /// Where the copy of a file is. Its name is the file's path with `%2F` for each slash.
+  /// The path of a file's copy. Its name is the file's path with `%2F` for each slash.
   func path(of target: String) -> String { "\(directory)/\(Self.name(of: target))" }
 
   static func name(of target: String) -> String {
@@ -19,7 +19,7 @@ struct Backups {
     }
     let most = 200
     if name.utf8.count <= most { return name }
-    // FNV-1a: only names that are too long for a file system need it.
+    // The hash is FNV-1a. Only names that are too long for a file system need it.
     let hash = target.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) {
       ($0 ^ UInt64($1)) &* 0x100_0000_01b3
     }
@@ -27,9 +27,9 @@ struct Backups {
     return String(hash, radix: 16) + "-" + String(decoding: end, as: UTF8.self)
   }
 
-  /// The copy; nil: there is none, or it can't be read.
+  /// Returns the bytes of a copy; nil if there is none, or if it can't be read.
   func read(_ target: String) -> [UInt8]? {
-    // Without a copy, undoing only knows less of how the file was.
+    // The copy only helps to undo a change, so an unreadable one counts as none.
     try? readFile(path(of: target))
   }
 

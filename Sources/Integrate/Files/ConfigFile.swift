@@ -3,7 +3,7 @@ import Linux
 
 /// A configuration file on disk.
 struct ConfigFile {
-  /// Without links. A link to the file stays a link.
+  /// The path after all links were followed. A link to the file stays a link.
   let target: String
   let bytes: [UInt8]
   private let status: stat
@@ -11,14 +11,14 @@ struct ConfigFile {
   private static let largest = 64 << 20
   private static let partialSuffix = ".dormouse-partial"
 
-  /// nil: there is no such file.
+  /// Reads the file. The result is nil if there is no such file.
   init?(_ path: String) throws(FileProblem) {
     if isAbsent(path) { return nil }
     do throws(SystemCallError) {
       target = try resolvedPath(path)
       status = try readStatus(of: target)
     } catch {
-      // A link to nothing, or a file in the place of a directory.
+      // The path is a link to nothing, or has a file as a directory.
       if error.code == ENOENT || error.code == ENOTDIR { return nil }
       throw .unreadable(error)
     }
@@ -27,14 +27,14 @@ struct ConfigFile {
     do throws(SystemCallError) { bytes = try readFile(target) } catch { throw .unreadable(error) }
   }
 
-  /// Why this process must not replace the file; nil: it may.
+  /// The reason why this process mustn't replace the file; nil if it may.
   var obstacle: FileProblem? {
     if status.st_uid != geteuid() { return .owner(status.st_uid) }
     if status.st_mode & S_IWUSR == 0 { return .readOnly }
     return status.st_nlink > 1 ? .hardLinks(Int(status.st_nlink)) : nil
   }
 
-  /// Replaces all of it at once: after a crash it has the old bytes or the new ones.
+  /// Replaces the file at once: after a crash it has the old bytes or the new ones.
   func replace(with new: [UInt8]) throws(FileProblem) {
     if let obstacle { throw obstacle }
     do throws(SystemCallError) {

@@ -1,7 +1,7 @@
 import Control
 import Linux
 
-/// Why a file isn't read or changed.
+/// The reason why a file isn't read or changed.
 public enum FileProblem: Error, Hashable, Sendable {
   case unreadable(SystemCallError)
   case notRegular
@@ -9,12 +9,12 @@ public enum FileProblem: Error, Hashable, Sendable {
   case syntax(line: Int, column: Int, why: String)
   case owner(UInt32)
   case readOnly
-  /// The file has other names. A new file in its place would have one.
+  /// The file has other names (hard links). A new file in its place would have only one.
   case hardLinks(Int)
   case changedMeanwhile
   case failed(SystemCallError)
   case backup(String)
-  /// The changed file would mean something else. That is a defect in Dormouse.
+  /// The changed file would mean something else. This is a defect in Dormouse.
   case otherMeaning
 
   public var code: String {
@@ -41,7 +41,7 @@ public enum FileProblem: Error, Hashable, Sendable {
     }
   }
 
-  /// Without the file's path; escaped.
+  /// The text about the file, without its path, escaped.
   public var text: String {
     switch self {
     case .unreadable(let error): "can't be read: \(error.reason)"
@@ -59,7 +59,8 @@ public enum FileProblem: Error, Hashable, Sendable {
     }
   }
 
-  /// The sentence for standard error; `file:line:column` if it is about a place in the file.
+  /// The sentence for standard error. It begins with `file:line:column` if the problem is at one
+  /// position in the file.
   public func sentence(_ path: String) -> String {
     switch self {
     case .syntax(let line, let column, _): "\(escaped(path)):\(line):\(column): \(text)"

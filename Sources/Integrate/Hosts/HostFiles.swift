@@ -1,6 +1,6 @@
 import Linux
 
-/// Which files a host may have. Those that don't exist are among them.
+/// The files that a host may have. The lists include files that don't exist.
 extension IntegratedHost {
   func files(_ places: HostPlaces) -> [HostFile] {
     switch self {
@@ -44,7 +44,8 @@ extension IntegratedHost {
       HostFile(host: self, path: "\(directory)/.claude.json") { MCPServers.ofClaudeCode($0) },
       servers("\(places.directory)/.mcp.json", ["mcpServers"], isOfProject: true),
     ]
-    // Installed plugins, of each marketplace in each version; and one that is being written.
+    // Installed plugins have a directory for each marketplace, plugin and version. The project may be
+    // a plugin that is being developed.
     let cache =
       (places.variable("CLAUDE_CONFIG_DIR") ?? "\(places.home)/.claude") + "/plugins/cache"
     let plugins = (0..<3).reduce([cache]) { paths, _ in paths.flatMap { Self.entries($0) } }
@@ -76,7 +77,8 @@ extension IntegratedHost {
     }
   }
 
-  /// The extension's file in each editor that may have it, and the command line's.
+  /// The files of the extension, one for each editor that may have it, and that of the command
+  /// line.
   private func cline(_ places: HostPlaces) -> [HostFile] {
     let editors = ["Code", "Code - Insiders", "Code - OSS", "VSCodium", "Cursor", "Windsurf"]
     let users =
@@ -180,7 +182,7 @@ extension IntegratedHost {
 
   /// The paths in a directory; none if there is no such directory.
   private static func entries(_ path: String) -> [String] {
-    // A directory that can't be listed has no files that could be changed.
+    // If the directory can't be listed, there are no files in it that could be changed.
     ((try? listDirectory(path)) ?? []).sorted().map { "\(path)/\($0)" }
   }
 }

@@ -1,4 +1,4 @@
-/// A program that starts servers as its configuration says.
+/// A host: a program that starts servers from its configuration.
 public enum IntegratedHost: String, CaseIterable, Hashable, Sendable {
   case claudeCode = "claude-code"
   case claudeDesktop = "claude-desktop"
@@ -40,15 +40,18 @@ public enum IntegratedHost: String, CaseIterable, Hashable, Sendable {
     }
   }
 
-  /// Of `dormouse wrap`, for this host's servers. A cell that waits in short steps looks like an idle kernel, and one that
-  /// waits (`time.sleep`) has to continue when its time is over; ipykernel's own housekeeping comes every 10 s. A kernel
-  /// ends with its Jupyter server in any case.
+  /// The options of `dormouse wrap` for this host's servers.
+  ///
+  /// A Jupyter cell that waits in short steps looks like an idle kernel, and one that waits
+  /// (`time.sleep`) has to continue when its time is over. ipykernel's own housekeeping comes every
+  /// 10 s. A kernel ends with its Jupyter server in any case.
   var options: [String] {
     self == .jupyter
       ? ["--wake-for-timers", "15s", "--idle-after", "5m"] : ["--end-with-host"]
   }
 
-  /// What to write by hand, where the configuration is a program.
+  /// The lines that the user must write, for a host whose configuration is a program; nil for other
+  /// hosts.
   public func snippet(_ words: WrapWords) -> String? {
     let command = words.suiting(self).all + ["clangd"]
     switch self {
@@ -74,13 +77,13 @@ public enum IntegratedHost: String, CaseIterable, Hashable, Sendable {
     }
   }
 
-  /// A text of Lua and of Emacs Lisp.
+  /// The text as a literal of Lua and of Emacs Lisp.
   private static func quoted(_ text: String) -> String {
     String(decoding: ConfigDocument.literal(text), as: UTF8.self)
   }
 }
 
-/// What decides where the hosts' files are.
+/// The environment that decides where the hosts' files are.
 public struct HostPlaces: Sendable {
   public var environment: [String: String]
   public var home: String
@@ -92,7 +95,7 @@ public struct HostPlaces: Sendable {
     self.directory = directory
   }
 
-  /// A directory that a variable names; an empty or relative one is ignored.
+  /// The directory that a variable names. An empty or relative path is ignored.
   func variable(_ name: String) -> String? {
     environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
   }
@@ -105,8 +108,8 @@ struct HostFile: Sendable {
   var host: IntegratedHost
   var path: String
   var format = ConfigDocument.Format.json
-  /// It belongs to a project, and may be shared with other people.
+  /// True if the file belongs to a project, and so may be shared with other people.
   var isOfProject = false
-  /// The commands in it.
+  /// Finds the commands in the file.
   var find: @Sendable (ConfigValue) -> [CommandPlace]
 }

@@ -1,6 +1,6 @@
 /// The commands of Jupyter's kernels.
 enum JupyterKernels {
-  /// The kernel of a `kernel.json`, which its directory names.
+  /// Returns the command of a `kernel.json`. The kernel's name is that of its directory.
   static func find(_ name: String, in root: ConfigValue) -> [CommandPlace] {
     guard let arguments = root["argv"] else { return [] }
     var place = CommandPlace(name: name, shape: .list(["argv"]))
@@ -13,7 +13,8 @@ enum JupyterKernels {
     return [place]
   }
 
-  /// The names that Jupyter replaces by the path of its own Python, if they are the first word.
+  /// Returns whether Jupyter replaces the name by the path of its own Python. It does so if the
+  /// name is the first argument.
   private static func isPython(_ program: String) -> Bool {
     program.hasPrefix("python")
       && program.dropFirst("python".count).allSatisfy { $0.isNumber || $0 == "." }

@@ -1,7 +1,7 @@
 /// The commands of language servers.
 enum LanguageServers {
-  /// `[language-server.NAME]`. Helix merges its own configuration with this one: a server without `args` gets
-  /// those that Helix knows.
+  /// The servers of `[language-server.NAME]`. Helix merges its own configuration with this one: a
+  /// server without `args` gets Helix's arguments.
   static func ofHelix(_ root: ConfigValue) -> [CommandPlace] {
     (root["language-server"]?.members ?? []).map { member in
       var place = CommandPlace(
@@ -15,7 +15,7 @@ enum LanguageServers {
     }
   }
 
-  /// The `.lsp.json` of a plugin of Claude Code.
+  /// The servers of `.lsp.json`, the file of a plugin of Claude Code.
   static func ofClaudePlugin(_ root: ConfigValue) -> [CommandPlace] {
     (root.members ?? []).compactMap { member in
       guard member.value["command"] != nil else { return nil }
@@ -25,7 +25,8 @@ enum LanguageServers {
     }
   }
 
-  /// `lsp.NAME.binary`. Servers without it are Zed's own, and it starts them without configuration.
+  /// The servers of `lsp.NAME.binary`. Other servers are Zed's own, and it starts them without
+  /// configuration.
   static func ofZed(_ root: ConfigValue) -> [CommandPlace] {
     (root["lsp"]?.members ?? []).compactMap { member in
       guard member.value["binary"]?["path"] != nil else { return nil }
@@ -36,7 +37,8 @@ enum LanguageServers {
     }
   }
 
-  /// `agent_servers.NAME`. Those without a command are Zed's own, or of its registry.
+  /// The agents of `agent_servers.NAME`. Those without a command are Zed's own, or from its
+  /// registry.
   static func agentsOfZed(_ root: ConfigValue) -> [CommandPlace] {
     MCPServers.find(at: ["agent_servers"], in: root).filter {
       root[["agent_servers", $0.name, "command"]] != nil
@@ -46,9 +48,9 @@ enum LanguageServers {
   private struct Setting {
     var name: String
     var path: String
-    /// nil: the extension has none.
+    /// The setting for the arguments; nil if the extension has none.
     var arguments: String?
-    /// Without that setting the extension uses arguments of its own.
+    /// True if the extension uses arguments of its own without that setting.
     var hasDefaults = false
   }
 
@@ -65,7 +67,7 @@ enum LanguageServers {
     Setting(name: "zls", path: "zig.zls.path"),
   ]
 
-  /// The extensions of VS Code that start the server which the settings name.
+  /// The servers of VS Code's extensions whose path is in the settings.
   static func ofVSCode(_ root: ConfigValue) -> [CommandPlace] {
     settings.compactMap { setting in
       // An empty text is the default.

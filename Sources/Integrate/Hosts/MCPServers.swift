@@ -1,4 +1,4 @@
-/// The commands of MCP servers, which most hosts write alike.
+/// The commands of MCP servers. Most hosts write them alike.
 enum MCPServers {
   /// The servers in the table at `path`.
   static func find(
@@ -15,7 +15,7 @@ enum MCPServers {
     of server: ConfigValue, named name: String, at path: [String], project: String? = nil,
     isDisabled: Bool = false
   ) -> CommandPlace {
-    // Zed before 2025-06 has an object there.
+    // Zed before 2025-06 has an object with the program and its arguments.
     let isObject = server["command"]?.members != nil
     let shape = CommandPlace.Shape.split(
       table: isObject ? path + ["command"] : path, command: isObject ? "path" : "command",
@@ -25,7 +25,7 @@ enum MCPServers {
     return place
   }
 
-  /// Of Claude Code's own file: the user's servers, and those of each project.
+  /// The servers in Claude Code's own file: the user's, and those of each project.
   static func ofClaudeCode(_ root: ConfigValue) -> [CommandPlace] {
     find(at: ["mcpServers"], in: root)
       + (root["projects"]?.members ?? []).flatMap { project in
@@ -37,13 +37,14 @@ enum MCPServers {
 }
 
 extension MCPServers {
-  /// Of Gemini CLI: `mcp.excluded` names those that aren't started.
+  /// The servers of Gemini CLI. `mcp.excluded` names servers that aren't started.
   static func ofGemini(_ root: ConfigValue) -> [CommandPlace] {
     let excluded = root[["mcp", "excluded"]]?.list ?? []
     return find(at: ["mcpServers"], in: root, disabled: Set(excluded.compactMap(\.text)))
   }
 
-  /// Of OpenCode: one list has the program and its arguments. Version 2 has the servers in `mcp.servers`.
+  /// The servers of OpenCode, in which one list has the program and its arguments. Version 2 has
+  /// them in `mcp.servers`.
   static func ofOpenCode(_ root: ConfigValue) -> [CommandPlace] {
     [["mcp"], ["mcp", "servers"], ["lsp"]].flatMap { path in
       (root[path]?.members ?? []).compactMap { member in
@@ -58,7 +59,8 @@ extension MCPServers {
     }
   }
 
-  /// Of Continue: a list, in which each server has a `name`. Only the first one of a name is found.
+  /// The servers of Continue, which are a list of tables with a `name`. Only the first server with
+  /// a name is used.
   static func ofContinue(_ root: ConfigValue) -> [CommandPlace] {
     var names: Set<String> = []
     return (root["mcpServers"]?.list ?? []).compactMap { server in
@@ -67,7 +69,7 @@ extension MCPServers {
     }
   }
 
-  /// Of Goose: extensions with a command. The others are built in, or remote.
+  /// The servers of Goose: extensions with a command. Other extensions are built in, or remote.
   static func ofGoose(_ root: ConfigValue) -> [CommandPlace] {
     (root["extensions"]?.members ?? []).compactMap { member in
       let server = member.value
@@ -82,7 +84,7 @@ extension MCPServers {
 }
 
 extension ConfigValue {
-  /// Why a server isn't wrapped, whatever its command is.
+  /// The reason why a server isn't wrapped, regardless of its program.
   fileprivate var refusal: Refusal? {
     if self["disabled"]?.isWord("true") == true || self["enabled"]?.isWord("false") == true {
       return .disabled

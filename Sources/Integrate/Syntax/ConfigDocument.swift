@@ -1,7 +1,7 @@
-/// A host's configuration file: its bytes, and what they mean.
+/// A host's configuration file: its bytes, and their meaning.
 struct ConfigDocument: Sendable {
   enum Format: Sendable {
-    /// With comments and trailing commas, which VS Code and Zed permit.
+    /// JSON with comments and trailing commas, which VS Code and Zed permit.
     case json
     case toml
     case yaml
@@ -23,12 +23,12 @@ struct ConfigDocument: Sendable {
     }
   }
 
-  /// The document with other bytes at some places.
+  /// The document after some edits.
   func applying(_ edits: [TextEdit]) throws(ConfigSyntaxError) -> ConfigDocument {
     try ConfigDocument(TextEdit.apply(edits, to: bytes), format)
   }
 
-  /// A text as it is written in each of these formats, which have these escapes in common.
+  /// A text as a literal. The formats have these escapes in common.
   static func literal(_ text: String) -> [UInt8] {
     var result = [UInt8(ascii: "\"")]
     for byte in text.utf8 {
@@ -46,10 +46,10 @@ struct ConfigDocument: Sendable {
     return result + [UInt8(ascii: "\"")]
   }
 
-  /// Only blanks and line ends are there.
+  /// Returns whether the range has only blanks and line ends.
   func isBlank(_ range: Range<Int>) -> Bool { bytes[range].allSatisfy(\.isBlank) }
 
-  /// The first byte after blanks and comments from `place` on.
+  /// The offset of the first byte from `place` on that belongs to no blank and no comment.
   func afterSpace(_ place: Int) -> Int {
     var place = place
     while place < bytes.count {
@@ -64,7 +64,7 @@ struct ConfigDocument: Sendable {
     return place
   }
 
-  /// Where the comment that begins at `place` ends; nil: there is none.
+  /// The end of the comment that begins at `place`; nil if there is none.
   private func commentEnd(_ place: Int) -> Int? {
     switch format {
     case .toml, .yaml:
@@ -91,11 +91,11 @@ struct ConfigDocument: Sendable {
 }
 
 extension UInt8 {
-  /// A space, a tab, or part of a line end.
+  /// True for a space, a tab, or a byte of a line end.
   var isBlank: Bool { self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D }
 }
 
-/// Other bytes in place of a range.
+/// A replacement for a range of bytes.
 struct TextEdit: Hashable, Sendable {
   var range: Range<Int>
   var bytes: [UInt8]
@@ -105,7 +105,7 @@ struct TextEdit: Hashable, Sendable {
     self.bytes = Array(bytes)
   }
 
-  /// `edits` don't overlap.
+  /// Applies edits, which mustn't overlap.
   static func apply(_ edits: [TextEdit], to bytes: [UInt8]) -> [UInt8] {
     var result: [UInt8] = []
     var place = 0

@@ -1,4 +1,4 @@
-/// A value of a host's configuration, and where its text is in the file.
+/// A value of a host's configuration, and the range of its text in the file.
 struct ConfigValue: Sendable {
   enum Kind: Sendable {
     case text(String)
@@ -8,12 +8,13 @@ struct ConfigValue: Sendable {
     case other(String)
   }
 
-  /// How a table or list of a TOML file came to be, which decides whether later lines may add to it. All of a
-  /// JSON file is `value`. In a YAML file a collection without brackets is `block`.
+  /// How a table or list was written. In a TOML file this decides whether later lines may add to
+  /// it. All values of a JSON file are `value`. In a YAML file a collection without brackets is
+  /// `block`.
   enum Origin: Sendable { case value, header, implied, dotted, tables, block }
 
   var kind: Kind
-  /// The bytes of the value. Of a TOML table with a header, those of its first header.
+  /// The bytes of the value. For a TOML table with headers they are those of its first header.
   var range: Range<Int>
   var origin = Origin.value
 
@@ -29,7 +30,7 @@ struct ConfigValue: Sendable {
     return table.members[index]
   }
 
-  /// In a list, a part of the path is the `name` that a table in it has.
+  /// The value at a path. In a list, a component of the path is the `name` of a table in the list.
   subscript(path: [String]) -> ConfigValue? {
     var value: ConfigValue? = self
     for name in path { value = value?[name] ?? value?.list?.first { $0.isNamed(name) } }
@@ -38,11 +39,11 @@ struct ConfigValue: Sendable {
 
   func isNamed(_ name: String) -> Bool { self["name"]?.text == name }
 
-  /// Whether the host would read the same from both.
+  /// Returns whether the host would read the same from both values.
   func means(theSameAs other: ConfigValue) -> Bool {
     switch (kind, other.kind) {
     case (.text(let one), .text(let two)), (.other(let one), .other(let two)):
-      // Not by canonical equivalence, as `==` of String has it.
+      // `==` of String compares by canonical equivalence, which hosts don't.
       one.utf8.elementsEqual(two.utf8)
     case (.list(let one), .list(let two)):
       one.count == two.count && zip(one, two).allSatisfy { $0.means(theSameAs: $1) }
@@ -56,7 +57,8 @@ struct ConfigValue: Sendable {
   }
 }
 
-/// A file may have many thousand servers: members are found by their names without a look at all of them.
+/// The members of a table. A file may have many thousand servers, so an index finds a member by its
+/// name.
 struct ConfigTable: Sendable {
   private(set) var members: [ConfigMember] = []
   private var indices: [String: Int] = [:]
@@ -76,29 +78,29 @@ struct ConfigTable: Sendable {
 
   subscript(index: Int) -> ConfigValue {
     get { members[index].value }
-    // In its place: a large value isn't copied.
+    // The value is changed in place: a large value isn't copied.
     _modify { yield &members[index].value }
   }
 }
 
 struct ConfigMember: Sendable {
   var name: String
-  /// The key as it is written, with quotes. In a TOML file all of `a.b.name`.
+  /// The key as it is written, with quotes. In a TOML file it is all of `a.b.name`.
   var key: Range<Int>
-  /// The last part of the key.
+  /// The last component of the key.
   var lastKey: Range<Int>
   var value: ConfigValue
-  /// A line of a TOML or YAML file, not a member between braces.
+  /// True for a line of a TOML or YAML file, and false for a member between braces.
   var isLine = false
 }
 
-/// Why a file can't be read, and where.
+/// The reason why a file can't be parsed, and the position.
 struct ConfigSyntaxError: Error, Hashable, Sendable {
-  /// In bytes.
+  /// The position in bytes.
   var offset: Int
   var why: String
 
-  /// Both count from 1; a column is a character.
+  /// The line and the column of the position. Both count from 1, and a column is a Unicode scalar.
   func place(in bytes: [UInt8]) -> (line: Int, column: Int) {
     let before = bytes.prefix(offset)
     let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
@@ -110,7 +112,8 @@ struct ConfigSyntaxError: Error, Hashable, Sendable {
   }
 }
 
-/// The byte that a letter after a backslash stands for, in JSON and in TOML; nil: the formats differ there.
+/// The byte that a letter after a backslash stands for, in JSON and in TOML; nil if the formats
+/// differ or have no such escape.
 func escapedByte(_ letter: UInt8) -> UInt8? {
   switch letter {
   case UInt8(ascii: "n"): 0x0A

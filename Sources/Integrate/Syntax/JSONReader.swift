@@ -1,9 +1,10 @@
-/// Reads JSON with comments and trailing commas (JSONC), and remembers where each value is.
+/// Reads JSON with comments and trailing commas (JSONC), and records the range of each value.
 struct JSONReader {
   private let bytes: [UInt8]
   private var place = 0
 
-  /// More levels than a configuration has, and far fewer than a thread's stack allows.
+  /// The maximum depth: more levels than a configuration has, and far fewer than a thread's stack
+  /// allows.
   private static let deepest = 200
 
   static func read(_ bytes: [UInt8]) throws(ConfigSyntaxError) -> ConfigValue {
@@ -120,7 +121,7 @@ struct JSONReader {
     return true
   }
 
-  /// A number, true, false or null. What it means isn't needed.
+  /// Reads a number, true, false or null. Its meaning isn't needed.
   private mutating func word() throws(ConfigSyntaxError) -> String {
     let start = place
     while let byte = next, Self.isOfWord(byte) { place += 1 }
@@ -178,7 +179,8 @@ struct JSONReader {
     }
   }
 
-  /// Half a surrogate pair alone, which hosts accept, is U+FFFD here. The bytes of the file stay.
+  /// Returns the scalar of an escape. Hosts accept one half of a surrogate pair alone. It is U+FFFD
+  /// here, and the bytes of the file stay.
   private mutating func scalar(_ first: UInt32) -> Unicode.Scalar {
     let unknown: Unicode.Scalar = "\u{FFFD}"
     guard (0xD800..<0xDC00).contains(first) else { return Unicode.Scalar(first) ?? unknown }

@@ -1,9 +1,9 @@
-/// Reads TOML 1.1, and remembers where each value is.
+/// Reads TOML 1.1, and records the range of each value.
 struct TOMLReader {
   let bytes: [UInt8]
   var place = 0
   private var root = ConfigValue(kind: .table(ConfigTable()), range: 0..<0, origin: .header)
-  /// The table of the last header.
+  /// The keys of the last header.
   private var current: [TOMLKey] = []
 
   static func read(_ bytes: [UInt8]) throws(ConfigSyntaxError) -> ConfigValue {
@@ -40,7 +40,7 @@ struct TOMLReader {
     return true
   }
 
-  /// Spaces and tabs.
+  /// Skips spaces and tabs.
   mutating func skipBlanks() {
     while let byte = next, byte == 0x20 || byte == 0x09 { place += 1 }
   }
@@ -79,7 +79,7 @@ struct TOMLReader {
     try root.add(path[...], value, isLine: true, in: current[...])
   }
 
-  /// `a."b".c`, with the blanks after it.
+  /// Reads a key such as `a."b".c`, and the blanks after it.
   mutating func keys() throws(ConfigSyntaxError) -> [TOMLKey] {
     var keys: [TOMLKey] = []
     repeat {
@@ -112,7 +112,7 @@ struct TOMLReader {
   }
 }
 
-/// One part of a key.
+/// One component of a key.
 struct TOMLKey {
   var name: String
   var range: Range<Int>
@@ -124,9 +124,9 @@ struct TOMLKey {
 
 // MARK: - Tables
 
-/// An error leaves a value that isn't whole.
+/// The tables of the document. After an error, a value may be incomplete.
 extension ConfigValue {
-  /// `[path]` or `[[path]]`.
+  /// Opens the table of a header, `[path]` or `[[path]]`.
   fileprivate mutating func open(
     _ path: ArraySlice<TOMLKey>, _ table: ConfigValue, isOfTables: Bool
   ) throws(ConfigSyntaxError) {
@@ -157,7 +157,7 @@ extension ConfigValue {
     kind = .table(members)
   }
 
-  /// `path = value` in the table `current`.
+  /// Adds `path = value` to the table `current`.
   mutating func add(
     _ path: ArraySlice<TOMLKey>, _ value: ConfigValue, isLine: Bool,
     in current: ArraySlice<TOMLKey> = []
@@ -187,7 +187,7 @@ extension ConfigValue {
     kind = .table(members)
   }
 
-  /// Changes the member, or the last one of a list of tables.
+  /// Changes a member. If it is a list of tables, the last table is changed.
   private mutating func change(
     _ key: TOMLKey, missing: ConfigValue?,
     _ body: (inout ConfigValue) throws(ConfigSyntaxError) -> Void
@@ -209,7 +209,7 @@ extension ConfigValue {
       try body(&list[list.count - 1])
       kind = .list(list)
     } else {
-      // What is written between braces or brackets is complete.
+      // A value between braces or brackets is complete.
       if origin == .value { throw key.isDefinedTwice }
       try body(&self)
     }
@@ -222,7 +222,7 @@ extension ConfigValue {
     kind = .list(list)
   }
 
-  /// An empty table stays, so that a change of what is taken copies nothing.
+  /// Returns the table and leaves an empty one, so that changing the result copies nothing.
   private mutating func takeTable() -> ConfigTable? {
     guard case .table(let table) = kind else { return nil }
     kind = .table(ConfigTable())

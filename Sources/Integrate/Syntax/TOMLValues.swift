@@ -1,4 +1,4 @@
-// Texts, numbers, arrays and inline tables.
+// Values of TOML: texts, numbers, arrays and inline tables.
 
 extension TOMLReader {
   private static var deepest: Int { 200 }
@@ -37,14 +37,14 @@ extension TOMLReader {
     }
   }
 
-  /// Blanks, line ends and comments.
+  /// Skips blanks, line ends and comments.
   private mutating func skipLines() {
     while let byte = next, byte.isBlank || byte == UInt8(ascii: "#") {
       byte == UInt8(ascii: "#") ? skipComment() : (place += 1)
     }
   }
 
-  /// On several lines and with a last comma, as TOML 1.1 permits it.
+  /// Reads an inline table. As in TOML 1.1, it may have several lines and a last comma.
   private mutating func inlineTable(_ depth: Int) throws(ConfigSyntaxError) -> ConfigValue {
     let start = place
     place += 1
@@ -62,7 +62,7 @@ extension TOMLReader {
     }
   }
 
-  /// A number, a truth value or a date. What it means isn't needed.
+  /// Reads a number, a truth value or a date. Its meaning isn't needed.
   private mutating func word() throws(ConfigSyntaxError) -> String {
     let start = place
     takeWord()
@@ -122,7 +122,7 @@ extension TOMLReader {
     throw failure("this text has no end", at: start)
   }
 
-  /// Between `"""` or `'''`. A text may end with one or two quotes of its own.
+  /// Reads a text between `"""` or `'''`. The text may end with one or two quotes of its own.
   private mutating func longString(_ quote: UInt8) throws(ConfigSyntaxError) -> String {
     let start = place
     place += 3
@@ -148,7 +148,7 @@ extension TOMLReader {
     throw failure("this text has no end", at: start)
   }
 
-  /// A backslash at the end of a line removes all blanks up to the next character.
+  /// Skips a backslash at the end of a line, and all blanks up to the next character.
   private mutating func skipLineEnd() -> Bool {
     var end = place + 1
     while end < bytes.count, bytes[end] == 0x20 || bytes[end] == 0x09 || bytes[end] == 0x0D {

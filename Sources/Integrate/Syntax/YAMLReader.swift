@@ -1,13 +1,13 @@
 import YAML
 
-/// Reads one YAML document, and remembers where each value is. Texts with an anchor or a tag, and aliases, stay
-/// as they are written: they are no texts here.
+/// Reads one YAML document, and records the range of each value. Aliases, and texts with an anchor
+/// or a tag, keep their source text, and don't count as texts.
 struct YAMLReader {
   private let bytes: [UInt8]
   private let events: YAMLEventReader
   private var place: ScalarPlace
 
-  /// As the JSON reader's; libyaml itself has no limit.
+  /// The maximum depth, as in the JSON reader. libyaml itself has no limit.
   private static let deepest = 200
 
   static func read(_ bytes: [UInt8]) throws(ConfigSyntaxError) -> ConfigValue {
@@ -117,7 +117,7 @@ struct YAMLReader {
     }
   }
 
-  /// What YAML's core schema reads from a plain scalar as null, a truth value or a number.
+  /// Returns whether YAML's core schema reads a plain scalar as null, a truth value or a number.
   private static func isOther(_ text: String) -> Bool {
     if ["", "~", "null", "true", "false"].contains(text.lowercased()) { return true }
     guard let first = text.utf8.first, "+-.0123456789".utf8.contains(first) else { return false }
@@ -129,7 +129,7 @@ struct YAMLReader {
   }
 }
 
-/// The byte where a Unicode scalar of a text begins. Scalars that are near the one before are found fast.
+/// The offset of a Unicode scalar in bytes. Finding a scalar that is near the one before is fast.
 private struct ScalarPlace {
   private let bytes: [UInt8]
   private var scalar = 0

@@ -1,15 +1,18 @@
-/// The options for the JSON of `Codable` values. Members are always sorted by name, so that equal values
-/// are equal bytes.
+/// The options for the JSON of `Codable` values. Members are always sorted by name, so that equal
+/// values give equal bytes.
 public struct JSONCodingRules: Sendable {
-  /// A member that is nil is written as null; otherwise it is left out.
+  /// If true, a member that is nil is written as null; otherwise it is left out.
   public var writesNil: Bool
-  /// A `Double` without a fraction is written without `.0`.
+  /// If true, a `Double` without a fraction is written without `.0`.
   public var shortensWholeDoubles: Bool
-  /// Infinities and NaN are written and read as texts; otherwise they are an `EncodingError`.
+  /// If true, infinities and NaN are written and read as strings; otherwise they are an
+  /// `EncodingError`.
   public var permitsNonFinite: Bool
-  /// Writes values that don't use their own `encode(to:)`; nil for all others.
+  /// Returns the JSON of a value for which this function is used instead of its own `encode(to:)`;
+  /// nil for all other values.
   public var encodeSpecial: (@Sendable (any Encodable) -> JSON?)?
-  /// Reads values that don't use their own `init(from:)`; nil for all others.
+  /// Returns a value for which this function is used instead of its own `init(from:)`; nil for all
+  /// other types.
   public var decodeSpecial:
     (@Sendable (any Decodable.Type, JSON) throws(JSONMisfit) -> (any Decodable)?)?
 
@@ -27,20 +30,21 @@ public struct JSONCodingRules: Sendable {
     self.decodeSpecial = decodeSpecial
   }
 
-  /// The rules for documents that other programs read: JSON as Foundation's encoder writes it, with sorted keys
-  /// and unescaped slashes.
+  /// The rules for documents that other programs read: JSON as Foundation's encoder writes it, with
+  /// sorted keys and unescaped slashes.
   public static let document = JSONCodingRules(
     writesNil: false, shortensWholeDoubles: true, permitsNonFinite: false)
 }
 
-/// The reason why a JSON value doesn't fit the requested type. For a number, it is the underlying error of a
-/// `DecodingError.dataCorrupted`.
+/// The reason why a JSON value doesn't fit the requested type. For a number, it is the underlying
+/// error of a `DecodingError.dataCorrupted`.
 public enum JSONMisfit: Error {
   case wrongType
   case outOfRange
 }
 
-/// The place of a value, from the innermost key outwards. It is made into an array only when it is used.
+/// The path of a value in a document, from the innermost key outwards. It is made into an array
+/// only when it is used.
 final class JSONPath: Sendable {
   private let outer: JSONPath?
   private let key: any CodingKey
@@ -61,7 +65,7 @@ final class JSONPath: Sendable {
   }
 }
 
-/// A place in a list.
+/// The index of a value in a list, as a coding key.
 struct JSONIndex: CodingKey {
   let index: Int
   init(_ index: Int) { self.index = index }
@@ -80,7 +84,7 @@ struct JSONSuperKey: CodingKey {
 }
 
 extension [any CodingKey] {
-  /// `launch.command.0`
+  /// The path as text, such as `launch.command.0`.
   public var dotted: String {
     map { key in key.intValue.map(String.init) ?? key.stringValue }.joined(separator: ".")
   }

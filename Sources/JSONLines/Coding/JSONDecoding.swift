@@ -1,7 +1,8 @@
 extension JSON {
   /// Decodes a value from this JSON. Members that the type doesn't know are ignored.
   ///
-  /// - Throws: `DecodingError`, with the place that doesn't fit, and the errors of the type's own `init`.
+  /// - Throws: `DecodingError` with the coding path that doesn't fit, and the errors of the type's
+  ///   own `init`.
   public func decode<Value: Decodable>(
     _ type: Value.Type, by rules: JSONCodingRules
   ) throws -> Value {
@@ -67,7 +68,8 @@ private struct ValueDecoder: Decoder {
 private struct KeyedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
   private let decoder: ValueDecoder
   private let members: [JSON.Member]
-  /// The members' places by name, only for objects with many members, where a linear search would be slow.
+  /// The indexes of the members by name. They exist only for objects with many members, where a
+  /// linear search would be slow.
   private let places: [String: Int]?
 
   init(decoder: ValueDecoder, members: [JSON.Member]) {
@@ -120,7 +122,7 @@ private struct KeyedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func superDecoder() throws -> any Decoder { superDecoder(at: JSONSuperKey()) }
   func superDecoder(forKey key: Key) throws -> any Decoder { superDecoder(at: key) }
 
-  /// For a superclass that has encoded nothing, this decodes a null.
+  /// Returns the decoder of a superclass. It decodes a null if the superclass has encoded nothing.
   private func superDecoder(at key: any CodingKey) -> ValueDecoder {
     decoder.nested(find(key) ?? .null, at: key)
   }
@@ -140,7 +142,8 @@ private struct ListElements: UnkeyedDecodingContainer {
   var count: Int? { values.count }
   var isAtEnd: Bool { currentIndex >= values.count }
 
-  /// The next element, which counts as read only when the caller says so.
+  /// Returns a decoder of the next element. The element counts as read only when the caller
+  /// increments `currentIndex`.
   private func next(_ type: Any.Type) throws -> ValueDecoder {
     let index = JSONIndex(currentIndex)
     guard !isAtEnd else {

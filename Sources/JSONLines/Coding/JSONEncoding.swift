@@ -1,8 +1,8 @@
 extension JSON {
   /// Encodes a value as JSON.
   ///
-  /// - Throws: `EncodingError` for a number that JSON can't represent, and the errors of the value's own
-  ///   `encode`.
+  /// - Throws: `EncodingError` for a number that JSON can't represent, and the errors of the
+  ///   value's own `encode`.
   public init(encoding value: some Encodable, by rules: JSONCodingRules) throws {
     guard let json = try EncodingNode.Entry(value, rules: rules, path: nil).json else {
       throw EncodingError.invalidValue(
@@ -28,7 +28,7 @@ private final class EncodingNode {
       }
     }
 
-    /// nil: nothing was encoded.
+    /// The JSON of the entry. nil: nothing was encoded.
     var json: JSON? {
       switch self {
       case .json(let json): json
@@ -64,7 +64,7 @@ private final class EncodingNode {
   private var json: JSON? {
     if let list { return .array(list.map(Self.nested)) }
     guard let members else { return single?.json }
-    // Compared by code points: `<` would compare by canonical equivalence.
+    // The names are compared by code units: `<` would compare by canonical equivalence.
     let sorted = members.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     return .object(sorted.map { JSON.Member($0.key, Self.nested($0.value)) })
   }
@@ -140,8 +140,8 @@ private struct KeyedNode<Key: CodingKey>: KeyedEncodingContainerProtocol {
       try encodeNil(forKey: key)
     }
   }
-  // The standard library has one of these for each of its types, prefers it to a generic one, and leaves out nil
-  // in all of them.
+  // The standard library declares one of these functions for each of its types, prefers it to a
+  // generic one, and leaves out nil in all of them.
   mutating func encodeIfPresent(_ v: Bool?, forKey key: Key) throws { try orNil(v, key) }
   mutating func encodeIfPresent(_ v: String?, forKey key: Key) throws { try orNil(v, key) }
   mutating func encodeIfPresent(_ v: Double?, forKey key: Key) throws { try orNil(v, key) }

@@ -1,6 +1,6 @@
-/// A type whose JSON is one literal, number or text.
+/// A type whose JSON is one literal, number or string.
 protocol JSONScalar: Codable {
-  /// nil: JSON can't represent it.
+  /// Returns the JSON of the value, or nil if JSON can't represent it.
   func json(_ rules: JSONCodingRules) -> JSON?
   static func read(_ json: JSON, _ rules: JSONCodingRules) throws(JSONMisfit) -> Self
 }
@@ -41,7 +41,7 @@ extension Double: JSONScalar {
 }
 
 extension Float: JSONScalar {
-  /// Written as the Float's shortest text: 0.1, and not 0.10000000149011612.
+  /// A `Float` is written as its shortest text: 0.1, and not 0.10000000149011612.
   func json(_ rules: JSONCodingRules) -> JSON? { (Double("\(self)") ?? Double(self)).json(rules) }
 
   static func read(_ json: JSON, _ rules: JSONCodingRules) throws(JSONMisfit) -> Float {
@@ -56,7 +56,7 @@ extension JSONScalar where Self: FixedWidthInteger {
     Int64(exactly: self).map(JSON.int) ?? UInt64(exactly: self).map(JSON.unsigned)
   }
 
-  /// `2.0` and `2e0` are whole numbers, too.
+  /// Reads a whole number. `2.0` and `2e0` are whole numbers, too.
   static func read(_ json: JSON, _ rules: JSONCodingRules) throws(JSONMisfit) -> Self {
     let value: Self? =
       switch json {

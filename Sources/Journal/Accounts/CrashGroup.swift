@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// What ended a run that wasn't meant to end: crashes with the same cause are counted together.
+/// The cause of the unexpected end of a run. Crashes with the same cause are counted together.
 public enum CrashCause: Codable, Hashable, Sendable, Comparable {
   case signal(Int32)
   case status(Int32)
@@ -11,10 +11,10 @@ public enum CrashCause: Codable, Hashable, Sendable, Comparable {
   case kernel
   /// The program couldn't be started.
   case launch
-  /// The kernel doesn't report how it ended, because it wasn't a child of this daemon.
+  /// The kernel didn't report the cause, because the process wasn't a child of this daemon.
   case unknown
 
-  /// `nil`: an end with this cause is no crash.
+  /// Returns `nil` if an end with this cause is no crash.
   public init?(_ cause: Cause) {
     switch cause {
     case .watchdog: self = .deadline
@@ -27,7 +27,7 @@ public enum CrashCause: Codable, Hashable, Sendable, Comparable {
     }
   }
 
-  /// For programs, without the number.
+  /// The kind of the cause, for JSON, without its number.
   public var code: String {
     switch self {
     case .signal: "signaled"
@@ -40,14 +40,16 @@ public enum CrashCause: Codable, Hashable, Sendable, Comparable {
   }
 }
 
-/// The crashes of one worker with the same cause, represented by the newest of them.
+/// The crashes of one worker with the same cause. The newest of them represents the group.
 public struct CrashGroup: Codable, Hashable, Sendable {
   public var cause: CrashCause
   public var count: Int
-  /// The newest one: when (nanoseconds since 1970), why in words, and the last lines of its run's output.
+  /// When the newest crash was, in nanoseconds since 1970.
   public var at: Int64
+  /// The newest crash's reason in words.
   public var why: String
-  /// `nil`: its output isn't in a log, or its log couldn't be read. Empty: it wrote nothing.
+  /// The last lines of output in the newest crash's run. `nil`: the output isn't in a log, or the
+  /// log couldn't be read. Empty: the run wrote nothing.
   public var lines: [String]?
 
   public init(cause: CrashCause, at: Int64, why: String, lines: [String]?, count: Int = 1) {
@@ -67,15 +69,17 @@ public struct CrashGroup: Codable, Hashable, Sendable {
 
 /// The crashes of one worker by cause.
 public struct CrashGroups: Codable, Hashable, Sendable {
-  /// By cause.
+  /// The groups, one for each cause.
   public private(set) var groups: [CrashGroup] = []
 
-  /// A program may end with any status: a day's record stays small.
+  /// The maximum number of causes. A program may end with any status; the limit keeps a day's
+  /// record small.
   static let limit = 16
 
   public init() {}
 
-  /// Where there are too many causes, the one whose newest crash is the oldest is dropped.
+  /// Adds a group. If there are too many causes, the group whose newest crash is the oldest is
+  /// dropped.
   public mutating func add(_ group: CrashGroup) {
     if let place = groups.firstIndex(where: { $0.cause == group.cause }) {
       groups[place].add(group)
@@ -96,17 +100,20 @@ public struct CrashGroups: Codable, Hashable, Sendable {
   }
 }
 
-/// Groups the crashes of all workers of an engine, from its events and directives.
+/// Groups the crashes of all workers of an engine by cause, from the engine's events and
+/// directives.
 public struct CrashLedger: Sendable {
   public private(set) var crashes: [WorkerID: CrashGroups] = [:]
   private var lines: [WorkerID: [String]] = [:]
 
   public init() {}
 
-  /// The last lines of a run whose end is recorded next; nil: they aren't known.
+  /// Keeps the last lines of a run whose end is recorded next. nil: the lines aren't known.
   public mutating func keep(_ last: [String]?, of worker: WorkerID) { lines[worker] = last }
 
-  /// - Parameter wall: read only for a crash.
+  /// Counts the crash if the event is one.
+  ///
+  /// - Parameter wall: is called only for a crash.
   public mutating func record(
     _ event: Event, directives: [Directive], at wall: () -> WallTime
   ) {
@@ -121,7 +128,7 @@ public struct CrashLedger: Sendable {
           cause: cause, at: wall().nanoseconds, why: transition.cause.sentence, lines: last),
         of: transition.worker)
     }
-    // Its end was no transition: what was kept belongs to no later run.
+    // The end was no transition: the lines that were kept belong to no later run.
     if case .exited(let worker, _) = event { lines[worker] = nil }
   }
 
@@ -129,7 +136,7 @@ public struct CrashLedger: Sendable {
     crashes[worker, default: CrashGroups()].add(group)
   }
 
-  /// Returns the crashes until now, and begins new ones.
+  /// Returns the crashes until now, and starts again with none.
   public mutating func close() -> [WorkerID: CrashGroups] {
     defer { crashes = [:] }
     return crashes

@@ -2,10 +2,10 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// The tallies of one day (UTC), kept for `dormouse report` after the journal of that day has been
-/// removed: one sealed line.
+/// The tallies of one day (UTC). `dormouse report` uses them after the journal of that day has been
+/// removed. The record is one line with a checksum.
 public struct DayRecord: Hashable, Sendable {
-  /// Days since 1970.
+  /// The number of days since 1970.
   public var day: Int
   public var tallies: [WorkerID: WorkerTally]
   public var crashes: [WorkerID: CrashGroups] = [:]
@@ -29,12 +29,14 @@ public struct DayRecord: Hashable, Sendable {
     fields.set("day", Int64(day))
     fields.set("date", CivilDate(day: day).text)
     try fields.set("workers", coded: tallies.filter { !$0.value.isEmpty })
-    // Readers of earlier versions pass over what they don't know.
+    // Readers of earlier versions ignore members that they don't know.
     let groups = crashes.mapValues(\.groups)
     if !groups.isEmpty { try fields.set("crashes", coded: groups) }
     return SealedLine.seal(fields)
   }
 
+  /// Reads a record that `encoded` wrote.
+  ///
   /// - Throws: `JournalMismatch`.
   public init(_ bytes: [UInt8]) throws {
     guard bytes.last == UInt8(ascii: "\n"), let record = SealedLine.open(bytes.dropLast()) else {

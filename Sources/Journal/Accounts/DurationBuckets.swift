@@ -1,13 +1,13 @@
 import Glibc
 
-/// How often durations of each size occurred, in four buckets an octave, so that a quantile is right within
-/// 10 %. Sums of these make days and weeks.
+/// The number of durations of each size, in four buckets an octave, so that a quantile is right
+/// within 10 %. Buckets can be added up to days and weeks.
 public struct DurationBuckets: Codable, Hashable, Sendable {
-  /// By the number of the bucket: bucket n begins at 100 µs × 2^(n/4).
+  /// The counts by the number of the bucket. Bucket n begins at 100 µs × 2^(n/4).
   public private(set) var counts: [String: Int] = [:]
 
   private static let first = 100_000.0
-  /// Ends at about 33 years.
+  /// The last bucket ends at about 33 years.
   private static let last = 200
 
   public init() {}
@@ -23,7 +23,8 @@ public struct DurationBuckets: Codable, Hashable, Sendable {
 
   public var total: Int { counts.values.reduce(0, +) }
 
-  /// Seconds that `share` (0 to 1) of the durations don't exceed; nil: there are none.
+  /// Returns the seconds that `share` (0 to 1) of the durations don't exceed. nil: there are no
+  /// durations.
   public func quantile(_ share: Double) -> Double? {
     let total = total
     guard total > 0 else { return nil }
@@ -33,7 +34,7 @@ public struct DurationBuckets: Codable, Hashable, Sendable {
       .sorted { $0.0 < $1.0 }
     for (bucket, count) in sorted {
       seen += count
-      // The middle of the bucket, on its logarithmic scale.
+      // The result is the middle of the bucket, on its logarithmic scale.
       if seen >= rank { return Self.first * exp2((Double(bucket) + 0.5) / 4) / 1e9 }
     }
     return nil

@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// Keeps the tallies of all workers of an engine, from its events and directives.
+/// Keeps the tallies of all workers of an engine, from the engine's events and directives.
 public struct Ledger: Sendable {
   public private(set) var tallies: [WorkerID: WorkerTally] = [:]
   private var open: [WorkerID: Account] = [:]
@@ -11,15 +11,17 @@ public struct Ledger: Sendable {
     var state: WorkerState
     var footprint: ByteCount
     var at: Instant
-    /// The state of sleep before it began to resume.
+    /// The state in which the worker slept before it began to resume.
     var sleptIn: WorkerState?
-    /// While it is hibernated: its footprint right before. nil: not known, and nothing counts as saved.
+    /// The footprint right before the hibernation, while the worker is hibernated. nil: it isn't
+    /// known, and nothing counts as saved.
     var awakeFootprint: ByteCount?
   }
 
   public init() {}
 
-  /// Another engine begins: the time between isn't known, and isn't counted.
+  /// Begins to count for another engine. The time between the two engines isn't counted, because
+  /// its events aren't known.
   public mutating func begin(_ engine: Engine, at now: Instant) {
     open = [:]
     for worker in engine.workerIDs {
@@ -29,7 +31,9 @@ public struct Ledger: Sendable {
     }
   }
 
-  /// `engine`: after the event.
+  /// Counts an event and its directives.
+  ///
+  /// - Parameter engine: the engine after the event.
   public mutating func record(
     _ event: Event, directives: [Directive], engine: Engine, at now: Instant
   ) {
@@ -54,7 +58,7 @@ public struct Ledger: Sendable {
     }
   }
 
-  /// Returns the tallies until now, and begins new ones.
+  /// Returns the tallies until now, and starts again with none.
   public mutating func close(at now: Instant) -> [WorkerID: WorkerTally] {
     addElapsedTime(at: now)
     defer { tallies = [:] }
@@ -66,7 +70,7 @@ public struct Ledger: Sendable {
     for worker in open.keys { addElapsedTime(worker, at: now) }
   }
 
-  /// False: the engine has removed it.
+  /// Returns false if the engine has removed the worker.
   public func has(_ worker: WorkerID) -> Bool { open[worker] != nil }
 
   /// The time that the tallies cover: the longest of all workers.
@@ -138,7 +142,7 @@ public struct Ledger: Sendable {
     if transition.to != .hibernated {
       open[worker]?.awakeFootprint = nil
     } else if open[worker]?.awakeFootprint == nil {
-      // A worker that a wrapper leads: no event says how large it was.
+      // This worker belongs to a wrapper. No event has its size before it was hibernated.
       open[worker]?.awakeFootprint = footprint
     }
     open[worker]?.sleptIn = transition.to == .resuming ? transition.from : nil
@@ -170,7 +174,8 @@ extension WorkerTally {
     }
   }
 
-  /// A wrapper reports the outcomes of its changes, not their beginnings.
+  /// Counts a change of a worker that a wrapper manages. A wrapper reports the outcomes of its
+  /// changes, not their beginnings.
   private mutating func countLed(_ from: WorkerState, _ to: WorkerState) {
     switch (from.runs, to) {
     case (true, .suspended): suspensions += 1

@@ -1,7 +1,8 @@
 import Lifecycle
 import Policy
 
-/// What one worker did, and cost, in a span of time. Sums of these make days and weeks.
+/// The numbers of one worker for a span of time: its changes of state, its memory and its time in
+/// each state. Tallies can be added up to days and weeks.
 public struct WorkerTally: Codable, Hashable, Sendable {
   public var launches = 0
   public var failedLaunches = 0
@@ -11,7 +12,7 @@ public struct WorkerTally: Codable, Hashable, Sendable {
   public var crashes = 0
   /// The worker ended without a request, with status 0.
   public var exits = 0
-  /// The worker was terminated for memory.
+  /// The worker was terminated for lack of memory.
   public var memoryTerminations = 0
   public var watchdogTerminations = 0
   /// The worker ended on request.
@@ -21,46 +22,48 @@ public struct WorkerTally: Codable, Hashable, Sendable {
   public var leakSuspicions = 0
   public var suspensions = 0
   public var hibernations = 0
-  /// Wakes from mere suspension, and from hibernation.
+  /// Wakes from suspension.
   public var wakes = 0
+  /// Wakes from hibernation.
   public var resumes = 0
-  /// From the directive to resume until the worker ran, hibernated ones only: nanoseconds, all and the
-  /// longest.
+  /// The time from the directive to resume until the worker ran, for hibernated workers only. It is
+  /// the sum in nanoseconds.
   public var resumeNanoseconds: Int64 = 0
+  /// The longest of these times, in nanoseconds.
   public var maxResumeNanoseconds: Int64 = 0
   public var resumeTimes = DurationBuckets()
-  /// Bytes that hibernation, terminations for memory and requests to shed have freed.
+  /// The bytes that hibernations, terminations for lack of memory, and requests to shed have freed.
   public var freed: Int64 = 0
   public var peakFootprint: Int64 = 0
-  /// Footprint over time: byte·seconds.
+  /// The integral of the footprint over time, in byte·seconds.
   public var byteSeconds: Double = 0
-  /// Footprint that hibernation saved, over time: byte·seconds.
+  /// The integral over time of the footprint that hibernation saved, in byte·seconds.
   public var savedByteSeconds: Double = 0
-  /// By state, in nanoseconds.
+  /// The time in each state, in nanoseconds.
   public var nanoseconds: [String: Int64] = [:]
 
   public init() {}
 
-  /// The time with its processes alive.
+  /// The time in which the worker had processes.
   public var aliveSeconds: Double {
     let alive = nanoseconds.filter { $0.key != WorkerState.terminated.rawValue }
     return Double(alive.values.reduce(0, &+)) / 1e9
   }
 
-  /// Bytes, on average over the time that the worker was alive.
+  /// The footprint in bytes, on average over the time in which the worker had processes.
   public var averageFootprint: Int64 {
     let seconds = aliveSeconds
     return seconds > 0 ? Int64(byteSeconds / seconds) : 0
   }
 
-  /// The time suspended or hibernated.
+  /// The time in which the worker was suspended or hibernated.
   public var asleepSeconds: Double { seconds(in: .suspended) + seconds(in: .hibernated) }
 
   public func seconds(in state: WorkerState) -> Double {
     Double(nanoseconds[state.rawValue] ?? 0) / 1e9
   }
 
-  /// Nothing happened, and the worker had no processes.
+  /// True if nothing happened and the worker had no processes.
   public var isEmpty: Bool {
     var rest = self
     rest.nanoseconds[WorkerState.terminated.rawValue] = nil

@@ -3,8 +3,8 @@ import Lifecycle
 import Policy
 
 extension JSON {
-  /// A directive as it is in the journal: `d` names it, and `why` is its reason in words beside the
-  /// reason as data. It is only compared and shown, and so never read back.
+  /// The form of a directive in the journal. `d` names it, and `why` is its reason in words beside
+  /// the reason as data. It is only compared and shown, so nothing reads it back.
   public init(directive: Directive) throws {
     var fields = FieldWriter()
     try fields.set(directive)
@@ -13,7 +13,7 @@ extension JSON {
 }
 
 extension FieldWriter {
-  /// Exhaustive on purpose: a new directive doesn't compile until it can be written.
+  /// The switch has no default on purpose: a new directive doesn't compile until it can be written.
   fileprivate mutating func set(_ directive: Directive) throws {
     switch directive {
     case .launch(let worker): set("launch", of: worker)
@@ -67,7 +67,7 @@ extension FieldWriter {
     }
   }
 
-  /// Of the footprint and of terminations.
+  /// Writes the directives that report footprints and terminations.
   private mutating func setNews(_ directive: Directive) throws {
     switch directive {
     case .willTerminate(let worker, let notice):

@@ -10,7 +10,7 @@ enum EventKind: String, CaseIterable {
   case unhealthy, moved, pressureSet, channelsChanged, found, worked, timerDue
   case watchdogInterval, watchdogSeen, watchdogTriggered, machineSlept
 
-  /// Exhaustive on purpose: a new event doesn't compile until it has a name here.
+  /// The switch has no default on purpose: a new event doesn't compile until it has a name here.
   init(of event: Event) {
     self =
       switch event {

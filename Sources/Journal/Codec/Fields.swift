@@ -13,14 +13,14 @@ struct FieldWriter {
   mutating func set(_ name: String, _ value: ByteCount) { set(name, .int(value.bytes)) }
   mutating func set(_ name: String, _ value: Instant) { set(name, .int(value.nanoseconds)) }
   mutating func set(_ worker: WorkerID) { set("w", .string(worker.name)) }
-  /// Any other value; nil is left out.
+  /// Writes any other value. A nil is left out.
   mutating func set(_ name: String, coded value: (some Encodable)?) throws {
     if let value { set(name, try JSON(encoding: value)) }
   }
   var object: JSON { .object(members) }
 }
 
-/// Reads them. An error names the member that is missing or of another kind.
+/// Reads the members of a record. An error names the member that is missing or of another kind.
 struct FieldReader {
   let record: JSON
 

@@ -2,15 +2,16 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// Policies and profiles as trees, against the policy that a segment's header holds whole.
+/// Writes policies and profiles as trees: only their differences from the policy that a segment's
+/// header holds as a whole.
 public struct ProfileCodec: Sendable {
   /// The header's policy.
   let base: JSON
 
   public init(base: LifecyclePolicy) throws { self.base = try JSON(encoding: base) }
 
-  /// For a header, which has the whole policy. A key that only a newer version has gets its default: it
-  /// had no effect then.
+  /// Reads the policy of a header. A key that only a newer version has gets its default, because it
+  /// had no effect when the header was written.
   init(header: JSON) throws {
     base = try JSON(encoding: LifecyclePolicy()).overlaid(with: header)
     _ = try base.decode(LifecyclePolicy.self)
@@ -32,7 +33,7 @@ public struct ProfileCodec: Sendable {
     try lengthened(tree).decode(WorkerProfile.self)
   }
 
-  /// A profile's tree with only the difference of its policy.
+  /// Replaces the policy in a profile's tree by its difference from the header's.
   func shortened(_ profile: JSON) -> JSON {
     guard let policy = profile["policy"] else { return profile }
     var result = profile

@@ -2,14 +2,15 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// Whether an engine that gets the same events gives the same directives again.
+/// Checks whether an engine that gets the same events gives the same directives again.
 public struct DeterminismCheck: Sendable {
   public struct Difference: Sendable {
     public var at: Instant
     public var wall: WallTime
     public var event: Event
-    /// The first directive that differs: as it was written, and as the engine gives it now.
+    /// The first directive that differs, as it was written. nil: there was none.
     public var recorded: JSON?
+    /// The first directive that differs, as the engine gives it now. nil: there is none.
     public var replayed: JSON?
   }
 
@@ -19,7 +20,7 @@ public struct DeterminismCheck: Sendable {
   public private(set) var runs = 0
   public private(set) var from: WallTime?
   public private(set) var to: WallTime?
-  /// The first events that differ.
+  /// The first events whose directives differ, at most `maxDifferences`.
   public private(set) var differences: [Difference] = []
   public private(set) var differingEvents = 0
 
@@ -44,7 +45,7 @@ public struct DeterminismCheck: Sendable {
     events += 1
     directives += step.directives.count
     if step.directives.isEmpty, step.recorded.isEmpty { return }
-    // A directive that can't be written is missing here, and the comparison fails.
+    // A directive that can't be written is missing here, so the comparison fails.
     let replayed = step.directives.compactMap { try? JSON(directive: $0) }
     let (now, then) = (replayed.map(\.wordless), step.recorded.map(\.wordless))
     guard now != then else { return }

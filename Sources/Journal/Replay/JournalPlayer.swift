@@ -2,7 +2,7 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// A segment, wherever it is stored.
+/// A segment of a journal, and a function that reads it from its storage.
 public struct JournalSegment: Sendable {
   public var name: String
   public var read: @Sendable () throws -> [UInt8]
@@ -13,7 +13,7 @@ public struct JournalSegment: Sendable {
   }
 }
 
-/// Something that happened to the engine of a journal, and the engine after it.
+/// A step of a journal's history, after which an engine is in a new state.
 public struct JournalStep: Sendable {
   public enum What: Sendable {
     /// A segment begins with another engine than the one before it.
@@ -36,8 +36,9 @@ public struct JournalStep: Sendable {
   public var what: What
   public var at: Instant
   public var wall: WallTime
-  /// The engine's directives now, and those that were written then.
+  /// The directives that the engine gives now.
   public var directives: [Directive] = []
+  /// The directives that were written then, as `JSON(directive:)` writes them.
   public var recorded: [JSON] = []
 }
 
@@ -45,7 +46,8 @@ public struct JournalStep: Sendable {
 public enum JournalProblem: Hashable, Sendable, CustomStringConvertible {
   case unreadable(segment: String, String)
   case damage(JournalDamage)
-  /// The engine that the records lead to differs from the one that the next segment begins with.
+  /// The engine that results from the records differs from the one with which the next segment
+  /// begins.
   case checkpointDiffers(segment: String, at: WallTime)
 
   public var description: String {
@@ -53,28 +55,29 @@ public enum JournalProblem: Hashable, Sendable, CustomStringConvertible {
     case .unreadable(let segment, let why): "\(segment): can't be read: \(why)"
     case .damage(let damage): damage.description
     case .checkpointDiffers(let segment, let time):
-      "\(segment): its engine at \(time.text) differs from the one that the records before it lead to"
+      "\(segment): its engine at \(time.text) differs from the one that "
+        + "the records before it lead to"
     }
   }
 
-  /// A record that was being written when the daemon died is no defect of the journal.
+  /// True for a record that was being written when the daemon died. It is no defect of the journal.
   public var isHarmless: Bool {
     if case .damage(let damage) = self { damage.isTornTail } else { false }
   }
 }
 
-/// Runs the engine of a journal through its records again.
+/// Applies the records of a journal to an engine again.
 public struct JournalPlayer: Sendable {
   public private(set) var engine = Engine(policy: LifecyclePolicy())
   public private(set) var problems: [JournalProblem] = []
-  /// The wall clock less the engine's clock.
+  /// The difference between the wall clock and the engine's clock, in nanoseconds.
   private var wallOffset: Int64 = 0
   private var last: (run: String, segment: Int64, isWhole: Bool)?
   private var header: SegmentHeader?
 
   public init() {}
 
-  /// All segments in their order; `visit` is called with each step and the engine after it.
+  /// Plays all segments in their order. `visit` is called with each step and the engine after it.
   public mutating func play(
     _ segments: [JournalSegment], visit: (JournalStep, Engine) throws -> Void
   ) rethrows {

@@ -1,10 +1,10 @@
 import JSONLines
 
-// Sentences may change in any version of Dormouse, decisions may not: recorded decisions are compared
-// with the new ones without their prose.
+// Recorded decisions are compared with new ones without their sentences. Sentences may change in
+// any version of Dormouse; decisions may not.
 
 extension JSON {
-  /// Without reasons in words: `why` and `text`, and the values of a cause beside its case.
+  /// This value without reasons in words: `why`, `text`, and the value of a cause beside its case.
   var wordless: JSON {
     switch self {
     case .object(let members):
@@ -20,7 +20,8 @@ extension JSON {
 }
 
 extension JSON.Member {
-  /// A case of `Cause` whose value is a sentence, or is missing in journals of earlier versions.
+  /// True for a case of `Cause` whose value is a sentence, or is missing in journals of earlier
+  /// versions.
   fileprivate var isWordyCause: Bool {
     switch name {
     case "graceOver": true

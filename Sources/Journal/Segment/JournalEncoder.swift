@@ -2,30 +2,30 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// Turns the events and directives of an engine into the bytes of one segment. Pure: the caller decides
-/// when and where they are written.
+/// Encodes the events and directives of an engine as the bytes of one segment. It does no I/O: the
+/// caller decides when and where the bytes are written.
 public struct JournalEncoder: Sendable {
   private let profiles: ProfileCodec
   private var batch = SampleBatch()
   private var buffer: [UInt8] = []
-  /// Bytes of the segment so far, including those that are still held here.
+  /// The bytes of the segment so far, including those that haven't been returned yet.
   public private(set) var size = 0
 
-  /// Begins a segment with its header and the engine as it is.
+  /// Begins a segment with its header and a checkpoint of the engine.
   public init(_ header: SegmentHeader, engine: Engine) throws {
     profiles = try ProfileCodec(base: header.policy)
     try begin(header)
     try record(checkpoint: engine, at: header.at)
   }
 
-  /// All complete bytes, in their order.
+  /// Returns all bytes that haven't been returned yet, in their order.
   public mutating func takeBytes() -> [UInt8] {
     endBatch()
     defer { buffer = [] }
     return buffer
   }
 
-  /// An event that the engine has handled, and its directives.
+  /// Records an event that the engine has handled, and its directives.
   public mutating func record(
     _ event: Event, at now: Instant, directives: [Directive]
   ) throws {
@@ -42,7 +42,7 @@ public struct JournalEncoder: Sendable {
     append(fields)
   }
 
-  /// The machine-wide rules have been replaced.
+  /// Records that the machine-wide rules have been replaced.
   public mutating func record(policy: LifecyclePolicy, at now: Instant) throws {
     var fields = FieldWriter()
     fields.set("t", now)
@@ -50,7 +50,7 @@ public struct JournalEncoder: Sendable {
     append(fields)
   }
 
-  /// The wall clock, if it has been set since the last record of it.
+  /// Records the wall clock. Call this if the clock has been set since it was recorded last.
   public mutating func record(wall: WallTime, at now: Instant) {
     var fields = FieldWriter()
     fields.set("t", now)
@@ -96,7 +96,7 @@ public struct JournalEncoder: Sendable {
 }
 
 extension ProfileCodec {
-  /// The whole engine; of policies only what differs from the header's.
+  /// The tree of the whole engine. It contains policies as their differences from the header's.
   func checkpoint(_ engine: Engine) throws -> JSON {
     var tree = try JSON(encoding: engine)
     tree.set("policy", try self.tree(engine.policy))

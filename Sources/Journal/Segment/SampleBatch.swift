@@ -2,25 +2,26 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// Readings of memory, footprints, activity and deadlines, many in one record: they come each second
-/// and seldom have a result. The record holds differences only, but exact ones:
+/// Events that come each second and rarely have a result: readings of memory, footprints, activity
+/// and deadlines. One record holds many of them. It holds only differences, but exact ones:
 ///
 ///     {"t":T,"total":N,"s":[[0,8123400192],[1000100000,-4096],["web",210000,17825792],["web",99]]}
 ///
-/// Each entry begins with the nanoseconds since the one before it. `[dt, available]`, followed by
-/// `some` and `full` where they have changed, and by free swap where it has; `[worker, dt, footprint]`;
-/// `[worker, dt]` for activity; `[dt]` for a deadline. Numbers of bytes are differences to the last
-/// ones in the batch, at first to zero.
+/// Each entry begins with the nanoseconds since the entry before it. There are four kinds: `[dt,
+/// available]`, followed by `some` and `full` if they have changed, and by free swap if it has;
+/// `[worker, dt, footprint]`; `[worker, dt]` for activity; `[dt]` for a deadline. Numbers of bytes
+/// are differences from the last ones in the batch, at first from zero.
 struct SampleBatch: Sendable {
   private var start = Instant.zero
   private var entries: [UInt8] = []
   private(set) var count = 0
   private var deltas = SampleDeltas()
 
-  /// A line stays short enough to read, and a lost one costs no more than a minute.
+  /// The maximum number of entries. A line stays short enough to read, and a lost one costs no more
+  /// than a minute.
   static let maxEntries = 64
 
-  /// The events that a batch can hold, if nothing else followed from them.
+  /// Returns true for an event that a batch can hold if it had no directives.
   static func accepts(_ event: Event) -> Bool {
     switch event {
     case .memory, .footprint, .activity, .deadline: true
@@ -28,7 +29,7 @@ struct SampleBatch: Sendable {
     }
   }
 
-  /// `false`: the event needs a new batch.
+  /// Returns false if the event needs a new batch.
   func hasRoom(for event: Event) -> Bool {
     if count == 0 { return true }
     if count >= Self.maxEntries { return false }
@@ -56,7 +57,7 @@ struct SampleBatch: Sendable {
     count += 1
   }
 
-  /// The whole record, and an empty batch.
+  /// Returns the whole record, and empties the batch. nil: the batch is empty.
   mutating func takeBytes() -> [UInt8]? {
     guard count > 0 else { return nil }
     defer { self = SampleBatch() }
@@ -82,7 +83,7 @@ struct SampleBatch: Sendable {
   }
 }
 
-/// The values that the differences refer to.
+/// The values to which the differences refer.
 struct SampleDeltas: Sendable {
   var last = Instant.zero
   var total: ByteCount?
@@ -140,7 +141,7 @@ struct SampleDeltas: Sendable {
     else { return nil }
     last = Instant(nanoseconds: last.nanoseconds &+ step)
     available = available &+ change
-    // A sample without a stall of that kind has none to read.
+    // The value of a kind without a stall is no number, and is read as nil.
     if values.count > 3 { stalls = (try? stall(values[2]), try? stall(values[3])) }
     if values.count > 4, let free = values[4].integer { swapFree = free }
     return .memory(

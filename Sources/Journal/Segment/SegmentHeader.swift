@@ -4,14 +4,15 @@ import Policy
 
 /// The first record of every segment.
 public struct SegmentHeader: Hashable, Sendable {
-  /// Raised when a reader of the previous version couldn't read the format any more.
+  /// The number of the format. It is raised when a reader of the previous version couldn't read the
+  /// format any more.
   public static let format: Int64 = 1
 
-  /// The version of the program that wrote it.
+  /// The version of the program that wrote the segment.
   public var version: String
-  /// Identifies one daemon's life: a number that the daemon chooses.
+  /// A number in text that the daemon chooses. It identifies the daemon's run.
   public var run: String
-  /// Counts the segments of one run, from 0.
+  /// The number of the segment in its run, from 0.
   public var segment: Int64
   public var at: Instant
   public var wall: WallTime
@@ -30,10 +31,10 @@ public struct SegmentHeader: Hashable, Sendable {
   }
 }
 
-/// Ends a record with the checksum of all before it, and reads it back.
+/// Adds a checksum at the end of a record, and checks it.
 enum SealedLine {
   private static let mark = Array(#","crc":""#.utf8)
-  /// `,"crc":"01234567"}`.
+  /// The length of `,"crc":"01234567"}`.
   private static var sealLength: Int { mark.count + 10 }
 
   static func seal(_ fields: FieldWriter) -> [UInt8] {
@@ -43,7 +44,7 @@ enum SealedLine {
     return line + mark + Array("\(sum)\"}\n".utf8)
   }
 
-  /// The record of a line without its end; `nil` where the checksum differs.
+  /// Returns the record of a line without its end. `nil` if the checksum differs.
   static func open(_ line: ArraySlice<UInt8>) -> JSON? {
     guard line.count > sealLength else { return nil }
     let body = line.dropLast(sealLength)

@@ -2,26 +2,26 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// One record of a segment, read.
+/// One record of a segment.
 public enum JournalRecord: Sendable {
   case header(SegmentHeader)
   case checkpoint(Engine)
-  /// With the resulting directives, as `JSON(directive:)` writes them.
+  /// An event with the directives that resulted, as `JSON(directive:)` writes them.
   case event(Event, directives: [JSON])
   case policy(LifecyclePolicy)
   case clock(WallTime)
 }
 
-/// A part of a segment that isn't a record.
+/// A section of a segment that isn't a valid record.
 public struct JournalDamage: Hashable, Sendable, CustomStringConvertible {
   public var segment: String
-  /// Bytes from the segment's beginning.
+  /// The offset from the segment's beginning in bytes.
   public var offset: Int
-  /// From 1.
+  /// The number of the line, from 1.
   public var line: Int
   public var what: String
-  /// The damage is at the end of its segment: a record that was being written when the daemon or the
-  /// machine died. Any other part was damaged later.
+  /// True if the damage is at the end of its segment: the record was being written when the daemon
+  /// or the machine died. Any other section was damaged later.
   public var isTornTail: Bool
 
   public var description: String {
@@ -44,7 +44,7 @@ public struct SegmentReader: Sendable {
   private var offset = 0
   private var line = 0
   private var profiles: ProfileCodec?
-  /// Samples of a record that was read.
+  /// The samples of the last record that haven't been returned yet.
   private var samples: ArraySlice<(at: Instant, event: Event)> = []
 
   public init(_ bytes: [UInt8], name: String) {
@@ -52,7 +52,7 @@ public struct SegmentReader: Sendable {
     self.name = name
   }
 
-  /// `nil` at the end, and after damage.
+  /// Returns the next record or damage. `nil` at the end, and after damage.
   public mutating func next() -> Item? {
     if let sample = samples.popFirst() {
       return .record(.event(sample.event, directives: []), at: sample.at)
@@ -76,8 +76,8 @@ public struct SegmentReader: Sendable {
 
   private mutating func damage(at start: Int, _ what: String) -> Item {
     let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n"))
-    // If valid records follow, or the record is valid and only unknown, then the damage isn't a torn
-    // end.
+    // The damage is no torn end if valid records follow, or if the record is valid and only its
+    // kind is unknown.
     let rest = end.map { bytes[($0 + 1)...] } ?? []
     let goesOn = rest.split(separator: UInt8(ascii: "\n")).contains { SealedLine.open($0) != nil }
     let isRecord = end.map { SealedLine.open(bytes[start..<$0]) != nil } ?? false
@@ -87,8 +87,8 @@ public struct SegmentReader: Sendable {
         segment: name, offset: start, line: line, what: what, isTornTail: !goesOn && !isRecord))
   }
 
-  /// `nil`: a record of samples, which are returned one by one, or one that only a newer version knows
-  /// and that changes nothing.
+  /// Reads a record. It returns `nil` for a record of samples, which are returned one by one, and
+  /// for a record of a newer version that changes nothing.
   private mutating func read(_ record: JSON) throws -> (JournalRecord?, Instant) {
     let fields = FieldReader(record: record)
     let at = try fields.instant("t")

@@ -1,23 +1,25 @@
 import Lifecycle
 import Policy
 
-/// Describes an engine's history in sentences: one for each change that matters, when its outcome is
-/// known. From the directive to the outcome it keeps the reason.
+/// Describes an engine's history in sentences: one for each change that matters, when its outcome
+/// is known. It keeps the reason from the directive to the outcome.
 public struct Narrator: Sendable {
-  /// A change under way: the state of rest where it began, and why.
+  /// A change in progress: the stable state in which it began, and its cause.
   private struct Journey: Sendable {
     var from: WorkerState
     var cause: Cause
     var footprint: ByteCount
   }
   private var journeys: [WorkerID: Journey] = [:]
-  /// The kind of request to free memory that a worker has got.
+  /// The kind of the last request to free memory, by worker.
   private var sheds: [WorkerID: Directive.ShedKind] = [:]
   private var verbs: [Request.ID: Request] = [:]
 
   public init() {}
 
-  /// `engine`: after the event.
+  /// Returns the notices of an event.
+  ///
+  /// - Parameter engine: the engine after the event.
   public mutating func notices(
     of event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant
   ) -> [Notice] {
@@ -68,7 +70,7 @@ public struct Narrator: Sendable {
     Notice(.failed, worker: worker, text: text, at: now)
   }
 
-  /// A worker that had nothing to free on its way to the background gets no sentence.
+  /// Returns nil for a worker that had nothing to free on its way to the background.
   private func shed(
     _ kind: Directive.ShedKind, of worker: WorkerID, from before: ByteCount, to after: ByteCount,
     at now: Instant
@@ -174,14 +176,14 @@ extension Narrator {
     let journey = journeys[worker]
     switch transition.to {
     case .suspending, .hibernating, .resuming, .terminating:
-      // Terminated during another change: it began at the last rest.
+      // A worker may be terminated during another change. The notice names the last stable state.
       let from = journey?.from ?? transition.from
       journeys[worker] = Journey(
         from: from, cause: transition.cause, footprint: engine.footprint(of: worker))
       return nil
     default: journeys[worker] = nil
     }
-    // Back where it began: the failure has been reported already.
+    // The worker is in the state where it began. The failure has been reported already.
     if let journey, journey.from == transition.to { return nil }
     var from = journey?.from ?? transition.from
     if from == transition.to { from = transition.from }
@@ -201,7 +203,8 @@ extension Narrator {
   private func describeCost(
     in notice: inout Notice, of event: Event, cause: Cause, journey: Journey?
   ) {
-    // Other workers may have had to make room for it.
+    // The event's cost is described only for its own worker. The transition may be another
+    // worker's.
     guard event.subject == notice.worker else { return }
     switch event {
     case .hibernated(_, let result):

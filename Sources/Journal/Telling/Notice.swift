@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// One event for people: what `dormouse events` shows.
+/// One event for people, as `dormouse events` shows it.
 public struct Notice: Hashable, Sendable {
   public enum Kind: String, Hashable, Sendable, CaseIterable {
     /// A worker changed its state.
@@ -13,24 +13,25 @@ public struct Notice: Hashable, Sendable {
     /// A worker was warned, or freed memory.
     case memory
     case pressure
-    /// Workers were terminated for memory.
+    /// Workers were terminated for lack of memory.
     case jetsam
     /// The configuration has changed.
     case policy
-    /// Shadow mode: what would have been done.
+    /// Shadow mode: the policy would have done something.
     case shadow
     /// The daemon has started.
     case daemon
   }
 
-  /// Why memory was requested, or taken.
+  /// The occasion on which memory was requested or freed.
   public enum Occasion: String, Hashable, Sendable, CaseIterable {
     case warning, background, purge, task
     /// The footprint was over one of the worker's `limits.footprint`.
     case limit
-    /// Its footprint was larger at each suspension.
+    /// The footprint was larger at each suspension.
     case leakSuspected = "leak_suspected"
-    /// It will be terminated for lack of memory (`terminate: ask`); and it won't.
+    /// The worker will be terminated for lack of memory (`terminate: ask`), or it won't be any
+    /// more.
     case notice, withdrawn
   }
 
@@ -40,14 +41,15 @@ public struct Notice: Hashable, Sendable {
   public var from: WorkerState?
   public var to: WorkerState?
   public var level: PressureLevel?
-  /// Of `state`: why.
+  /// The cause, for `state`.
   public var cause: Cause?
-  /// Of `memory`. With `freed` it is the outcome, without it the request.
+  /// The occasion, for `memory`. With `freed` the notice is the outcome; without it, the request.
   public var occasion: Occasion?
   /// One sentence, without the worker's name.
   public var text: String
-  /// The time that it took, and the memory that it freed.
+  /// The duration of the change.
   public var took: Duration?
+  /// The memory that was freed.
   public var freed: ByteCount?
 
   init(

@@ -1,8 +1,8 @@
 import JSONLines
 import Policy
 
-// `Codable` values as they are in the journal: equal values give equal trees, and nil is written as
-// null, so that an overlay can distinguish it from a missing member.
+// These functions convert `Codable` values to and from the JSON of the journal. Equal values give
+// equal trees. nil is written as null, so that an overlay can distinguish it from a missing member.
 
 extension JSONCodingRules {
   static let journal = JSONCodingRules(
@@ -24,7 +24,7 @@ extension JSONCodingRules {
       }
     })
 
-  /// Nanoseconds, where that is exact.
+  /// A duration in nanoseconds, if that is exact.
   private static func json(_ value: Duration) -> JSON {
     let (seconds, attoseconds) = value.components
     let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -48,12 +48,16 @@ extension JSONCodingRules {
 }
 
 extension JSON {
-  /// - Throws: what a type's own `encode` throws; those of the engine don't.
+  /// Encodes a value for the journal.
+  ///
+  /// - Throws: the errors of a type's own `encode`. The engine's types throw none.
   public init(encoding value: some Encodable) throws {
     try self.init(encoding: value, by: .journal)
   }
 
-  /// - Throws: `JournalMismatch`, with the place in the tree that doesn't fit.
+  /// Decodes a value from the journal.
+  ///
+  /// - Throws: `JournalMismatch` with the path in the tree that doesn't fit.
   public func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
     do { return try decode(type, by: .journal) } catch let error as DecodingError {
       throw JournalMismatch(error)
@@ -61,7 +65,8 @@ extension JSON {
   }
 }
 
-/// A record, or a part of one, doesn't have the form that its place demands: another version wrote it.
+/// The error of a record, or of a member of one, that doesn't have the expected form: another
+/// version wrote it.
 public struct JournalMismatch: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String
 

@@ -1,9 +1,11 @@
 import JSONLines
 
-// Most workers have the machine's policy with a key or two of their own. Only those are written.
+// Most workers have the machine's policy with one or two keys of their own. Only those keys are
+// written.
 
 extension JSON {
-  /// The members to lay over `base` to get this value; equal members are left out.
+  /// Returns the members that must be laid over `base` to get this value. Equal members are left
+  /// out.
   public func difference(from base: JSON) -> JSON {
     guard case .object(let members) = self, case .object = base else { return self }
     return .object(
@@ -14,10 +16,12 @@ extension JSON {
       })
   }
 
-  /// This value with the members of `top` laid over it, those of objects one by one.
+  /// Returns this value with the members of `top` laid over it; objects are merged member by
+  /// member.
   ///
-  /// An enum's value is an object with a single member that names the case: laid over each other, two
-  /// of them would be no valid value. So an object without any member that is known below replaces it.
+  /// An enum's value is an object with a single member that names the case. If two of them were
+  /// merged, the result would be no valid value. So an object that shares no member with this one
+  /// replaces it.
   public func overlaid(with top: JSON) -> JSON {
     guard case .object(let members) = top, case .object = self else { return top }
     if !members.isEmpty, members.allSatisfy({ self[$0.name] == nil }) { return top }

@@ -1,20 +1,22 @@
 import Lifecycle
 import Policy
 
-/// How the outcome of a directive is estimated if it never happened: as for this worker in the journal,
-/// otherwise as for the other workers in it, otherwise as below.
+/// Estimates the outcome of a directive that wasn't carried out. The estimate is the mean of this
+/// worker in the journal, or else the mean of the other workers, or else a constant.
 public struct CostModel: Sendable {
-  /// The measured costs of one worker, or of all together.
+  /// The measured costs of one worker, or of all workers together.
   struct Costs: Sendable {
     var launch = Mean()
     var suspend = Mean()
     var terminate = Mean()
     var answer = Mean()
-    /// Seconds for a byte of footprint, for hibernation and for resume.
+    /// The seconds for a byte of footprint, for hibernation.
     var hibernatePerByte = Mean()
+    /// The seconds for a byte of footprint, for resume.
     var resumePerByte = Mean()
-    /// The share of the footprint left after hibernation, and after a request to shed: 0–1.
+    /// The share of the footprint that is left after hibernation: 0–1.
     var leftHibernated = Mean()
+    /// The share of the footprint that is left after a request to shed: 0–1.
     var leftShed = Mean()
   }
 
@@ -35,7 +37,7 @@ public struct CostModel: Sendable {
 
   public init() {}
 
-  /// The whole journal is read before any outcome is estimated.
+  /// Learns from a step. The whole journal is read before any outcome is estimated.
   public mutating func visit(_ step: JournalStep, _ engine: Engine) {
     guard case .event(let event) = step.what else {
       begun = [:]
@@ -106,16 +108,16 @@ public struct CostModel: Sendable {
   func terminate(_ worker: WorkerID) -> Duration {
     .seconds(value(worker, \.terminate, otherwise: 0.1))
   }
-  /// A worker that has never answered doesn't answer here either.
+  /// Returns nil for a worker that has never answered: it doesn't answer here either.
   func answer(_ worker: WorkerID) -> Duration? {
     costs[worker]?.answer.value.map { .seconds($0) }
   }
   func afterShedding(_ worker: WorkerID, _ footprint: ByteCount) -> ByteCount {
-    // A kind of request that isn't in the journal is assumed to free nothing.
+    // A worker without a measured request to shed in the journal is assumed to free nothing.
     let left = costs[worker]?.leftShed.value ?? 1
     return ByteCount(Int64(Double(footprint.bytes) * left))
   }
-  /// 200 MB/s with compression, and 1 % that can't move.
+  /// The default is 200 MB/s with compression, and 1 % that can't be moved.
   func hibernation(_ worker: WorkerID, _ footprint: ByteCount) -> HibernationResult {
     let bytes = Double(footprint.bytes)
     return HibernationResult(
@@ -125,7 +127,7 @@ public struct CostModel: Sendable {
       imageSize: ByteCount(Int64(bytes / 4)),
       duration: .seconds(bytes * value(worker, \.hibernatePerByte, otherwise: 5e-9)))
   }
-  /// 1 GB/s, and never under a millisecond; a wake from suspension alone costs a tenth of one.
+  /// The default is 1 GB/s, and the minimum is 1 ms. A wake from suspension alone costs 0.1 ms.
   func resume(_ worker: WorkerID, hibernated footprint: ByteCount?) -> Duration {
     guard let footprint else { return .microseconds(100) }
     return .seconds(

@@ -1,25 +1,26 @@
 import Lifecycle
 import Policy
 
-/// Where two histories differ: changes of state that only one of them has.
+/// The changes of state that only one of two histories has.
 public struct Divergence: Sendable {
   public struct Change: Hashable, Sendable {
     public var transition: Transition
-    /// `true`: only the journal has it; `false`: only the other policy.
+    /// `true`: only the journal has the change; `false`: only the other policy's history has it.
     public var isRecorded: Bool
   }
 
-  /// The first ones, in their order.
+  /// The first changes in their order, at most `maxKept`.
   public private(set) var changes: [Change] = []
   public private(set) var count = 0
   public static let maxKept = 20
 
-  /// Changes that the other side hasn't shown yet.
+  /// Changes that the other history hasn't shown yet.
   private var open: [Change] = []
-  /// The last state of rest of each worker, on both sides.
+  /// The last stable state of each worker, in both histories.
   private var rests: [[WorkerID: WorkerState]] = [[:], [:]]
 
-  /// Estimated outcomes come a little earlier or later than real ones.
+  /// The difference in time within which two changes count as the same. Estimated outcomes come a
+  /// little earlier or later than real ones.
   static let tolerance = Duration.seconds(2)
 
   mutating func add(recorded directive: Directive) { add(directive, isRecorded: true) }
@@ -27,7 +28,7 @@ public struct Divergence: Sendable {
 
   private mutating func add(_ directive: Directive, isRecorded: Bool) {
     guard case .transition(var new) = directive, new.to.isRest else { return }
-    // From rest to rest, without the states between them.
+    // The change is from one stable state to the next, without the states between them.
     let side = isRecorded ? 0 : 1
     new.from = rests[side].updateValue(new.to, forKey: new.worker) ?? new.from
     if new.from == new.to { return }
@@ -55,7 +56,7 @@ public struct Divergence: Sendable {
     expire(before: Instant(nanoseconds: .max))
   }
 
-  /// Both worlds have started over, and are the same.
+  /// Clears the states of both histories, which have started again from the same engine.
   mutating func forget() {
     finish()
     rests = [[:], [:]]
@@ -63,7 +64,7 @@ public struct Divergence: Sendable {
 }
 
 extension WorkerState {
-  /// A state in which a worker stays: neither a transition nor launching.
+  /// True for a state in which a worker stays: neither a transition nor launching.
   fileprivate var isRest: Bool {
     switch self {
     case .foreground, .background, .suspended, .hibernated, .terminated: true

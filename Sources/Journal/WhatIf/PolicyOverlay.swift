@@ -2,8 +2,8 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// A policy under which workers keep the keys of their own: these are laid over it, as they were over the policy
-/// that they were written for.
+/// A policy under which workers keep their own keys. These are laid over it, as they were laid over
+/// the policy for which they were written.
 public struct PolicyOverlay: Sendable {
   private let policy: LifecyclePolicy
   private let tree: JSON
@@ -13,6 +13,8 @@ public struct PolicyOverlay: Sendable {
     tree = try JSON(encoding: policy)
   }
 
+  /// Returns the policy of a worker.
+  ///
   /// - Parameter base: the policy over which the profile's own keys were laid.
   public func policy(of profile: WorkerProfile, over base: LifecyclePolicy) -> LifecyclePolicy {
     // A policy that can't be written or read again stays as it is.
@@ -20,7 +22,7 @@ public struct PolicyOverlay: Sendable {
       var result = try? tree.overlaid(with: own.difference(from: base))
         .decode(LifecyclePolicy.self)
     else { return profile.policy }
-    // A label, which isn't the worker's own.
+    // The name is a label of the whole policy, not a key of the worker.
     result.name = policy.name
     return result
   }

@@ -1,15 +1,17 @@
 import Lifecycle
 import Policy
 
-/// A recorded history under another policy: two engines side by side. One plays the journal as it was.
-/// The other gets only the events from outside (requests, memory, activity, what waits for a sleeping
-/// worker, crashes); a `CostModel` estimates the outcomes of its own directives.
+/// Runs a recorded history under another policy, with two engines side by side. One plays the
+/// journal as it was. The other gets only the events from outside: requests, memory, activity,
+/// input for a sleeping worker, crashes. A `CostModel` estimates the outcomes of the other engine's
+/// directives.
 ///
-/// What can't be known is chosen as follows. The host's available memory is the recorded one, corrected
-/// by the difference between the footprints of the two worlds. A worker has the footprint that it had
-/// when it ran then. A use that needed a worker then needs it now: if it sleeps it is woken, and if it
-/// was terminated for memory it is launched again. A worker crashes when it crashed then, unless it
-/// sleeps. Stalls are as they were.
+/// What can't be known is assumed as follows. The host's available memory is the recorded one,
+/// corrected by the difference between the footprints of the two histories. A worker has the
+/// footprint that it had when it ran in the journal. A use that needed a worker in the journal
+/// needs it here, too: if it sleeps here it is woken, and if it was terminated for lack of memory
+/// it is launched again. A worker crashes when it crashed in the journal, unless it sleeps here.
+/// Stalls are as they were.
 public struct WhatIf: Sendable {
   public private(set) var policy: LifecyclePolicy
   private var overlay: PolicyOverlay
@@ -19,27 +21,29 @@ public struct WhatIf: Sendable {
   public private(set) var recorded = Ledger()
   public private(set) var other = Ledger()
   public private(set) var divergence = Divergence()
-  /// Relaunches that a recorded use made necessary, and the time that they and the wakes took.
+  /// The number of launches that recorded uses required, because the other policy had terminated
+  /// the workers.
   public private(set) var relaunches = 0
+  /// The time that these launches and the wakes took.
   public private(set) var relaunchTime = Duration.zero
-  /// The launches in the journal of workers that had been terminated for memory, and what they would take by the
-  /// same model.
+  /// The number of launches in the journal of workers that had been terminated for lack of memory.
   public private(set) var recordedRelaunches = 0
+  /// The time that these launches would take by the same model.
   public private(set) var recordedRelaunchTime = Duration.zero
   private var endedForMemory: Set<WorkerID> = []
 
   var engine: Engine
   var pending: [Outcome] = []
   var scheduled = 0
-  /// The footprint of a worker when it runs.
+  /// The footprint of each worker when it runs.
   var awake: [WorkerID: ByteCount] = [:]
-  /// The file locks that the last check found.
+  /// The number of file locks that the last check found, by worker.
   var locks: [WorkerID: Int] = [:]
   var lives: [WorkerID: Int] = [:]
   private var requestCount: Request.ID = 1 << 62
   private var now = Instant.zero
 
-  /// An outcome that is still to happen.
+  /// An outcome that hasn't occurred yet.
   struct Outcome: Sendable {
     var at: Instant
     var order: Int
@@ -55,7 +59,9 @@ public struct WhatIf: Sendable {
     engine = Engine(policy: policy)
   }
 
-  /// A step of the journal, and the journal's engine after it.
+  /// Handles a step of the journal.
+  ///
+  /// - Parameter then: the journal's engine after the step.
   public mutating func visit(_ step: JournalStep, _ then: Engine) {
     advance(to: step.at)
     now = max(now, step.at)
@@ -112,15 +118,16 @@ public struct WhatIf: Sendable {
     resumeTransits(at: now)
   }
 
-  /// A simulated device belongs to the machine, and not to the policy, unless the policy names one.
+  /// Adopts the recorded memory budget. A simulated device belongs to the machine and not to the
+  /// policy, unless the policy names one.
   private mutating func adoptBudget(of recorded: LifecyclePolicy) {
     guard budget == .host, policy.memory != recorded.memory else { return }
     policy.memory = recorded.memory
-    // A policy was read from text, and can be written again.
+    // A policy was read from text, so it can be written again.
     if let new = try? PolicyOverlay(policy) { overlay = new }
   }
 
-  /// A worker's own keys are laid over the other policy.
+  /// Returns the profile with the other policy, over which the worker's own keys are laid.
   private func mapped(_ profile: WorkerProfile, under base: LifecyclePolicy) -> WorkerProfile {
     var profile = profile
     profile.policy = overlay.policy(of: profile, over: base)
@@ -153,7 +160,7 @@ public struct WhatIf: Sendable {
       return engine.state(of: worker)?.runs == true
         ? [event] : needed(worker, "activity in the journal")
     case .timerDue(let worker, let why):
-      // The worker sleeps only there: it does its work awake here.
+      // The worker sleeps only in the journal. Here it is awake, so its timer needs no wake.
       return needed(worker, why).filter { if case .wakeNeeded = $0 { true } else { false } }
         .map { _ in event }
     case .wakeNeeded(let worker, let why): return needed(worker, why)
@@ -170,7 +177,7 @@ public struct WhatIf: Sendable {
       .fileLocks, .found, .purged, .purgeFailed, .suspendFailed, .hibernated, .hibernateFailed,
       .resumed,
       .resumeFailed, .deadline:
-      // Outcomes of decisions made then.
+      // These are outcomes of decisions in the journal.
       return []
     }
   }
@@ -184,7 +191,8 @@ public struct WhatIf: Sendable {
     }
   }
 
-  /// A request for a worker that runs there, and has ended here.
+  /// Launches the worker first, if the request is for a worker that has ended here and not in the
+  /// journal.
   private mutating func translated(_ request: Request, _ then: Engine) -> [Event] {
     let isGone = engine.state(of: request.worker) == .terminated
     let wasThere = then.state(of: request.worker).map { $0 != .terminated } ?? false

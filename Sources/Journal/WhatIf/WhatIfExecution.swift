@@ -1,7 +1,8 @@
 import Lifecycle
 import Policy
 
-// The simulated outcome of a directive. Nothing fails: a failure that never happened can't be known.
+// These functions estimate the outcome of a directive. Nothing fails here: a failure that never
+// occurred can't be known.
 
 extension WhatIf {
   private mutating func schedule(_ event: Event, _ worker: WorkerID, at moment: Instant) {
@@ -39,9 +40,9 @@ extension WhatIf {
       schedule(.purged(worker, freed: offered), worker, at: now)
     case .measure(let worker):
       schedule(.footprint(worker, footprint(worker)), worker, at: now)
-    // Outcomes are never lost here; an operation under way has one.
+    // No outcome is lost here, so each operation in progress has one.
     case .inspect(let worker): schedule(.found(worker, .underWay), worker, at: now)
-    // A task whose time is over ends as it did then; the other directives need nothing.
+    // A task whose time has ended ends as it did in the journal. The other directives need nothing.
     case .expireTask, .answer, .transition, .pressureChanged, .report, .watchdogMissed, .wouldHave,
       .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
       .protectedLeft, .terminatesNone:
@@ -49,7 +50,7 @@ extension WhatIf {
     }
   }
 
-  /// A sleeping worker keeps its footprint; an awake one has the footprint in the journal.
+  /// A sleeping worker keeps its footprint. An awake one has the footprint in the journal.
   private func footprint(_ worker: WorkerID) -> ByteCount {
     let known = engine.footprint(of: worker)
     let isAwake = engine.state(of: worker)?.runs == true
@@ -71,14 +72,15 @@ extension WhatIf {
 
   private mutating func resume(_ worker: WorkerID, at now: Instant) {
     let before = awake[worker] ?? engine.snapshot(of: worker)?.peakFootprint ?? .zero
-    // The image distinguishes a hibernated worker from a suspended one.
+    // The state is `resuming` for both kinds of sleep. A worker with less than half of its awake
+    // footprint was hibernated.
     let isSmall = engine.footprint(of: worker).bytes * 2 < before.bytes
     let cost = model.resume(worker, hibernated: isSmall ? before : nil)
     schedule(.resumed(worker, cost), worker, at: now + cost)
     schedule(.footprint(worker, before), worker, at: now + cost)
   }
 
-  /// The operations that were under way when the journal begins.
+  /// Schedules the outcomes of the operations that were in progress when the journal begins.
   mutating func resumeTransits(at now: Instant) {
     for worker in engine.workerIDs {
       switch engine.state(of: worker) {

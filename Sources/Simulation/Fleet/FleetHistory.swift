@@ -1,18 +1,20 @@
-/// The journal of which a trace was made.
+/// The journal from which a trace was made.
 public struct FleetHistory: Codable, Sendable, Hashable {
-  /// The wall clock, ISO 8601.
+  /// When the history begins, by the wall clock: ISO 8601.
   public var from: String
+  /// When the history ends, by the wall clock: ISO 8601.
   public var to: String
-  /// How often no daemon ran, or a part of the journal is missing. That time is left out.
+  /// The number of gaps in which no daemon ran or the journal is missing. Their time is left out.
   public var gaps: Int
-  /// The costs that the journal has; the others are defaults.
+  /// The costs that were measured in the journal. The others are defaults.
   public var measured: [String]
-  /// Workers of which the journal has no uses while they were awake.
+  /// The workers whose uses while they were awake aren't in the journal.
   public var unobserved: [String]
-  /// What all workers held, on average, and what hibernation saved, in bytes.
+  /// The footprint of all workers together, on average over time, in bytes.
   public var averageFootprint: Int64
+  /// The memory that hibernation saved, on average over time, in bytes.
   public var averageSaved: Int64
-  /// From suspension and hibernation.
+  /// The number of wakes from suspension and hibernation.
   public var wakes: Int
 
   public init(
@@ -25,7 +27,7 @@ public struct FleetHistory: Codable, Sendable, Hashable {
     self.wakes = wakes
   }
 
-  /// For the head of a table.
+  /// The lines that are printed above a table.
   func lines(hours: Double) -> [String] {
     var lines = ["history from \(from) to \(to)"]
     if gaps > 0 {
@@ -33,7 +35,8 @@ public struct FleetHistory: Codable, Sendable, Hashable {
     }
     let held = Double(averageFootprint) / 1_048_576
     lines.append(
-      "recorded: \(fixed(held, 1)) MB held on average, \(gigabyteHours(held * hours / 1024)) GB·h, "
+      "recorded: \(fixed(held, 1)) MB held on average, "
+        + "\(gigabyteHours(held * hours / 1024)) GB·h, "
         + "\(wakes) wake\(wakes == 1 ? "" : "s")")
     lines.append(
       measured.isEmpty

@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-// What the machine does for a directive, and when.
+// These functions carry out the engine's directives on the simulated machine, each at its time.
 
 extension FleetSimulation {
   mutating func perform(_ directive: Directive) {
@@ -38,9 +38,9 @@ extension FleetSimulation {
       schedule(
         .footprint(id, ByteCount(workers[worker].resident)), of: worker, in: .milliseconds(1))
     case .checkSafePoint: schedule(.fileLocks(id, held: 0), of: worker, in: .milliseconds(1))
-    // No outcome is lost here: it will come.
+    // No outcome is lost here, so it will come.
     case .inspect: schedule(.found(id, .underWay), of: worker, in: .milliseconds(1))
-    // Workers offer no memory here.
+    // Workers offer no purgeable memory here.
     case .purge: schedule(.purgeFailed(id, "nothing is offered"), of: worker, in: .milliseconds(1))
     case .expireTask, .answer, .transition, .pressureChanged, .report, .wouldHave,
       .watchdogMissed, .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
@@ -62,7 +62,7 @@ extension FleetSimulation {
     workers[worker].runsSince = now
     workers[worker].uses = 0
     setResident(worker, Int64(Double(workers[worker].footprint) * machine.launchedShare))
-    // The kernel may have ended the worker at once.
+    // The kernel's OOM killer may have ended the worker at once.
     guard workers[worker].body == .starting else { return }
     let id = workers[worker].id
     schedule(.launched(id), of: worker, in: .milliseconds(5))
@@ -70,7 +70,8 @@ extension FleetSimulation {
     schedule(.ready(id), of: worker, in: ready)
   }
 
-  /// Operations run one after the other.
+  /// Returns the time until an operation has ended. Operations run one after the other, on one
+  /// thread.
   private mutating func onMechanism(_ cost: Duration) -> Duration {
     report.mechanismSeconds += Double(cost.wholeNanoseconds) / 1e9
     mechanismFreeAt = max(now, mechanismFreeAt) + cost.wholeNanoseconds
@@ -132,7 +133,7 @@ extension FleetSimulation {
     }
   }
 
-  /// An outcome changes the body when it happens.
+  /// Applies an outcome to the worker's body when it occurs.
   mutating func apply(_ event: Event, to worker: Int) {
     switch event {
     case .ready: workers[worker].body = .running

@@ -1,9 +1,9 @@
 import Drawing
 
 extension FleetComparison {
-  /// As SVG, in three parts: the states in which uses found their workers; the cost of waiting against
-  /// the cost of memory; and the tail of the waiting times. It has a background of its own, dark if the
-  /// viewer prefers it.
+  /// Draws an SVG with three parts: the states of the workers when they were used; the waiting time
+  /// against the memory used; and the tail of the waiting times. The picture has its own
+  /// background, which is dark if the viewer prefers that.
   public var picture: String { FleetPicture(self).text }
 }
 
@@ -15,7 +15,7 @@ struct FleetPicture {
   static let left = 230.0
   static let right = 930.0
   static let row = 30.0
-  /// Colours that colour-blind people can distinguish, too (Okabe, Ito 2008).
+  /// Colours that colour-blind people can distinguish (Okabe and Ito 2008).
   static let colors = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b8a400",
     "#5d3a9b", "#8c564b",
@@ -63,7 +63,8 @@ struct FleetPicture {
 
   // MARK: the states that uses found
 
-  /// Most uses find their worker running, and would fill the bar: only the others are drawn.
+  /// The bars of the first part. Most uses find their worker running and would fill the bar, so
+  /// only the other states are drawn.
   private var bars: [String] {
     let shares = reports.map { 1 - $0.share(.hot) }
     let most = max(shares.max() ?? 0, 1e-6) * 1.02
@@ -100,7 +101,8 @@ struct FleetPicture {
     ].map { found, text in
       defer { x += 175 }
       return
-        "<rect class=\"\(found.rawValue)\" x=\"\(x)\" y=\"\(barsTop - 22)\" width=\"11\" height=\"11\"/>"
+        "<rect class=\"\(found.rawValue)\" x=\"\(x)\" y=\"\(barsTop - 22)\" "
+        + "width=\"11\" height=\"11\"/>"
         + label(x + 16, barsTop - 12, text, size: 11, kind: "dim")
     }.joined(separator: "\n")
   }
@@ -115,7 +117,8 @@ struct FleetPicture {
   }
 
   func dot(_ x: Double, _ y: Double, _ color: String, radius: Double = 5) -> String {
-    "<circle cx=\"\(fixed(x, 1))\" cy=\"\(fixed(y, 1))\" r=\"\(fixed(radius, 1))\" fill=\"\(color)\"/>"
+    "<circle cx=\"\(fixed(x, 1))\" cy=\"\(fixed(y, 1))\" r=\"\(fixed(radius, 1))\" "
+      + "fill=\"\(color)\"/>"
   }
 
   func line(_ x1: Double, _ y1: Double, _ x2: Double, _ y2: Double) -> String {

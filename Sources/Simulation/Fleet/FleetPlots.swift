@@ -5,7 +5,8 @@ import Glibc
 extension FleetPicture {
   // MARK: waiting against memory
 
-  /// Points at the lower left are better: less memory, less waiting.
+  /// The plot of waiting time against memory. Points at the lower left are better: less memory,
+  /// less waiting.
   var trade: [String] {
     let hours = max(comparison.hours, 0.01)
     let points = reports.map { ($0.memoryGigabyteHours / hours, $0.all.mean) }
@@ -37,7 +38,7 @@ extension FleetPicture {
     return lines + names(of: dots)
   }
 
-  /// Placed beside the dots, and moved down until they cover neither a dot nor each other.
+  /// The names beside the dots. They are moved down until they cover neither a dot nor each other.
   private func names(of dots: [(x: Double, y: Double)]) -> [String] {
     var taken = dots.map { (from: $0.x - 8, to: $0.x + 8, y: $0.y) }
     return reports.enumerated().map { place, report in
@@ -58,7 +59,7 @@ extension FleetPicture {
 
   // MARK: the tail
 
-  /// How many of a million uses waited longer than a given time.
+  /// The plot of how many of a million uses waited longer than a given time.
   var tail: [String] {
     let x = LogScale(from: 0.5, to: longest, at: 70, until: Self.right)
     let y = LogScale(from: 1, to: most * 1.3, at: tailBottom, until: tailTop)
@@ -92,7 +93,7 @@ extension FleetPicture {
     return lines + key
   }
 
-  /// Placed below the lines, which begin at the top left.
+  /// The key of the plot. It is below the lines, which begin at the top left.
   private var key: [String] {
     reports.enumerated().flatMap { place, report in
       let y = tailBottom - 8 - Double(reports.count - 1 - place) * 16
@@ -137,7 +138,7 @@ struct Scale {
     at + (value - from) / max(to - from, 1e-9) * (until - at)
   }
 
-  /// Five or so, at round numbers.
+  /// About five values at round numbers.
   var ticks: [Double] {
     let raw = (to - from) / 5
     let unit = pow(10, log10(max(raw, 1e-9)).rounded(.down))
@@ -164,7 +165,7 @@ struct LogScale {
     at + log10(min(max(value, low), high) / low) / log10(high / low) * (until - at)
   }
 
-  /// The powers of ten, and 2 and 5 of each where there are few.
+  /// The powers of ten, and 2 and 5 times each power if there are few.
   var ticks: [Double] {
     let powers =
       Int(

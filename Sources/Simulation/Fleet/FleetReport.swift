@@ -1,6 +1,6 @@
-/// The result of a fleet under a policy.
+/// The result of the simulation of a fleet under a policy.
 public struct FleetReport: Codable, Sendable, Hashable {
-  /// The state in which a use found its worker.
+  /// The state of a worker when it was used.
   public enum Found: String, Codable, Sendable, CaseIterable, CodingKeyRepresentable {
     /// The worker ran.
     case hot
@@ -11,43 +11,50 @@ public struct FleetReport: Codable, Sendable, Hashable {
 
   public var policy: String
   public var order: [String]
-  /// The number of uses by the state that they found.
+  /// The number of uses by the state of their worker.
   public var found: [Found: Int] = [:]
-  /// The waits of uses that weren't hot, from the arrival until the worker ran.
+  /// The waiting times of uses that weren't hot, from the arrival until the worker ran.
   public var wake = Latencies()
-  /// The waits of all uses; hot ones count as 0 ms.
+  /// The waiting times of all uses. A hot use counts as 0 ms.
   public var all = Latencies()
-  /// By the state that uses found: their mean wait in milliseconds.
+  /// The mean waiting time in milliseconds, by the state of the worker.
   public var meanWait: [Found: Double] = [:]
-  /// Terminations by the policy under pressure, by the state before.
+  /// The number of terminations by the policy under pressure, by the state before.
   public var terminated: [String: Int] = [:]
-  /// Terminations by the policy's watchdog, and by the kernel because all memory was used.
+  /// The number of terminations by the policy's watchdog.
   public var watchdog = 0
+  /// The number of terminations by the kernel because all memory was used.
   public var outOfMemory = 0
-  /// Runs of workers of which the engine suspected a leak, and those among them whose workers have none.
+  /// The number of runs in which the engine suspected a leak.
   public var leaksSuspected = 0
+  /// The number of these runs whose workers have no leak.
   public var leaksSuspectedWrongly = 0
-  /// Uses that were under way when their worker was terminated.
+  /// The number of uses in progress when their worker was terminated.
   public var lostUses = 0
-  /// Uses that came while the kernel had to reclaim, and how long they waited for that.
+  /// The number of uses that arrived while the kernel had to reclaim memory.
   public var stalledUses = 0
+  /// The time in seconds that these uses waited for it.
   public var stalledSeconds = 0.0
+  /// The integral of the used memory over time.
   public var memoryGigabyteHours = 0.0
   public var peakGigabytes = 0.0
   public var launches = 0
   public var suspensions = 0
   public var hibernations = 0
   public var hibernationsRefused = 0
+  /// The size of all images that were written.
   public var writtenGigabytes = 0.0
-  /// Seconds of one core for hibernating and resuming.
+  /// The processor time in seconds for hibernating and resuming, on one core.
   public var mechanismSeconds = 0.0
+  /// The number of events that the engine handled.
   public var events = 0
-  /// Upper bounds in milliseconds, and how many uses waited longer than that; for the plot.
+  /// The points of the plot: each is an upper bound in milliseconds, and the number of uses that
+  /// waited longer.
   public var tail: [TailPoint] = []
 
   public var uses: Int { found.values.reduce(0, +) }
 
-  /// Milliseconds.
+  /// Quantiles of waiting times, in milliseconds.
   public struct Latencies: Codable, Sendable, Hashable {
     public var p50 = 0.0
     public var p95 = 0.0
@@ -65,7 +72,7 @@ public struct FleetReport: Codable, Sendable, Hashable {
   }
 }
 
-/// Waiting times, exactly, in microseconds.
+/// Collects waiting times, rounded to microseconds.
 struct WaitingTimes {
   private(set) var all: [UInt32] = []
 
@@ -73,7 +80,9 @@ struct WaitingTimes {
     all.append(UInt32(clamping: nanoseconds / 1000))
   }
 
-  /// - Parameter zeros: the number of further uses that didn't wait.
+  /// Returns the quantiles.
+  ///
+  /// - Parameter zeros: the number of further uses, which didn't wait.
   func latencies(zeros: Int, sorted: [UInt32]) -> FleetReport.Latencies {
     let count = sorted.count + zeros
     guard count > 0 else { return FleetReport.Latencies() }
@@ -86,7 +95,7 @@ struct WaitingTimes {
       p50: at(0.5), p95: at(0.95), p99: at(0.99), mean: sum / 1000 / Double(count))
   }
 
-  /// One step for each fifth of an octave.
+  /// Returns the points of the plot, five for each octave.
   static func tail(_ sorted: [UInt32]) -> [FleetReport.TailPoint] {
     var points: [FleetReport.TailPoint] = []
     var bound = 500.0

@@ -1,9 +1,9 @@
 import Lifecycle
 import Policy
 
-/// Thousands of workers on a simulated machine, driven by a trace and managed by the daemon's engine.
-/// Only the machine performs the directives differently, and it makes no mistakes: `SimulatedMachine`
-/// is the one that does.
+/// Simulates thousands of workers on a machine. A trace drives them, and the daemon's engine
+/// manages them. Only the machine is simulated, and it makes no mistakes, unlike
+/// `SimulatedMachine`.
 public struct FleetSimulation {
   let trace: Trace
   let machine: MachineModel
@@ -20,22 +20,23 @@ public struct FleetSimulation {
 
   var resident: Int64 = 0
   var usedByOthers: Int64 = 0
-  /// Byte-nanoseconds until `countedUntil`.
+  /// The integral of the used memory over time until `countedUntil`, in byte-nanoseconds.
   var memoryTime = 0.0
   var countedUntil: Int64 = 0
   var peak: Int64 = 0
   var lastReading: MemoryReading?
-  /// When the one thread for hibernating and resuming, as in the daemon, will be free.
+  /// When the thread for hibernating and resuming is free again. There is one, as in the daemon.
   var mechanismFreeAt: Int64 = 0
   var imageBytes: Int64 = 0
   var writtenToday: Int64 = 0
   var day: Int64 = 0
   var samples = 0
   var nextRequest: Request.ID = 1
-  /// Gets each event, its directives, and the engine after it, as a journal does.
+  /// Called with each event, its directives, and the engine after it, as a journal records them.
   public var observer: ((Event, [Directive], Engine, Instant) -> Void)?
 
-  /// - Parameter profiles: of the workers that have one of their own, such as another policy.
+  /// - Parameter profiles: the profiles of workers that need their own, for example for another
+  ///   policy.
   public init(
     trace: Trace, machine: MachineModel, policy: LifecyclePolicy,
     profiles: [WorkerID: WorkerProfile] = [:]
@@ -60,11 +61,13 @@ public struct FleetSimulation {
     }
   }
 
-  /// What each worker held and cost, after the run.
+  /// The memory and the costs of each worker, after the run.
   public var accounts: [WorkerID: FleetAccount] {
     Dictionary(workers.map { ($0.id, $0.account) }) { first, _ in first }
   }
 
+  /// Simulates the whole trace.
+  ///
   /// - Parameter progress: is called at intervals with the share that is done, 0–1.
   public mutating func run(progress: (Double) -> Void = { _ in }) -> FleetReport {
     begin()
@@ -113,7 +116,7 @@ public struct FleetSimulation {
     news.add(at: 0, worker: -1, life: 0, what: .sample)
   }
 
-  /// A worker that has processes when the trace begins.
+  /// Adds a worker that has processes when the trace begins.
   private mutating func adopt(_ worker: Int, in state: WorkerState) {
     let footprint = workers[worker].footprint
     let isAsleep = state == .hibernated
@@ -132,7 +135,7 @@ public struct FleetSimulation {
     deliver(.footprint(workers[worker].id, ByteCount(resident)))
   }
 
-  /// The worker ends by itself, or because a person stops it: nothing is lost.
+  /// Ends a worker that ends by itself, or that the operator stops. No use is lost.
   private mutating func end(_ worker: Int) {
     guard workers[worker].body != .absent else { return }
     workers[worker].busyUntil = now
@@ -188,7 +191,7 @@ public struct FleetSimulation {
     deliver(.memory(reading))
   }
 
-  /// A disk with room for everything: only the policy limits images.
+  /// A disk that never fills up, so that only the policy limits images.
   private var disk: DiskReading {
     DiskReading(
       total: .zero, free: .gigabytes(1 << 20), images: ByteCount(imageBytes),
@@ -232,7 +235,7 @@ extension FleetSimulation {
     if available < 0 { relieve() }
   }
 
-  /// The kernel's OOM killer: the biggest worker is killed.
+  /// Simulates the kernel's OOM killer: it kills the largest worker until there is memory.
   mutating func relieve() {
     while available < 0 {
       let biggest = workers.indices.max { workers[$0].resident < workers[$1].resident }

@@ -1,16 +1,17 @@
 import Policy
 
-/// Reports of several policies over one trace, side by side.
+/// The reports of several policies over one trace, side by side.
 public struct FleetComparison: Codable, Sendable {
   public var trace: String
   public var workers: Int
   public var uses: Int
   public var hours: Double
-  /// What all workers together would hold, and what the machine has.
+  /// The footprint of all workers together if all ran.
   public var footprintGigabytes: Double
+  /// The memory of the machine.
   public var memoryGigabytes: Double
   public var reports: [FleetReport]
-  /// The journal that the trace was made of; nil: none.
+  /// The journal from which the trace was made. nil: the trace has another source.
   public var history: FleetHistory?
 
   public init(
@@ -26,14 +27,15 @@ public struct FleetComparison: Codable, Sendable {
     self.reports = reports
   }
 
-  /// The order is named only where it differs within a policy.
+  /// The title of a report's row. It contains the order only if two reports of a policy differ in
+  /// it.
   public func title(_ report: FleetReport) -> String {
     let namesakes = reports.filter { $0.policy == report.policy }
     guard Set(namesakes.map(\.order)).count > 1 else { return report.policy }
     return "\(report.policy) [\(report.order.joined(separator: ", "))]"
   }
 
-  /// For a terminal of `width` columns, without a limit, or as Markdown.
+  /// The table for a terminal of `width` columns (nil: no limit), or as Markdown.
   public func rendered(asMarkdown: Bool = false, width: Int? = nil) -> String {
     let about = """
       \(trace): \(workers) workers, \(fixed(hours, 1)) h, \(uses) uses; they would hold \
@@ -53,10 +55,11 @@ public struct FleetComparison: Codable, Sendable {
   ]
   private static let legendWidth = 95
   private static let legend = """
-    hot … cold: the worker's state when a use came. wake: time until the worker ran, of uses that were \
-    not hot; mean wait: over all uses, ms. terminated for lack of memory: suspended/hibernated/\
-    background/foreground workers. OOM: killed by the kernel, out of memory. lost: uses in progress \
-    when their worker was terminated. stalled: uses that came while the kernel reclaimed memory.
+    hot … cold: the worker's state when a use came. wake: time until the worker ran, of uses \
+    that were not hot; mean wait: over all uses, ms. terminated for lack of memory: suspended/\
+    hibernated/background/foreground workers. OOM: killed by the kernel, out of memory. lost: uses \
+    in progress when their worker was terminated. stalled: uses that came while the kernel \
+    reclaimed memory.
     """
 
   private func cells(_ report: FleetReport) -> [String] {
@@ -75,7 +78,8 @@ public struct FleetComparison: Codable, Sendable {
     ]
   }
 
-  /// Columns that don't fit continue in further blocks, each with the policies' names.
+  /// The table as text. Columns that don't fit continue in further blocks, each with the policies'
+  /// names.
   private func plain(_ rows: [[String]], _ width: Int?) -> String {
     let widths = Self.heads.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
     var blocks: [[Int]] = [[0]]
@@ -105,7 +109,7 @@ public struct FleetComparison: Codable, Sendable {
   }
 }
 
-/// Broken at blanks into lines of at most this length, as far as its words allow it.
+/// Breaks a text at blanks into lines of at most `width` characters, unless a word is longer.
 func filled(_ text: String, to width: Int) -> String {
   var lines: [String] = []
   for word in text.split(separator: " ") {
@@ -118,10 +122,10 @@ func filled(_ text: String, to width: Int) -> String {
   return lines.map { $0 + "\n" }.joined()
 }
 
-/// With one decimal, or with three if that would be 0.0.
+/// A number with one decimal, or with three if that would be 0.0.
 func gigabyteHours(_ value: Double) -> String { fixed(value, value < 0.05 ? 3 : 1) }
 
-/// A number with a fixed count of decimal places.
+/// A number with a fixed number of decimals.
 func fixed(_ value: Double, _ places: Int) -> String {
   guard value.isFinite, value.magnitude < 1e15 else { return "–" }
   let scale = [1.0, 10, 100, 1000][min(places, 3)]

@@ -1,12 +1,13 @@
 import Lifecycle
 import Policy
 
-// How clients use the workers.
+// These functions simulate the clients that use the workers.
 
 extension FleetSimulation {
-  /// Activity is checked once a second, as in the daemon.
+  /// The interval at which activity is checked in nanoseconds, as in the daemon.
   private static let signInterval: Int64 = 1_000_000_000
-  /// Longer uses are declared as background tasks: no worker is suspended in the middle of one.
+  /// The duration in nanoseconds from which a use is declared as a background task, so that its
+  /// worker isn't suspended in the middle of it.
   private static let longUse: Int64 = 2_000_000_000
 
   mutating func arrive(_ use: Trace.Use) {
@@ -16,7 +17,7 @@ extension FleetSimulation {
     if use.isOwnWork { return workForItself(worker, use.duration, found: found) }
     if use.count > 1 { report.found[.hot, default: 0] += Int(use.count) - 1 }
     if found == .hot {
-      // The continuation of a use has been counted.
+      // The continuation of a use has been counted already.
       if use.count > 0 { report.found[.hot, default: 0] += 1 }
       if isStalling { countStall(use.count) }
       return begin(worker, use.duration)
@@ -27,7 +28,8 @@ extension FleetSimulation {
     if isFirst || state == .terminated { want(worker, state) }
   }
 
-  /// A timer of its own wakes a sleeping worker. Without processes there is no timer.
+  /// Handles a timer of the worker itself, which wakes it if it sleeps. Without processes there is
+  /// no timer.
   private mutating func workForItself(
     _ worker: Int, _ duration: Int32, found: FleetReport.Found
   ) {
@@ -62,8 +64,8 @@ extension FleetSimulation {
     }
   }
 
-  /// With `foreground: {mode: manual}` a use is a request to bring the worker to the foreground; with
-  /// `activity` it is a connection.
+  /// Requests the worker for a use. With `foreground: {mode: manual}` a use is a request to bring
+  /// the worker to the foreground; with `activity` it is a connection.
   private mutating func want(_ worker: Int, _ state: WorkerState) {
     switch state {
     case .terminated, .terminating: ask(.start, worker)
@@ -77,7 +79,7 @@ extension FleetSimulation {
     }
   }
 
-  /// The worker ended while a use waited for it: the use tries again.
+  /// Starts a worker that ended while a use waited for it: the use tries again.
   mutating func restartIfWanted(_ worker: Int) {
     workers[worker].waiting.removeAll(where: \.isOwnWork)
     guard !workers[worker].waiting.isEmpty,
@@ -95,7 +97,7 @@ extension FleetSimulation {
     deliver(.request(Request(id: nextRequest, verb: verb, worker: workers[worker].id)))
   }
 
-  /// The worker runs: the waiting uses are served.
+  /// Serves the waiting uses when the worker runs.
   mutating func serve(_ worker: Int) {
     let waiting = workers[worker].waiting
     workers[worker].waiting = []
@@ -153,7 +155,8 @@ extension FleetSimulation {
     }
   }
 
-  /// A worker has its full footprint after a number of uses; a leak continues to grow.
+  /// Sets the memory of a running worker. It has its full footprint after a number of uses; a leak
+  /// grows further.
   private mutating func grow(_ worker: Int) {
     guard workers[worker].body == .running else { return }
     let one = workers[worker]
@@ -169,7 +172,7 @@ extension FleetSimulation {
     }
   }
 
-  /// While the kernel reclaims, a use that begins waits for that, too.
+  /// Returns the time that a use waits while the kernel reclaims memory.
   mutating func stallTime() -> Int64 {
     guard isStalling else { return 0 }
     countStall(1)

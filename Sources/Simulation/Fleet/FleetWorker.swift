@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// The processes behind a worker of a fleet.
+/// The simulated processes of a worker in a fleet.
 struct FleetWorker {
   enum Body { case absent, starting, running, frozen, evicted }
 
@@ -13,39 +13,40 @@ struct FleetWorker {
   let profile: WorkerProfile
 
   var body = Body.absent
-  /// The bytes that it holds now, and those that it held before it was hibernated.
+  /// The bytes of memory that it uses now.
   var resident: Int64 = 0
+  /// The bytes of memory that it used before it was hibernated.
   var evicted: Int64 = 0
   var image: Int64 = 0
   var uses = 0
   var runsSince: Int64 = 0
-  /// Counts launches, so that news of an earlier life is dropped in a later one.
+  /// The number of launches, by which news of an earlier run is recognized and dropped.
   var life: Int32 = 0
-  /// Arrivals that wait until it runs, and what they found.
+  /// The uses that wait until the worker runs, and the worker's state when they arrived.
   var waiting: [Waiting] = []
-  /// How often the kernel ended it since it last served a use.
+  /// How often the OOM killer has ended it since it last served a use.
   var kernelKills = 0
   var lastSign: Int64 = .min / 2
   var busyUntil: Int64 = 0
-  /// Uses under way that are long enough to be declared as a task.
+  /// The number of uses in progress that are long enough to be declared as a task.
   var longUses = 0
   var account = FleetAccount()
-  /// The account has the time until then.
+  /// The moment until which the time has been added to the account.
   var accountedUntil: Int64 = 0
 
   struct Waiting {
     var at: Int64
     var found: FleetReport.Found
     var duration: Int32
-    /// No client waits.
+    /// True if no client waits, because it is the worker's own work.
     var isOwnWork = false
   }
 
-  /// A client that tries again waits for 1 s, and twice as long each time, at most a minute: else a machine with too
-  /// little memory would do nothing but start what it can't keep.
+  /// The time after which a client tries again: 1 s, twice as long each time, and at most a minute.
+  /// Otherwise a machine with too little memory would only start workers that it can't keep.
   var retryDelay: Int64 { min(1 << min(Int64(kernelKills), 6), 60) * 1_000_000_000 }
 
-  /// What it holds and saves, until now.
+  /// Adds the memory that was used and saved until now to the account.
   mutating func addElapsedTime(at now: Int64) {
     let time = Double(now - accountedUntil) / 1e9
     accountedUntil = now
@@ -54,39 +55,40 @@ struct FleetWorker {
   }
 }
 
-/// What one worker of a fleet held and cost.
+/// The memory and the costs of one worker of a fleet.
 public struct FleetAccount: Sendable, Hashable {
   public var byteSeconds = 0.0
-  /// What hibernation saved.
+  /// The integral over time of the memory that hibernation saved.
   public var savedByteSeconds = 0.0
-  /// Resumes, for a client or for its own timers.
+  /// The number of resumes, for clients and for its own timers.
   public var wakes = 0
-  /// The time that its clients waited, for resumes and launches.
+  /// The time in seconds that its clients waited for resumes and launches.
   public var waitSeconds = 0.0
   public var writtenBytes: Int64 = 0
 
   public init() {}
 }
 
-/// What the simulation waits for.
+/// A step of the simulation that is due at some time.
 struct FleetNews {
   enum What {
     case event(Event)
     /// A long use ends.
     case useEnds
-    /// A use that waited for a worker that the kernel ended tries again.
+    /// A use tries again, after the kernel ended the worker for which it waited.
     case retry
     /// A reading of the memory.
     case sample
   }
-  /// −1: of the machine.
+  /// The number of the worker. −1: the machine.
   var worker: Int32
   var life: Int32
   var what: What
 }
 
-/// News, the earliest first; of news at the same time, the one that was added first. The heap holds
-/// times and places only: what moves in it is small, and the news stays in place.
+/// The steps that are due, the earliest first. Steps of the same time are in the order in which
+/// they were added. The heap holds only times and indexes: its entries are small, and the steps
+/// stay where they are.
 struct NewsQueue {
   private struct Entry {
     var at: Int64

@@ -1,35 +1,38 @@
 import Policy
 
-/// The costs on the simulated machine. The defaults are what `dormouse bench` and Benchmarks/resume.py
-/// measured on two cores of an AMD EPYC with python workers (Benchmarks/results/2026-11-21-matrix.md,
-/// 2026-11-21-resume.md).
+/// The costs of operations on the simulated machine. The defaults were measured by `dormouse bench`
+/// and Benchmarks/resume.py on two cores of an AMD EPYC with python workers
+/// (Benchmarks/results/2026-11-21-matrix.md, 2026-11-21-resume.md).
 public struct MachineModel: Sendable, Hashable {
   public var memory: ByteCount
-  /// From the arrival of a request until a suspended worker runs, with the time to find which worker is
-  /// needed.
+  /// The time from the arrival of a request until a suspended worker runs, including the time to
+  /// find out which worker is needed.
   public var suspendedWake = Duration.microseconds(1_300)
   public var suspend = Duration.milliseconds(1)
-  /// From the directive until a hibernated worker runs: 12.4 ms at 16.6 MB, 110 ms at 201 MB.
+  /// The time from the directive until a hibernated worker runs, without the time for its memory.
+  /// Measured for both: 12.4 ms at 16.6 MB, 110 ms at 201 MB.
   public var resumeBase = Duration.microseconds(3_600)
   public var resumePerMegabyte = Duration.microseconds(530)
   public var hibernateBase = Duration.milliseconds(2)
-  /// Bytes of the worker's memory a second.
+  /// The bytes of the worker's memory that are hibernated in a second.
   public var hibernateRate = ByteCount.megabytes(533)
-  /// An image's size as a share of the footprint.
+  /// The size of an image as a share of the footprint.
   public var imageShare = 0.22
-  /// What a hibernated worker keeps: its stacks in the kernel, its page tables, 8 KB of pages.
+  /// The memory that a hibernated worker keeps: its stacks in the kernel, its page tables, 8 KB of
+  /// pages.
   public var hibernatedRest = ByteCount.kilobytes(64)
-  /// From SIGTERM until a worker has ended.
+  /// The time from SIGTERM until a worker has ended.
   public var exit = Duration.milliseconds(50)
-  /// With less free memory the kernel reclaims while a use waits; 0–1 of the memory.
+  /// The share of the memory (0–1) below which free memory makes the kernel reclaim while a use
+  /// waits.
   public var reserve = 0.02
-  /// How much longer a use takes then.
+  /// The additional time that a use takes then.
   public var stall = Duration.milliseconds(100)
-  /// The share of workers that can be asked to free memory, and the share of their memory that they
-  /// free; 0–1.
+  /// The share of workers that can be asked to free memory, 0–1.
   public var cooperating = 0.5
+  /// The share of their memory that they free, 0–1.
   public var shedShare = 0.15
-  /// The share of its footprint that a worker has when it has just been launched; it grows to the whole
+  /// The share of its footprint that a worker has right after its launch. It grows to the whole
   /// within `warmUp` uses.
   public var launchedShare = 0.6
   public var warmUp = 10

@@ -1,8 +1,8 @@
 import Policy
 
 extension MachineModel {
-  /// Sets one of the costs, by name, in units as those of policy files, but finer: `1.3ms`, `64GB`,
-  /// `20%`. Returns what is wrong, or `nil`.
+  /// Sets one of the costs by its name. The units are those of policy files, with finer ones:
+  /// `1.3ms`, `64GB`, `20%`. Returns an error message, or `nil`.
   public mutating func set(_ key: String, _ text: String) -> String? {
     if let path = Self.durations[key] {
       return assign(Self.duration(text), to: path, key: key, expected: "a duration such as 1.3ms")

@@ -1,5 +1,5 @@
 /// Splits a stream of bytes into rows of comma-separated fields (RFC 4180, without line breaks in
-/// quotes). Holds one row at a time: traces are too large for memory.
+/// quotes). It holds one row at a time, because traces are too large for memory.
 struct CSVSplitter {
   let file: String
   private var buffer: [UInt8] = []
@@ -7,7 +7,8 @@ struct CSVSplitter {
   private var line = 0
   private var isFinished = false
 
-  /// Longer lines can't be in a trace: 1,440 minutes of ten digits are 16 KB.
+  /// The maximum length of a line in bytes. No line of a trace is longer: 1,440 minutes of ten
+  /// digits are 16 KB.
   static let maxLine = 1 << 20
 
   init(file: String) { self.file = file }
@@ -20,10 +21,10 @@ struct CSVSplitter {
     buffer += bytes
   }
 
-  /// The remaining bytes are a line, although no line break follows.
+  /// Declares the remaining bytes a line, although no line break follows.
   mutating func finish() { isFinished = true }
 
-  /// The next row that isn't empty; `nil`: more bytes are needed, or there are no more.
+  /// Returns the next row that isn't empty. `nil`: more bytes are needed, or there are no more.
   mutating func next() throws(TraceError) -> CSVRow? {
     while true {
       let end = buffer[start...].firstIndex(of: 10)
@@ -44,7 +45,7 @@ struct CSVSplitter {
   }
 }
 
-/// One row. Fields are read in place.
+/// One row. Its fields are read without being copied first.
 struct CSVRow {
   let file: String
   let line: Int
@@ -71,7 +72,7 @@ struct CSVRow {
 
   var count: Int { fields.count }
 
-  /// Without its quotes.
+  /// Returns a field as text, without its quotes.
   func text(_ field: Int) throws(TraceError) -> String {
     guard field < fields.count else { throw missing(field) }
     var part = bytes[fields[field]]
@@ -84,7 +85,7 @@ struct CSVRow {
     ).joined(separator: "\"")
   }
 
-  /// Digits only: the many counts are read without making strings of them.
+  /// Reads a field of digits only. It doesn't make a string, because traces have very many counts.
   func count(_ field: Int) throws(TraceError) -> Int {
     guard field < fields.count else { throw missing(field) }
     var value = 0
@@ -98,7 +99,8 @@ struct CSVRow {
     return value
   }
 
-  /// Zero to `most`. No limit is near what a calculation with the number could overflow.
+  /// Reads a number from zero to `most`. No limit is near a number with which a calculation could
+  /// overflow.
   func number(_ field: Int, most: Double, _ unit: String = "") throws(TraceError) -> Double {
     guard let value = Double(try text(field)), value >= 0 else {
       throw wrong(field, "a number of at least 0")
@@ -107,14 +109,14 @@ struct CSVRow {
     return value
   }
 
-  /// Bytes, at most 1 TB.
+  /// Reads a number of bytes, at most 1 TB.
   func bytes(_ field: Int) throws(TraceError) -> Int64 {
     let value = Int64(try count(field))
     guard value <= 1 << 40 else { throw wrong(field, "at most \(Int64(1) << 40) bytes (1 TB)") }
     return value
   }
 
-  /// Milliseconds, of a time in the trace or of a launch.
+  /// Reads a number of milliseconds: a time in the trace, or of a launch.
   func time(_ field: Int) throws(TraceError) -> Int64 {
     let value = Int64(try count(field))
     guard value <= TraceLoader.maxLength else {

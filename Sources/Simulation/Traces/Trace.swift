@@ -1,17 +1,17 @@
 import Policy
 
-/// The uses of workers over time, which drive a simulated fleet. Times are milliseconds since its
-/// start.
+/// The uses of workers over time, which drive a simulated fleet. Times are milliseconds since the
+/// trace's start.
 public struct Trace: Sendable, Equatable {
-  /// For people: which generator with which seed, or which files.
+  /// A description for people: the generator and its seed, or the files.
   public var name: String
   public var length: Int64
   public var workers: [TraceWorker]
-  /// Sorted by time.
+  /// The uses, sorted by time.
   public var uses: [Use]
-  /// The memory that the rest of the machine uses from a time on; sorted by time.
+  /// The memory that the other programs of the machine use from a time on, sorted by time.
   public var others: [HostChange]
-  /// When workers ended by themselves or on request; sorted by time.
+  /// When workers ended by themselves or on request, sorted by time.
   public var ends: [End]
 
   public init(
@@ -26,15 +26,15 @@ public struct Trace: Sendable, Equatable {
     self.ends = ends
   }
 
-  /// One use of a worker, or `count` of them in close succession, of which the first finds the
-  /// worker as it is and the others find it running. A count of 0 continues the use before it.
+  /// One use of a worker, or `count` uses in close succession. The first finds the worker as it is,
+  /// and the others find it running. A count of 0 continues the use before it.
   public struct Use: Sendable, Equatable {
     public var at: Int64
     public var worker: Int32
-    /// Milliseconds.
+    /// The duration in milliseconds.
     public var duration: Int32
     public var count: Int32
-    /// The worker's own work, for a timer of its own: no client waits for it.
+    /// True for the worker's own work, such as for its timer: no client waits for it.
     public var isOwnWork: Bool
 
     public init(
@@ -50,7 +50,7 @@ public struct Trace: Sendable, Equatable {
 
   public struct HostChange: Sendable, Equatable {
     public var at: Int64
-    /// 0–1 of the machine's memory.
+    /// The share of the machine's memory, 0–1.
     public var share: Double
 
     public init(at: Int64, share: Double) {
@@ -71,10 +71,11 @@ public struct Trace: Sendable, Equatable {
 
   /// The footprint of all workers together if none ever ended.
   public var footprint: ByteCount { workers.reduce(.zero) { $0 + $1.footprint } }
-  /// The uses by clients.
+  /// The number of uses by clients.
   public var useCount: Int { uses.reduce(0) { $0 + ($1.isOwnWork ? 0 : Int($1.count)) } }
 
-  /// The last part of it. Workers that ran then run at its start.
+  /// Returns the last `length` milliseconds of the trace. Workers that ran at that time run at its
+  /// start.
   ///
   /// - Parameter length: milliseconds.
   public func suffix(_ length: Int64) -> Trace {
@@ -105,16 +106,16 @@ public struct Trace: Sendable, Equatable {
 
 public struct TraceWorker: Sendable, Equatable {
   public var name: String
-  /// The footprint after it has been used for a while.
+  /// The footprint after the worker has been used for a while.
   public var footprint: ByteCount
-  /// From start to readiness.
+  /// The time from the start until the worker is ready.
   public var launch: Duration
-  /// Bytes that it gains in an hour of running.
+  /// The bytes by which the footprint grows in an hour of running.
   public var leak: ByteCount
   public var importance: Int
   public var start: Start
 
-  /// Its processes when the trace begins.
+  /// The state of its processes when the trace begins.
   public enum Start: String, Sendable, CaseIterable { case absent, running, hibernated }
 
   public init(

@@ -1,9 +1,9 @@
-/// What is wrong with a trace, and where.
+/// A fault of a trace, and its location.
 public struct TraceError: Error, Equatable, CustomStringConvertible {
   public var file: String
-  /// From 1; 0: the file as a whole.
+  /// The number of the line, from 1. 0: the file as a whole.
   public var line: Int
-  /// In bytes, from 1; 0: the line as a whole.
+  /// The offset in the line in bytes, from 1. 0: the line as a whole.
   public var column: Int
   public var what: String
 

@@ -1,15 +1,15 @@
-/// Formats of trace files; docs/simulation.md describes them.
+/// The formats of trace files, which docs/simulation.md describes.
 public enum TraceFormat: String, Sendable, CaseIterable {
   /// Dormouse's own format: a line for each worker and each use.
   case dormouse
-  /// Azure Functions 2019: a file of invocations per minute for each day, one of durations, one of
-  /// memory.
+  /// Azure Functions 2019: for each day a file of invocations per minute, one of durations, and one
+  /// of memory.
   case azure2019 = "azure-2019"
   /// Azure Functions 2021: a line for each invocation.
   case azure2021 = "azure-2021"
 }
 
-/// The kind of a file, by its first line.
+/// The kind of a file, recognized by its first line.
 enum TraceFileKind {
   case dormouse
   case invocations2019(minutes: Int)

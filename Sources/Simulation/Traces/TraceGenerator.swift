@@ -1,30 +1,31 @@
 import Glibc
 import Policy
 
-/// Traces from a seed. Footprints, launch times and durations are lognormal, popularity follows Zipf's
-/// law (s = 1), and arrivals are Poisson, as measurements of function services and of phones have found
-/// (Shahrad et al., Serverless in the Wild, 2020: most are used rarely, few very often).
+/// Makes traces from a seed. Footprints, launch times and durations are lognormal, popularity
+/// follows Zipf's law (s = 1), and arrivals are Poisson. Measurements of function services and of
+/// phones have found these distributions (Shahrad et al., Serverless in the Wild, 2020: most are
+/// used rarely, few very often).
 public struct TraceGenerator: Sendable {
   public enum Pattern: String, Sendable, CaseIterable {
-    /// Popularity alone.
+    /// Uses follow the workers' popularity alone.
     case zipf
-    /// Each worker has its hours, most of them in daytime.
+    /// Each worker has its hours of use, most of them in daytime.
     case daily
     /// At intervals a group of rarely used workers is used at the same time.
     case bursts
-    /// One worker in twenty never gives back what it takes.
+    /// One worker in twenty leaks memory.
     case leaks
-    /// Uses are as far apart as the policies' waiting times, and the host's own memory use swings: the
-    /// worst case for a policy that switches to and fro.
+    /// Uses are as far apart as the policies' waiting times, and the memory use of the host's other
+    /// programs swings. This is the worst case for a policy that switches to and fro.
     case flapping
   }
 
   public var pattern: Pattern
   public var workers: Int
-  /// Milliseconds.
+  /// The length of the trace in milliseconds.
   public var length: Int64
   public var seed: UInt64
-  /// Uses by an average worker.
+  /// The mean number of uses of a worker in an hour.
   public var usesPerHour: Double
 
   public init(
@@ -56,7 +57,8 @@ public struct TraceGenerator: Sendable {
 
   private func worker(_ name: String, _ random: inout SplitMix64) -> TraceWorker {
     let megabytes = min(max(random.logNormal(median: 12, sigma: 1), 2), 1024)
-    // A python server that builds its state: 20 ms, and 3.3 ms for each MB (Benchmarks/results).
+    // A python server that builds its state needs 20 ms, and 3.3 ms for each MB
+    // (Benchmarks/results).
     let launch = 20 + 3.3 * megabytes * random.logNormal(median: 1, sigma: 0.7)
     let leaks = pattern == .leaks && random.chance(5)
     let hourly = leaks ? random.logNormal(median: 100, sigma: 0.7) : 0
@@ -70,12 +72,14 @@ public struct TraceGenerator: Sendable {
     Int32(min(random.logNormal(median: 300, sigma: 1.5), 600_000))
   }
 
-  /// One Poisson process for all workers; popularity, and by day the hour, decide which one is used.
+  /// One Poisson process makes the uses of all workers. Popularity, and in `daily` the hour, decide
+  /// which worker is used.
   private func popular(_ random: inout SplitMix64) -> [Trace.Use] {
     let popularity = Popularity(workers, &random)
     let phases = (0..<workers).map { _ in 0.5 + 0.12 * random.normal() }
     let daily = pattern == .daily
-    // Thinning keeps the mean: at most twice the mean, every second one dropped.
+    // In `daily`, uses are made twice as often, and half of them are dropped at random (thinning).
+    // The mean stays the same.
     let gap = 3_600_000 / (usesPerHour * Double(workers)) / (daily ? 2 : 1)
     var uses: [Trace.Use] = []
     var at = random.exponential(mean: gap)
@@ -92,7 +96,8 @@ public struct TraceGenerator: Sendable {
     return uses
   }
 
-  /// Three an hour: a twentieth of all workers, for two to ten minutes, each every ten seconds or so.
+  /// There are three bursts an hour. A twentieth of all workers is used for two to ten minutes,
+  /// each about every ten seconds.
   private func bursts(_ random: inout SplitMix64) -> [Trace.Use] {
     var uses: [Trace.Use] = []
     var at = random.exponential(mean: 1_200_000)
@@ -112,7 +117,7 @@ public struct TraceGenerator: Sendable {
     return uses
   }
 
-  /// Each worker at its own period of 20 s to 5 min, a tenth of them at any time.
+  /// Each worker has its own period of 20 s to 5 min. A tenth of the workers is used at any time.
   private func flapping(_ random: inout SplitMix64) -> [Trace.Use] {
     var uses: [Trace.Use] = []
     for worker in 0..<workers {
@@ -132,8 +137,8 @@ public struct TraceGenerator: Sendable {
     return uses
   }
 
-  /// The rest of the machine: a tenth of its memory; where it swings, up to four tenths every few
-  /// minutes.
+  /// The other programs of the machine use a tenth of its memory. In `flapping` they use up to four
+  /// tenths every few minutes.
   private func others(_ random: inout SplitMix64) -> [Trace.HostChange] {
     var changes = [Trace.HostChange(at: 0, share: 0.1)]
     guard pattern == .flapping else { return changes }
@@ -148,7 +153,8 @@ public struct TraceGenerator: Sendable {
   }
 }
 
-/// Zipf's law over workers in random order, so that the popular ones have no common name.
+/// Zipf's law over workers in random order, so that the popular ones aren't those with the lowest
+/// numbers.
 private struct Popularity {
   private var sums: [Double] = []
   private var order: [Int]

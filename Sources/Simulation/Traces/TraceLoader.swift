@@ -1,7 +1,8 @@
 import Policy
 
-/// Reads trace files, piece by piece: each is begun, fed, and ended. The header says the kind of a
-/// file. The files of one data set can be in any order, days in the order given.
+/// Reads trace files piece by piece: call `begin`, `feed` and `end` for each. The header of a file
+/// says its kind. The files of one data set can be in any order; days follow each other in the
+/// order of their files.
 public struct TraceLoader: Sendable {
   /// The unit that becomes a worker. Azure keeps an application's functions in one process.
   public enum Unit: String, Sendable, CaseIterable { case app, function }
@@ -16,7 +17,7 @@ public struct TraceLoader: Sendable {
   private var uses: [Trace.Use] = []
   private var others: [Trace.HostChange] = []
   private var ends: [Trace.End] = []
-  /// For each use without a known duration: the number of its function.
+  /// The number of the function, for each use without a known duration.
   private var functionOfUse: [Int32] = []
   private var functions: [String: Int32] = [:]
   private var durations: [Int32: [Double]] = [:]
@@ -24,9 +25,9 @@ public struct TraceLoader: Sendable {
   private var fileNames: [String] = []
   private var random: SplitMix64
 
-  /// A burst within a minute becomes at most this number of uses, with their counts.
+  /// The maximum number of uses, with their counts, that a burst within a minute becomes.
   static let maxUsesPerMinute = 4
-  /// Milliseconds: 1,000 days. A longer trace would take minutes to simulate.
+  /// The maximum length in milliseconds: 1,000 days. A longer trace would take minutes to simulate.
   static let maxLength: Int64 = 1_000 * 86_400_000
   /// The percentiles of durations in the 2019 data set, 0–100 %.
   private static let percentiles = [0, 1, 25, 50, 75, 99, 100.0]
@@ -89,7 +90,7 @@ public struct TraceLoader: Sendable {
 // MARK: Azure Functions
 
 extension TraceLoader {
-  /// HashOwner, HashApp, HashFunction, Trigger, 1 … 1440.
+  /// Reads HashOwner, HashApp, HashFunction, Trigger, 1 … 1440.
   private mutating func readMinutes(_ row: CSVRow, _ minutes: Int) throws(TraceError) {
     let (app, function) = (try row.text(1), try row.text(2))
     let number = self.function(named: app + "/" + function)
@@ -111,7 +112,8 @@ extension TraceLoader {
     }
   }
 
-  /// HashOwner, HashApp, HashFunction, Average, Count, Minimum, Maximum, seven percentiles; in ms.
+  /// Reads HashOwner, HashApp, HashFunction, Average, Count, Minimum, Maximum and seven
+  /// percentiles, all in ms.
   private mutating func readDurations(_ row: CSVRow) throws(TraceError) {
     let number = function(named: try row.text(1) + "/" + row.text(2))
     var values: [Double] = []
@@ -119,7 +121,7 @@ extension TraceLoader {
     durations[number] = values
   }
 
-  /// app, func, end_timestamp, duration; in seconds.
+  /// Reads app, func, end_timestamp and duration, in seconds.
   private mutating func readInvocation(_ row: CSVRow) throws(TraceError) {
     let (app, function) = (try row.text(0), try row.text(1))
     let end = try row.number(
@@ -134,7 +136,8 @@ extension TraceLoader {
     length = max(length, (Int64(end * 1000) / 3_600_000 + 1) * 3_600_000)
   }
 
-  /// Interpolates between the percentiles that the data set has for a function.
+  /// Returns a random duration in milliseconds. It interpolates between the percentiles that the
+  /// data set has for a function.
   private mutating func duration(of function: Int32) -> Int32 {
     guard let values = durations[function] else {
       return Int32(min(random.logNormal(median: 300, sigma: 1.5), 600_000))
@@ -172,7 +175,7 @@ extension TraceLoader {
     return worker
   }
 
-  /// use, ms, NAME, duration in ms, count, `own`.
+  /// Reads use, ms, NAME, duration in ms, count, `own`.
   private mutating func readUse(_ row: CSVRow) throws(TraceError) {
     var use = Trace.Use(
       at: try row.time(1), worker: try declaredWorker(row),
@@ -187,7 +190,7 @@ extension TraceLoader {
     length = max(length, use.at + 1)
   }
 
-  /// worker, NAME, bytes, launch in ms, bytes an hour, importance, `running` or `hibernated`.
+  /// Reads worker, NAME, bytes, launch in ms, bytes an hour, importance, `running` or `hibernated`.
   private mutating func readWorker(_ row: CSVRow) throws(TraceError) {
     let name = try row.text(1)
     guard !name.isEmpty, names[name] == nil else { throw row.wrong(1, "a new worker's name") }
@@ -208,7 +211,9 @@ extension TraceLoader {
 // MARK: the result
 
 extension TraceLoader {
-  /// - Parameter most: this number of workers is taken at random; `nil`: all.
+  /// Returns the trace of all files.
+  ///
+  /// - Parameter most: the number of workers that are chosen at random. `nil`: all.
   public mutating func trace(most: Int? = nil) throws(TraceError) -> Trace {
     guard !uses.isEmpty else {
       throw TraceError(
@@ -229,7 +234,7 @@ extension TraceLoader {
     return trace
   }
 
-  /// Values that the data sets lack are drawn as the generators draw them.
+  /// Adds the values that the data sets lack. They are drawn as the generators draw them.
   private mutating func complete(_ place: Int) {
     let app = String(workers[place].name.split(separator: "/").first ?? "")
     let size = megabytes[app] ?? min(max(random.logNormal(median: 12, sigma: 1), 2), 1024)

@@ -1,13 +1,13 @@
 import Policy
 
-/// Writes a trace in any of the formats, as pieces of text. Values that a format can't hold are lost:
-/// Azure's have neither launch times nor leaks, and 2019's no exact times.
+/// Writes a trace in any of the formats, as pieces of text. Values that a format can't hold are
+/// lost: Azure's formats have neither launch times nor leaks, and that of 2019 has no exact times.
 public struct TraceWriter {
   public let trace: Trace
 
   public init(_ trace: Trace) { self.trace = trace }
 
-  /// The files of a format: a name, and a function to call with a sink for its text.
+  /// The files of a format. Write each with `write(_:to:)`.
   public func files(_ format: TraceFormat) -> [File] {
     switch format {
     case .dormouse: [.own]
@@ -22,7 +22,7 @@ public struct TraceWriter {
   public enum File: Sendable, Hashable {
     case own, invocations2021, invocations2019(day: Int), durations2019, memory2019
 
-    /// The name that the data sets use.
+    /// The name that the file has in the data sets.
     public var name: String {
       switch self {
       case .own: "trace.csv"

@@ -1,7 +1,7 @@
 import WorkerProtocol
 
-/// A worker's message on `NOTIFY_SOCKET`: the fields of sd_notify(3) that have a meaning here, and Dormouse's
-/// own, which begin with `X_DORMOUSE_`.
+/// A worker's message on `NOTIFY_SOCKET`: the fields of sd_notify(3) that have a meaning here, and
+/// Dormouse's own fields, which begin with `X_DORMOUSE_`.
 public enum NotifyMessage: Hashable, Sendable {
   /// `READY=1`
   case ready
@@ -11,26 +11,29 @@ public enum NotifyMessage: Hashable, Sendable {
   case stopping
   /// `WATCHDOG=1`
   case watchdog
-  /// `WATCHDOG=trigger`: the worker has found itself broken, and has to be restarted.
+  /// `WATCHDOG=trigger`: the worker has detected a failure of its own, and asks for a restart.
   case watchdogTrigger
-  /// `WATCHDOG_USEC=`: `WATCHDOG=1` comes this often from now on. Zero: it doesn't come any more.
+  /// `WATCHDOG_USEC=`: the interval at which `WATCHDOG=1` will be sent from now on. Zero ends the
+  /// watchdog.
   case watchdogInterval(Duration)
-  /// `STATUS=`, for the operator. Fit for a terminal.
+  /// `STATUS=`: a text for the operator. Its control characters are removed.
   case status(String)
-  /// `EXTEND_TIMEOUT_USEC=`: the deadline in force, this long from now.
+  /// `EXTEND_TIMEOUT_USEC=`: the current deadline becomes this duration from now.
   case extendTimeout(Duration)
-  /// `MAINPID=`. In the sender's pid namespace; only valid for the worker's own processes.
+  /// `MAINPID=`: a pid in the sender's pid namespace. It is only valid if it is one of the worker's
+  /// processes.
   case mainProcess(Int32)
-  /// `X_DORMOUSE_HOLD=`: the worker must not be suspended until it is 0 again.
+  /// `X_DORMOUSE_HOLD=`: while it is 1, the worker must not be suspended.
   case hold(Bool)
-  /// `X_DORMOUSE_DONE=1`: the answer to a request to shed memory.
+  /// `X_DORMOUSE_DONE=1`: the worker has answered a request to shed memory.
   case shedDone
-  /// `X_DORMOUSE_TASK=` and `X_DORMOUSE_TASK_END=`, with the task's name. A limit can only be given over
-  /// `DORMOUSE_WORKER_SOCKET`.
+  /// `X_DORMOUSE_TASK=`: a background task with this name has begun. Only a message over
+  /// `DORMOUSE_WORKER_SOCKET` can give it a limit.
   case taskBegan(String, limit: Duration? = nil)
+  /// `X_DORMOUSE_TASK_END=`: the background task with this name has ended.
   case taskEnded(String)
 
-  /// Further fields in one datagram aren't read.
+  /// The number of fields of one datagram that are read. Further fields are ignored.
   static let maxFields = 64
 
   /// The known fields of a datagram, in its order. Other fields are ignored.
@@ -64,19 +67,20 @@ public enum NotifyMessage: Hashable, Sendable {
     }
   }
 
-  /// A year counts as for ever; and microseconds times a thousand must not overflow.
+  /// Longer times than a year count as a year: microseconds times a thousand must not overflow.
   private static func microseconds(_ value: String) -> Duration? {
     UInt64(value).map { .microseconds(min($0, 31_536_000_000_000)) }
   }
 
-  /// What a line over `DORMOUSE_WORKER_SOCKET` says in other words; nil where only the protocol knows it.
+  /// Converts a message of `DORMOUSE_WORKER_SOCKET`. Returns nil for a message that has no
+  /// counterpart in sd_notify(3).
   public init?(_ message: WorkerMessage) {
     switch message {
     case .ready: self = .ready
     case .status(let text): self = .status(WorkerProtocol.shown(text))
     case .hold(let holds): self = .hold(holds)
     case .beginTask(let name, let limit):
-      // A year counts as for ever, as above.
+      // Longer limits than a year count as a year: seconds times a thousand must not overflow.
       let limit = limit.map { Duration.milliseconds(Int64(min($0, 31_536_000) * 1000)) }
       self = .taskBegan(Self.taskName(name), limit: limit)
     case .endTask(let name): self = .taskEnded(Self.taskName(name))
@@ -84,6 +88,6 @@ public enum NotifyMessage: Hashable, Sendable {
     }
   }
 
-  /// A task's name as it is shown, and by which it is known.
+  /// A task's name as it is shown. The daemon also identifies the task by this text.
   public static func taskName(_ name: String) -> String { WorkerProtocol.shown(name) }
 }

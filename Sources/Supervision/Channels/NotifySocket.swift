@@ -2,15 +2,16 @@ import CLinux
 import Glibc
 import Linux
 
-/// The daemon's end of a worker's `NOTIFY_SOCKET`: sd_notify(3)'s protocol. Belongs to the event
-/// loop's thread.
+/// The daemon's end of a worker's `NOTIFY_SOCKET`, for the protocol of sd_notify(3). It belongs to
+/// the event loop's thread.
 public final class NotifySocket {
-  /// The value of the worker's `NOTIFY_SOCKET`. It begins with `@` if the path would have been too long for a
-  /// socket address, and an abstract name is used.
+  /// The value of the worker's `NOTIFY_SOCKET`. If the path is too long for a socket address, an
+  /// abstract name is used instead, which begins with `@`.
   public let path: String
-  /// Readable when a datagram has come.
+  /// Readable when a datagram has arrived.
   public let descriptor: Descriptor
-  /// Datagrams from processes that aren't the worker's, and ones that were too large.
+  /// The number of rejected datagrams: those of processes that aren't the worker's, and those that
+  /// were too large.
   public private(set) var rejectedCount = 0
 
   /// Requests to store or remove descriptors, oldest first.
@@ -23,18 +24,18 @@ public final class NotifySocket {
 
   private var allowance: Int64 = NotifySocket.maxSaved
   private var refilledAt: Int64 = 0
-  /// Datagrams that are read in a second, and at most at once. Finding out whether one comes from the worker
-  /// needs a look into /proc.
+  /// The number of datagrams that are read per second. `maxSaved` is the number that is read at
+  /// once at most. To check whether a datagram comes from the worker, the daemon has to read /proc.
   static let perSecond: Int64 = 200
   static let maxSaved: Int64 = 400
 
-  /// False: too many have come. The caller looks again after a tenth of a second.
+  /// False if too many datagrams have arrived. The caller tries again after 0.1 s.
   public var mayReceive: Bool { allowance > 0 }
 
-  /// Bytes; larger datagrams are rejected.
+  /// In bytes. Larger datagrams are rejected.
   static let maxDatagram = 65536
 
-  /// A socket called `<directory>/<name>.notify`, or an abstract one with a random name.
+  /// Creates a socket at `<directory>/<name>.notify`, or one with a random abstract name.
   public static func create(
     in directory: String, name: String, takesDescriptors: Bool = false
   ) throws(SystemCallError) -> NotifySocket {
@@ -47,9 +48,9 @@ public final class NotifySocket {
       path: "@dormouse-\(random).notify", takesDescriptors: takesDescriptors)
   }
 
-  /// At a path that a worker already knows, from an earlier daemon.
+  /// Creates a socket at a path that a worker may know already, from an earlier daemon.
   ///
-  /// - Parameter takesDescriptors: the worker may store some (`FDSTORE=1`).
+  /// - Parameter takesDescriptors: whether the worker may store descriptors (`FDSTORE=1`).
   public convenience init(
     path: String, takesDescriptors: Bool = false
   ) throws(SystemCallError) {
@@ -65,18 +66,20 @@ public final class NotifySocket {
     self.read = read
     descriptor = try UnixSocket.bound(to: path, .datagram)
     try shim("setsockopt", on: path) { clinux_pass_credentials(descriptor.raw) }
-    // Senders of FDSTORE=1 are answered EPERM by the kernel.
+    // The kernel answers EPERM to senders of FDSTORE=1.
     if !takesDescriptors { UnixSocket.refuseDescriptors(descriptor) }
   }
 
-  /// Everything that has come, at most `limit` datagrams of it; what is left keeps the descriptor
-  /// readable. An error is thrown only when nothing was read before it. `isMember` says whether a pid is one of the worker's.
+  /// Reads the datagrams that have arrived, at most `limit`; the descriptor stays readable if there
+  /// are more. An error is thrown only if nothing was read before it.
+  ///
+  /// - Parameter isMember: whether a pid is one of the worker's processes.
   public func receive(
     limit: Int = 64, at now: Int64 = Clocks.boottime, isMember: (Int32) -> Bool
   ) throws(SystemCallError) -> [NotifyMessage] {
     refill(at: now)
-    // For the length of the call only: a hundred workers' sockets must not cost 6 MB. One byte
-    // more than may come, so that a datagram that was cut off shows.
+    // The buffer exists only during the call: those of a hundred workers' sockets would need 6 MB.
+    // It has one byte more than a datagram may have, so that a truncated datagram is recognized.
     let buffer = UnsafeMutableRawBufferPointer.allocate(
       byteCount: Self.maxDatagram + 1, alignment: 16)
     defer { buffer.deallocate() }
@@ -84,19 +87,22 @@ public final class NotifySocket {
     for _ in 0..<min(Int64(limit), allowance) {
       let received: Reception?
       do throws(SystemCallError) { received = try read(descriptor, buffer) } catch {
-        // What has been read is no longer in the socket. The error comes again with the next call.
+        // The datagrams that were read are no longer in the socket. The error occurs again at the
+        // next call.
         if messages.isEmpty { throw error }
         break
       }
       guard let datagram = received else { break }
       allowance -= 1
-      // The kernel reports the sender. 0: a process of a pid namespace that the daemon can't see.
+      // The kernel reports the sender. Its pid is 0 if it is in a pid namespace that the daemon
+      // can't see.
       guard datagram.count <= Self.maxDatagram, datagram.pid > 0, isMember(datagram.pid) else {
         rejectedCount += 1
         continue
       }
       messages += NotifyMessage.parse(buffer[..<datagram.count])
-      // A descriptor that isn't kept is closed on another thread, here and above.
+      // Descriptors that aren't stored are closed on another thread; so are those of a rejected
+      // datagram.
       if takesDescriptors,
         let request = StoreRequest(buffer[..<datagram.count], passed: datagram.passed)
       {
@@ -106,13 +112,13 @@ public final class NotifySocket {
     return messages
   }
 
-  /// Valid after `receive`.
+  /// Returns and removes the requests that `receive` has read.
   public func takeStoreRequests() -> [StoreRequest] {
     defer { storeRequests = [] }
     return storeRequests
   }
 
-  /// - Parameter now: nanoseconds.
+  /// - Parameter now: nanoseconds of CLOCK_BOOTTIME.
   private func refill(at now: Int64) {
     let earned = min(now - refilledAt, 10_000_000_000) * Self.perSecond / 1_000_000_000
     guard earned > 0 else { return }
@@ -120,7 +126,7 @@ public final class NotifySocket {
     allowance = min(Self.maxSaved, allowance + earned)
   }
 
-  /// Removes the name; not done on release, since a later daemon may have bound it again.
+  /// Removes the socket's file. `deinit` doesn't: a later daemon may have bound the path again.
   public func remove() {
     if !path.hasPrefix("@") { discardFile(path) }
   }

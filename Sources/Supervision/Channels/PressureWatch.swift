@@ -2,25 +2,25 @@ import CLinux
 import Glibc
 import Linux
 
-/// The daemon's end of a worker's `MEMORY_PRESSURE_WATCH` (https://systemd.io/MEMORY_PRESSURE), as a
-/// stream socket: the worker connects, may write a threshold first, which means nothing here, and
-/// polls for input. Each byte that we send says: give memory back now.
+/// The daemon's end of a worker's `MEMORY_PRESSURE_WATCH` (https://systemd.io/MEMORY_PRESSURE), as
+/// a stream socket. The worker connects, may first write a threshold, which is ignored here, and
+/// polls for input. Each byte that the daemon sends asks the worker to free memory now.
 ///
-/// A set of its own (an epoll descriptor is itself pollable) holds the listener and the
-/// connections, so that an event loop watches one descriptor. Belongs to its thread.
+/// An epoll set of its own holds the listener and the connections, so that the event loop watches
+/// one descriptor (an epoll descriptor is itself pollable). It belongs to the event loop's thread.
 public final class PressureWatch {
   public let path: String
   /// Readable when `service` has something to do.
   public let descriptor: Descriptor
   private let listener: Descriptor
   private var connections: [Int32: Connection] = [:]
-  /// False while connections can't be accepted; the listener then isn't watched, for it would be
+  /// False while connections can't be accepted. The listener isn't watched then: it would be
   /// readable all the time.
   private var accepts = false
 
   /// A worker may connect from each of its processes, but must not use up the daemon's descriptors.
   static let maxConnections = 32
-  /// Bytes that a connection may send in its life. A threshold is under 100.
+  /// The number of bytes that one connection may send in total. A threshold has fewer than 100.
   static let maxInput = 4096
 
   private struct Connection {
@@ -28,7 +28,7 @@ public final class PressureWatch {
     var received = 0
   }
 
-  /// The path must fit a socket address: clients only take absolute paths here.
+  /// The path must fit a socket address: clients of this protocol only accept absolute paths.
   public init(path: String) throws(SystemCallError) {
     self.path = path
     listener = try UnixSocket.bound(to: path, .stream)
@@ -38,10 +38,10 @@ public final class PressureWatch {
     try startAccepting()
   }
 
-  /// The number of clients that a `notifyAll` reaches.
+  /// The number of clients that `notifyAll` reaches.
   public var listenerCount: Int { connections.count }
 
-  /// Accepts new connections, drops closed ones, and throws away what was written.
+  /// Accepts new connections, removes closed ones, and discards what clients have written.
   public func service() throws(SystemCallError) {
     var events = [clinux_event](repeating: clinux_event(), count: Self.maxConnections + 1)
     let capacity = Int32(events.count)
@@ -54,22 +54,22 @@ public final class PressureWatch {
     }
   }
 
-  /// Sends a request to free memory to every listener. Returns how many there are.
+  /// Sends a request to free memory to every client. Returns the number of clients.
   @discardableResult
   public func notifyAll() throws(SystemCallError) -> Int {
     if !accepts { try startAccepting() }
-    // A client that connected a moment ago has to be notified too.
+    // A client that has just connected must be notified, too.
     try service()
     for raw in Array(connections.keys) {
       var byte: UInt8 = 1
       let result = kernelResult { send(raw, &byte, 1, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)) }
-      // Full: it hasn't read what was sent before, and will wake up for that.
+      // If its buffer is full, the client hasn't read earlier bytes. They will wake it.
       if result < 0, result != -Int(EAGAIN), result != -Int(EINTR) { drop(raw) }
     }
     return connections.count
   }
 
-  /// Removes the name; see `NotifySocket.remove`.
+  /// Removes the socket's file, as `NotifySocket.remove` does.
   public func remove() { discardFile(path) }
 
   private func startAccepting() throws(SystemCallError) {
@@ -91,7 +91,7 @@ public final class PressureWatch {
         case EAGAIN: return
         case ECONNABORTED: continue
         default:
-          // Out of descriptors, most likely. Waiting clients stay in the queue until `notifyAll`.
+          // Most likely, no descriptor is free. Clients wait in the queue until `notifyAll`.
           clinux_epoll_remove(descriptor.raw, listener.raw)
           accepts = false
           throw error
@@ -122,8 +122,9 @@ public final class PressureWatch {
     connections[raw]?.received += received
   }
 
-  /// Taken out of the set by name: closing does that only when no child between fork and exec has a
-  /// copy, and the number may soon be another's.
+  /// Closes a connection. It is removed from the epoll set explicitly: `close` doesn't remove it
+  /// while a child between fork and exec has a copy, and the descriptor's number may be used again
+  /// soon.
   private func drop(_ raw: Int32) {
     clinux_epoll_remove(descriptor.raw, raw)
     connections[raw] = nil

@@ -1,16 +1,17 @@
 import Linux
 
-/// Why a file that a worker sent can't be used as purgeable memory.
+/// The reason why a file that a worker sent can't be used as purgeable memory.
 public enum PurgeableError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// It isn't a file of shared memory in ordinary pages (memfd_create(2)).
+  /// The file isn't shared memory in ordinary pages (memfd_create(2)).
   case notSharedMemory(SystemCallError)
-  /// It could be cut while we read it.
+  /// The file isn't sealed, so the worker could truncate it while the daemon reads it.
   case notSealed
   case unreadable(SystemCallError)
   case wrongMagic
-  /// More than `PurgeableLayout.maxSlots`.
+  /// The file has more slots than `PurgeableLayout.maxSlots`.
   case tooManySlots(Int)
-  /// The contents begin before the table ends, behind the file's end, or not at a page.
+  /// The contents begin before the end of the table, after the end of the file, or not at a page
+  /// boundary.
   case wrongDataOffset(Int)
 
   public var description: String {

@@ -4,28 +4,29 @@ import Linux
 import Synchronization
 import WorkerProtocol
 
-/// A worker's purgeable memory (docs/worker-protocol.md), from the daemon's side: what can be taken from
-/// it, and taking it, whether it runs or not.
+/// A worker's purgeable memory (docs/worker-protocol.md), seen from the daemon. It measures how
+/// much can be freed, and frees it, whether the worker runs or not.
 ///
-/// The worker may be hostile, and write anything to the file at any time. So what is read there is read
-/// once and checked each time; the file can't shrink under us (it is sealed); each call looks at each slot
-/// once; and holes are only ever made between `dataOffset` and the file's end as they were at the
-/// beginning, where all is the worker's own. The table is searched by pread(2), which reads nothing into
-/// memory where the file has holes: a worker can't make us fill its table. Only the words of slots that
-/// are taken are touched in the mapping.
+/// The worker may be hostile, and may write anything to the file at any time. So each value is read
+/// once and checked each time. The file can't shrink, because it is sealed. Each call visits each
+/// slot once. Holes are only made between `dataOffset` and the end of the file as they were at the
+/// beginning, where all bytes belong to the worker. The table is read by pread(2), which allocates
+/// no memory where the file has holes: a worker can't make the daemon fill its table. The daemon
+/// only touches the mapping at the slots that it purges.
 ///
-/// Any thread may call any of it at any time; two that purge share the slots between them.
+/// All methods may be called on any thread, also at the same time. Two concurrent purges share the
+/// slots.
 public final class PurgeableRegion: Sendable {
-  /// Bytes.
+  /// The size of the file in bytes.
   public let size: Int64
   public let slotCount: Int
   private let descriptor: Descriptor
   private let dataOffset: UInt64
-  /// The address of the mapped table, as a number: all access is by atomics.
+  /// The address of the mapped table, as a number. All access is by atomics.
   private let table: Int64
   private var tableLength: Int64 { Int64(PurgeableLayout.tableLength(slots: slotCount)) }
 
-  /// - Parameter descriptor: what came with the worker's `purgeable` message.
+  /// - Parameter descriptor: the descriptor that came with the worker's `purgeable` message.
   public init(_ descriptor: Descriptor) throws(PurgeableError) {
     var facts = clinux_shared_file()
     do throws(SystemCallError) {
@@ -56,11 +57,11 @@ public final class PurgeableRegion: Sendable {
 
   deinit { _ = clinux_unmap(table, tableLength) }
 
-  /// Bytes that the file takes of the machine's memory now. Cheap.
+  /// The number of bytes of memory that the file occupies now. Reading it is cheap.
   public var allocatedBytes: Int64 { max(0, clinux_allocated_bytes(descriptor.raw)) }
 
-  /// Bytes that a `purge` would free now, as the worker's table says, and at most the file's size. A running
-  /// worker changes it all the time.
+  /// The number of bytes that `purge` would free now according to the worker's table, limited to
+  /// what the file occupies. A running worker changes it all the time.
   public func volatileBytes() -> Int64 {
     let most = min(clinux_allocated_bytes(descriptor.raw), size - Int64(dataOffset))
     guard most > 0 else { return 0 }
@@ -74,22 +75,23 @@ public final class PurgeableRegion: Sendable {
     return sum
   }
 
-  /// Empties slots that are volatile and that the worker doesn't hold, in the order of the table, until that
-  /// many bytes have been freed. Contents are taken as a whole, so it may be more.
+  /// Empties slots that are volatile and that the worker doesn't use, in the order of the table,
+  /// until `limit` bytes have been freed. A slot is emptied as a whole, so more bytes may be freed.
   ///
-  /// - Returns: bytes that the file has lost, which is what the machine has gained.
+  /// - Returns: the number of bytes that the file has lost, and the machine has gained.
   @discardableResult
   public func purge(atMost limit: Int64 = .max) -> Int64 {
     var given: Int64 = 0
-    // Contents don't overlap. A worker whose table says that they do would make us empty the same pages for
-    // ever.
+    // The contents of slots don't overlap. Without this limit, a table in which they do would make
+    // the daemon empty the same pages without end.
     var rest = size - Int64(dataOffset)
     forEachSlot { index, slot in
       guard given < limit, rest > 0 else { return false }
       guard slot.state.isTakeable else { return true }
       let word = PurgeableWord(atomic(index, PurgeableLayout.stateOffset))
       guard let taken = word.take() else { return true }
-      // Only now: before, it might have been given out again since it was read.
+      // The offset and length are read after the slot was claimed: before that, the worker might
+      // have assigned the slot again.
       let offset = atomic(index, PurgeableLayout.contentOffsetOffset).pointee
         .load(ordering: .relaxed)
       let length = atomic(index, PurgeableLayout.contentLengthOffset).pointee
@@ -111,7 +113,7 @@ public final class PurgeableRegion: Sendable {
     var length: Int64
   }
 
-  /// Whole pages among the contents; `nil` for anything else.
+  /// The range of a slot, or nil if it isn't in the region or isn't made of whole pages.
   private func extent(_ offset: UInt64, _ length: UInt64) -> Extent? {
     let (end, overflow) = offset.addingReportingOverflow(length)
     guard !overflow, length > 0, offset >= dataOffset, end <= UInt64(size),
@@ -120,8 +122,8 @@ public final class PurgeableRegion: Sendable {
     return Extent(offset: Int64(offset), length: Int64(length))
   }
 
-  /// Bytes that the file has lost by it; `nil` where the kernel refuses (the worker has sealed it against
-  /// writing).
+  /// Makes a hole. Returns the number of bytes that the file has lost, or nil if the kernel
+  /// refuses, because the worker has sealed the file against writing.
   private func punch(_ extent: Extent) -> Int64? {
     let before = clinux_allocated_bytes(descriptor.raw)
     var result: Int32
@@ -129,7 +131,7 @@ public final class PurgeableRegion: Sendable {
       result = clinux_punch(descriptor.raw, extent.offset, extent.length)
     } while result == -EINTR
     guard result == 0 else { return nil }
-    // The worker may have written, or punched, elsewhere meanwhile.
+    // The worker may have written elsewhere in the file, or made other holes, in the meantime.
     return max(0, min(before - clinux_allocated_bytes(descriptor.raw), extent.length))
   }
 }
@@ -147,7 +149,7 @@ extension PurgeableRegion {
     do throws(SystemCallError) {
       bytes = try descriptor.readBytes(upTo: length, at: 0)
     } catch { throw .unreadable(error) }
-    // A file that is shorter has no table, which zeros say.
+    // A shorter file has no table. Zeros at the end of the header express that.
     bytes += [UInt8](repeating: 0, count: length - bytes.count)
     return bytes.withUnsafeBytes { bytes in
       Header(
@@ -157,7 +159,7 @@ extension PurgeableRegion {
     }
   }
 
-  /// What was in a slot a moment ago.
+  /// The values of a slot when it was read.
   private struct Slot {
     var state: PurgeableState
     var offset: UInt64
@@ -166,7 +168,8 @@ extension PurgeableRegion {
 
   private static let slotsAtOnce = 1024
 
-  /// Visits the table once, until `body` returns false. A table that can't be read has ended.
+  /// Visits the slots once, until `body` returns false. It stops at a part of the table that can't
+  /// be read.
   private func forEachSlot(_ body: (Int, Slot) -> Bool) {
     let slotLength = PurgeableLayout.slotLength
     withUnsafeTemporaryAllocation(
@@ -177,7 +180,7 @@ extension PurgeableRegion {
         let wanted = min(Self.slotsAtOnce, slotCount - first)
         let place = PurgeableLayout.offset(ofSlot: first)
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<(wanted * slotLength)])
-        // A table that can't be read has ended.
+        // A read error is treated as the end of the table.
         let length = (try? descriptor.read(into: part, at: Int64(place))) ?? 0
         guard length >= slotLength else { return }
         let count = length / slotLength
@@ -198,8 +201,9 @@ extension PurgeableRegion {
       length: word(PurgeableLayout.contentLengthOffset))
   }
 
-  /// A word of the mapped table. `slot` is less than `slotCount`, so it is within the mapping, and the
-  /// kernel maps whole pages: it is aligned. Both sides know these words only as atomics.
+  /// A word of the mapped table. `slot` must be less than `slotCount`, so that the word is in the
+  /// mapping. It is aligned, because the kernel maps whole pages. Both sides access these words
+  /// only as atomics.
   private func atomic(_ slot: Int, _ field: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
     let address = Int(table) + PurgeableLayout.offset(ofSlot: slot) + field
     guard let pointer = UnsafeMutablePointer<Atomic<UInt64>>(bitPattern: address) else {

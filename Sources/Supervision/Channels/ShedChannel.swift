@@ -3,15 +3,15 @@ import Linux
 
 /// How a worker is asked to free memory.
 public enum ShedChannel: Hashable, Sendable {
-  /// Only ever sent to processes that handle it: an unhandled signal ends its receiver.
+  /// The signal is only sent to processes that handle it: an unhandled signal ends its receiver.
   case signal(Int32)
-  /// Argv of a program that makes the worker free memory (`redis-cli memory purge`).
+  /// The arguments of a program that makes the worker free memory (`redis-cli memory purge`).
   case command([String])
-  /// The listeners of its `PressureWatch`.
+  /// A byte to the clients of the worker's `PressureWatch`.
   case notify
 }
 
-/// Why a worker can't be asked.
+/// The reason why a worker can't be asked to free memory.
 public enum ShedRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   case notCaught(signal: Int32)
   case nobodyListens
@@ -29,12 +29,12 @@ public enum ShedRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// One request to free memory, from the request to the end of its command. Belongs to the event loop's thread.
+/// One request to free memory, until its command has ended. It belongs to the event loop's thread.
 public final class ShedRequestRun {
   public let channel: ShedChannel
-  /// Processes or connections that were asked; 1 for a command.
+  /// The number of processes or connections that were asked. It is 1 for a command.
   public let askedCount: Int
-  /// nil: another channel.
+  /// The program of a `command` channel; nil for other channels.
   public let command: SideProgram?
 
   private init(channel: ShedChannel, askedCount: Int, command: SideProgram? = nil) {
@@ -43,7 +43,11 @@ public final class ShedRequestRun {
     self.command = command
   }
 
-  /// `watch`: the worker's, for `notify`. `tree`: its processes, where they are known, for `signal`.
+  /// Asks the worker to free memory.
+  ///
+  /// - Parameters:
+  /// - watch: the worker's pressure watch. It is needed for `notify`.
+  /// - tree: the worker's processes, for `signal`. If it is nil, they are read from /proc.
   public static func start(
     _ channel: ShedChannel, worker: WorkerProcess, watch: PressureWatch? = nil,
     tree: ProcessTree? = nil
@@ -61,7 +65,7 @@ public final class ShedRequestRun {
       if asked == 0 { throw .nobodyListens }
       return ShedRequestRun(channel: channel, askedCount: asked)
     case .command(let arguments):
-      // Whether it can be started is known later.
+      // The caller learns later whether the program could be started.
       return ShedRequestRun(
         channel: channel, askedCount: 1, command: worker.runBeside(arguments, as: "shed command"))
     }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Signal names as operators write them: `USR1` or `SIGUSR1`.
+/// Conversion of signal names, as operators write them: `USR1` or `SIGUSR1`.
 public enum SignalName {
   private static let names: [(Int32, String)] = [
     (SIGHUP, "HUP"), (SIGINT, "INT"), (SIGQUIT, "QUIT"), (SIGABRT, "ABRT"), (SIGKILL, "KILL"),
@@ -12,12 +12,13 @@ public enum SignalName {
     (SIGPROF, "PROF"), (SIGTTIN, "TTIN"), (SIGTTOU, "TTOU"),
   ]
 
-  /// `SIGUSR1`; `signal 42` for those without a name.
+  /// The name with its prefix, such as `SIGUSR1`, or `signal 42` for a signal without a name.
   public static func text(_ number: Int32) -> String {
     names.first { $0.0 == number }.map { "SIG\($0.1)" } ?? "signal \(number)"
   }
 
-  /// nil: no such signal.
+  /// The number of a signal that is given by name, with or without `SIG`, or by its number 1–64.
+  /// Returns nil for any other text.
   public static func number(_ text: String) -> Int32? {
     let upper = text.uppercased()
     let short = upper.hasPrefix("SIG") ? String(upper.dropFirst(3)) : upper

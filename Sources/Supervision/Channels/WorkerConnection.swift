@@ -4,8 +4,9 @@ import JSONLines
 import Linux
 import WorkerProtocol
 
-/// One connection of a worker at its `WorkerSocket`: lines in, lines out, with limits on their cost. An idle
-/// connection holds no buffer: those of a hundred workers would be more than the daemon may take.
+/// One connection of a worker to its `WorkerSocket`. It reads and writes lines, and limits what
+/// they cost. An idle connection has no buffer: the buffers of a hundred workers would need more
+/// memory than the daemon may use.
 final class WorkerConnection {
   let descriptor: Descriptor
   /// The connected process, as the kernel reports it.
@@ -15,21 +16,23 @@ final class WorkerConnection {
   private var senselessLines = 0
   private var allowance = LineAllowance()
   private let bytes: ByteAllowance
-  /// Came with bytes that make no whole line yet, or with a line that is still to be returned.
+  /// A descriptor that was received with bytes that don't make a whole line yet, or with a line
+  /// that hasn't been handled yet.
   private var passed: Descriptor?
-  /// The worker has sent all that it will send.
+  /// The worker has closed its sending side.
   private var hasEnded = false
 
-  /// Bytes that may wait for a worker that doesn't read.
+  /// The number of bytes that may wait for a worker that doesn't read. More close the connection.
   static let maxWaiting = 65_536
-  /// Lines that make no sense, after which it is shut out.
+  /// The number of invalid lines after which the connection is closed.
   static let maxSenseless = 16
-  /// What a descriptor counts as in the allowance: a thousand a second can be closed.
+  /// What a received descriptor costs in the byte allowance. It lets about a thousand be closed per
+  /// second.
   private static let bytesOfDescriptor = 1024
-  /// Read at a time, into a buffer that lives as long as the call.
+  /// The number of bytes that are read at a time, into a buffer that exists only during the call.
   private static let portion = 16_384
 
-  /// - Parameter bytes: shared by all connections of a worker.
+  /// - Parameter bytes: the allowance that all connections of one worker share.
   init(_ descriptor: Descriptor, pid: Int32, bytes: ByteAllowance) {
     self.descriptor = descriptor
     self.pid = pid
@@ -41,22 +44,23 @@ final class WorkerConnection {
   // MARK: in
 
   enum Reading {
-    /// All that there was.
+    /// Everything that was available has been read.
     case read
-    /// It has sent too much: the rest is read a little later.
+    /// The worker has sent too much. The remaining bytes are read a little later.
     case slowed
     case ended
-    /// The daemon ends it, for this reason (a clause).
+    /// The daemon closes the connection. The reason is a clause.
     case shutOut(String)
   }
 
-  /// Reads what has come, a portion at most, and returns whole lines as far as the allowance permits.
+  /// Reads at most one `portion`, and passes whole lines to `handle` as far as the allowance
+  /// permits.
   func read(
     at now: Int64, _ handle: (WorkerMessage, Descriptor?) -> Void
   ) -> Reading {
     allowance.refill(at: now)
     bytes.refill(at: now)
-    // Lines of an earlier portion come first; nothing is read before they are returned.
+    // Lines of an earlier portion come first. Nothing is read before they are handled.
     var outcome = handOut(handle)
     if case .read = outcome, !hasEnded {
       guard bytes.isLeft else { return .slowed }
@@ -65,14 +69,15 @@ final class WorkerConnection {
     }
     guard case .read = outcome else { return outcome }
     if framer.pendingBytes == 0 {
-      // A descriptor belongs to a line; a descriptor without a line, or with another line, is closed.
+      // A descriptor belongs to the line with which it came. If that line doesn't use it, it is
+      // closed.
       passed = nil
       framer = LineFramer(maximumLength: WorkerProtocol.maxLine)
     }
     return hasEnded ? .ended : .read
   }
 
-  /// nil: something came, or nothing yet.
+  /// Returns nil if bytes were received, or none are available yet.
   private func receive() -> Reading? {
     withUnsafeTemporaryAllocation(byteCount: Self.portion, alignment: 16) { buffer in
       let received: Reception?
@@ -80,7 +85,7 @@ final class WorkerConnection {
         received = try Reception.receive(from: descriptor, into: buffer)
       } catch { return .ended }
       guard let received else { return nil }
-      // A line can have one descriptor at most; the others are closed, which has a cost.
+      // A line can have at most one descriptor. The others are closed, which has a cost.
       if let descriptor = received.passed.last { passed = descriptor }
       bytes.use(received.passed.count * Self.bytesOfDescriptor)
       hasEnded = received.count == 0
@@ -101,7 +106,7 @@ final class WorkerConnection {
     } catch { return .shutOut("\(error)") }
   }
 
-  /// Why it is shut out; nil: it isn't.
+  /// Handles one line. Returns the reason for closing the connection, or nil to keep it.
   private func parse(_ line: [UInt8], _ handle: (WorkerMessage, Descriptor?) -> Void) -> String? {
     do throws(WorkerMessageError) {
       guard let message = try WorkerMessage.read(line) else { return nil }
@@ -120,7 +125,8 @@ final class WorkerConnection {
     }
   }
 
-  /// Reports to the worker what was wrong with a line. Returns why it is shut out, if this was one too many.
+  /// Reports an invalid line to the worker. Returns the reason for closing the connection if there
+  /// were too many such lines, or if the worker doesn't read.
   func refuse(_ text: String) -> String? {
     senselessLines += 1
     let isRead = send(.error(message: text))
@@ -134,14 +140,14 @@ final class WorkerConnection {
 
   static let unread = "it does not read its messages"
 
-  /// False: too much waits already, and the connection must be closed.
+  /// Returns false if too many bytes wait already. The caller must close the connection then.
   func send(_ message: DaemonMessage) -> Bool {
     waiting += message.line
     waiting.append(UInt8(ascii: "\n"))
     return flush()
   }
 
-  /// Writes what the kernel takes. Reading shows when a connection has ended.
+  /// Writes as much as the kernel accepts. The end of a connection is noticed when it is read.
   func flush() -> Bool {
     while !waiting.isEmpty {
       let count = descriptor.send(waiting, waits: false)
@@ -157,7 +163,7 @@ final class WorkerConnection {
   }
 }
 
-/// How many lines may still be returned: 200 a second, and no more saved up.
+/// The number of lines that may still be handled: 200 per second. No more are saved up.
 private struct LineAllowance {
   static let perSecond: Int64 = 200
   private var lines = Self.perSecond
@@ -175,8 +181,9 @@ private struct LineAllowance {
   }
 }
 
-/// How many bytes may still be read from one worker, over all its connections, earlier ones included:
-/// 1 MiB a second, and 4 MiB saved up. That is four snapshots of the greatest length a second.
+/// The number of bytes that may still be read from one worker, over all its connections, including
+/// closed ones: 1 MiB per second, and at most 4 MiB saved up. That is four snapshots of the maximum
+/// length per second.
 final class ByteAllowance {
   static let perSecond: Int64 = 1 << 20
   static let most: Int64 = 4 << 20
@@ -185,10 +192,11 @@ final class ByteAllowance {
 
   var isLeft: Bool { bytes > 0 }
 
-  /// It may fall below zero by what one read brings; nothing more is read until that is earned.
+  /// The balance may fall below zero by the size of one read. Nothing more is read until it is
+  /// positive again.
   func use(_ count: Int) { bytes -= Int64(count) }
 
-  /// - Parameter now: nanoseconds.
+  /// - Parameter now: nanoseconds of CLOCK_BOOTTIME.
   func refill(at now: Int64) {
     let second: Int64 = 1_000_000_000
     let span = min(now - refilledAt, 16 * second)

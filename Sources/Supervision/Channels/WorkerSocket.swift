@@ -3,19 +3,20 @@ import Glibc
 import Linux
 import WorkerProtocol
 
-/// The daemon's end of a worker's `DORMOUSE_WORKER_SOCKET` (docs/worker-protocol.md): a listening stream
-/// socket, and the worker's connections. What the lines mean is the caller's business; what a worker
-/// may cost us is settled here.
+/// The daemon's end of a worker's `DORMOUSE_WORKER_SOCKET` (docs/worker-protocol.md): a listening
+/// stream socket, and the worker's connections. The caller interprets the lines. This class limits
+/// what a worker may cost the daemon.
 ///
-/// Like `PressureWatch` it has a set of its own, so that an event loop watches one descriptor. Slow reading
-/// needs a clock: a timer is in the set while a connection is slowed down. Belongs to its thread.
+/// It has an epoll set of its own, as `PressureWatch` has, so that the event loop watches one
+/// descriptor. The set contains a timer while a connection is slowed down. It belongs to the event
+/// loop's thread.
 public final class WorkerSocket {
   public let path: String
   /// Readable when `service` has something to do.
   public let descriptor: Descriptor
   private let listener: Descriptor
   private var connections: [ConnectionID: WorkerConnection] = [:]
-  /// Taken out of the set until the timer fires.
+  /// Connections that are outside the epoll set until the timer fires.
   private var slowed: Set<ConnectionID> = []
   private var shutOut: [ConnectionID] = []
   private var timer: DeadlineTimer?
@@ -23,29 +24,30 @@ public final class WorkerSocket {
   private var lastID: ConnectionID = 0
   private let bytes = ByteAllowance()
 
-  /// Never used twice by one socket.
+  /// Identifies a connection. A socket never uses a value twice.
   public typealias ConnectionID = UInt64
 
   public enum News {
     case connected(ConnectionID)
-    /// `passed`: the descriptor that came with a `purgeable`.
+    /// `passed` is the descriptor that came with a `purgeable` message.
     case said(ConnectionID, WorkerMessage, passed: Descriptor?)
-    /// `why`: the daemon has closed it; a clause.
+    /// The connection has ended. `why` is a clause if the daemon has closed it, and nil if the
+    /// worker has.
     case left(ConnectionID, why: String?)
-    /// A connection was refused; a clause.
+    /// A connection was refused. The text is a clause.
     case refused(String)
   }
 
-  /// Of one worker, all its processes together.
+  /// The maximum number of connections of one worker, for all its processes together.
   public static let maxConnections = 8
-  /// Nanoseconds. The pause is long enough that the daemon isn't woken for each line of a worker that sends too
-  /// much.
+  /// In nanoseconds. The pause is long enough that the daemon isn't woken for each line of a worker
+  /// that sends too much.
   private static let pause: Int64 = 100_000_000
   private static let listenerMark = UInt64.max
   private static let timerMark = UInt64.max - 1
 
-  /// At a path that may be known to a worker already, from an earlier daemon. It must fit a socket
-  /// address.
+  /// Creates a socket at a path that a worker may know already, from an earlier daemon. The path
+  /// must fit a socket address.
   public init(path: String) throws(SystemCallError) {
     self.path = path
     listener = try UnixSocket.bound(to: path, .stream)
@@ -54,18 +56,19 @@ public final class WorkerSocket {
     try startAccepting()
   }
 
-  /// In the order in which they came.
+  /// The open connections, in the order in which they were accepted.
   public var connectionIDs: [ConnectionID] { connections.keys.sorted() }
   public var isConnected: Bool { !connections.isEmpty }
 
-  /// A caller that holds it keeps the connection open.
+  /// The descriptor of a connection. A caller that retains it keeps the connection open.
   public func descriptor(of id: ConnectionID) -> Descriptor? { connections[id]?.descriptor }
 
-  /// Removes the name; see `NotifySocket.remove`.
+  /// Removes the socket's file, as `NotifySocket.remove` does.
   public func remove() { discardFile(path) }
 
-  /// Accepts connections, reads what was sent, writes what waits. `isMember` says whether a pid is one of the
-  /// worker's.
+  /// Accepts connections, reads what was sent, and writes what waits.
+  ///
+  /// - Parameter isMember: whether a pid is one of the worker's processes.
   public func service(isMember: (Int32) -> Bool) throws(SystemCallError) -> [News] {
     var events = [clinux_event](repeating: clinux_event(), count: Self.maxConnections + 2)
     let capacity = Int32(events.count)
@@ -85,8 +88,8 @@ public final class WorkerSocket {
 
   // MARK: to the worker
 
-  /// False: the connection has ended, or has just been closed, since the worker doesn't read; see
-  /// `takeShutOut`.
+  /// Returns false if the connection has ended, or was just closed because the worker doesn't read;
+  /// see `takeShutOut`.
   public func send(_ message: DaemonMessage, to id: ConnectionID) -> Bool {
     guard let connection = connections[id] else { return false }
     guard connection.send(message) else { return shutOut(id) }
@@ -94,7 +97,8 @@ public final class WorkerSocket {
     return true
   }
 
-  /// A line of the worker's that could be read and still means nothing. False as for `send`.
+  /// Reports to the worker that a well-formed line of it has no meaning. Returns false in the same
+  /// cases as `send`.
   public func refuse(_ text: String, to id: ConnectionID) -> Bool {
     guard let connection = connections[id] else { return false }
     guard connection.refuse(text) == nil else { return shutOut(id) }
@@ -102,7 +106,7 @@ public final class WorkerSocket {
     return true
   }
 
-  /// Connections that `send` and `refuse` have closed since the last time.
+  /// Returns and removes the connections that `send` and `refuse` have closed since the last call.
   public func takeShutOut() -> [ConnectionID] {
     defer { shutOut = [] }
     return shutOut
@@ -114,8 +118,8 @@ public final class WorkerSocket {
     return false
   }
 
-  /// The kernel didn't take all of it. The rest is written when the kernel takes more; for a slowed connection,
-  /// when it is its turn.
+  /// Watches a connection for writing if the kernel hasn't accepted all bytes. A slowed connection
+  /// writes when the timer fires.
   private func watchIfWaiting(_ id: ConnectionID, _ connection: WorkerConnection) {
     if connection.wantsToWrite, !slowed.contains(id) { watch(id, connection) }
   }
@@ -137,7 +141,7 @@ public final class WorkerSocket {
       if raw == -ECONNABORTED || raw == -EINTR { continue }
       if raw == -EAGAIN { return }
       guard raw >= 0 else {
-        // Out of descriptors, most likely. The listener would be readable all the time.
+        // Most likely, no descriptor is free. The listener would be readable all the time.
         clinux_epoll_remove(descriptor.raw, listener.raw)
         isAccepting = false
         news.append(.refused("a connection must wait: \(String(cString: strerror(-raw)))"))
@@ -153,7 +157,7 @@ public final class WorkerSocket {
     var pid: pid_t = 0
     var user: uid_t = 0
     var group: gid_t = 0
-    // 0: a process of a pid namespace that the daemon can't see.
+    // The pid is 0 if the process is in a pid namespace that the daemon can't see.
     guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0, pid > 0, isMember(pid)
     else { return news.append(.refused("pid \(pid) is not one of its processes")) }
     guard connections.count < Self.maxConnections else {
@@ -175,7 +179,8 @@ public final class WorkerSocket {
     case .ended: leave(id, why: nil, news: &news)
     case .shutOut(let why): leave(id, why: why, news: &news)
     case .slowed:
-      // Out of the set, and not only deaf: a hang-up would be reported over and over.
+      // The connection is removed from the set and not only ignored: epoll would report a hang-up
+      // over and over.
       if slowed.insert(id).inserted {
         clinux_epoll_remove(descriptor.raw, connection.descriptor.raw)
       }
@@ -183,7 +188,7 @@ public final class WorkerSocket {
     }
   }
 
-  /// A connection was slowed down, or couldn't be accepted.
+  /// Continues with the connections that were slowed down or couldn't be accepted.
   private func goOn(_ news: inout [News]) {
     timer?.clear()
     if !isAccepting {
@@ -196,7 +201,7 @@ public final class WorkerSocket {
   }
 
   private func setTimer() {
-    // Without a descriptor there is no timer; the next call tries again.
+    // If no descriptor is free, there is no timer. The next call tries again.
     if timer == nil, let new = try? DeadlineTimer() {
       timer = new
       _ = clinux_epoll_add(
@@ -205,7 +210,8 @@ public final class WorkerSocket {
     timer?.set(Clocks.boottime + Self.pause)
   }
 
-  /// In the set again, and for what it waits for.
+  /// Watches the connection for reading, and for writing if bytes wait. It is added to the set
+  /// again if it was slowed.
   private func watch(_ id: ConnectionID, _ connection: WorkerConnection) {
     let interest = UInt32(CLINUX_EPOLLIN) | (connection.wantsToWrite ? UInt32(CLINUX_EPOLLOUT) : 0)
     let raw = connection.descriptor.raw
@@ -221,7 +227,8 @@ public final class WorkerSocket {
     news.append(.left(id, why: why))
   }
 
-  /// Taken out of the set by name; see `PressureWatch.drop`.
+  /// Closes a connection. It is removed from the set explicitly, for the reason given at
+  /// `PressureWatch.drop`.
   private func drop(_ id: ConnectionID) {
     guard let connection = connections.removeValue(forKey: id) else { return }
     if slowed.remove(id) == nil {

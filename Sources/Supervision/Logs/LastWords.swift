@@ -2,29 +2,33 @@ import Glibc
 import Linux
 
 extension WorkerProcess {
-  /// The last line that this run wrote to its log, for the operator: on one line, 200 characters at most. `nil`
-  /// if it wrote nothing, or its log is no file.
+  /// The last line that this run wrote to its log, for the operator: on one line, at most 200
+  /// characters. It is nil if the run wrote nothing, or its log isn't a regular file. The call may
+  /// wait for the log's file system.
   public func lastWords() -> String? { lastWordsReader?.read() }
 
-  /// Reads them on any thread: the log's file system may not answer. `nil`: it has no log.
+  /// A reader that may be used on any thread, since the log's file system may not answer. It is nil
+  /// if the worker has no log of its own.
   public var lastWordsReader: LastWords? {
     plan.inheritance == nil ? LastWords(place: plan.logPlace, logStart: logStart) : nil
   }
 }
 
-/// The end of a log, of one run of its worker.
+/// The end of a worker's log, limited to the output of one run.
 public struct LastWords: Sendable {
   let place: LogPlace
-  /// Where the run's output begins.
+  /// The offset in bytes at which the run's output begins.
   let logStart: Int64
 
+  /// The last line that isn't blank, or nil if there is none or the log can't be read.
   public func read() -> String? { readLines(upTo: 1)?.last }
 
-  /// The last lines that aren't blank, each as `read` gives it. `nil`: the log can't be read.
+  /// The last lines that aren't blank, each shortened to 200 characters. Returns nil if the log
+  /// can't be read.
   public func readLines(upTo count: Int) -> [String]? {
     // A log that can't be read has no last lines to show.
     let tail = try? place.reading { (file, size) throws(SystemCallError) in
-      // If the log was rotated meanwhile, it begins again.
+      // If the log was rotated since, its output begins at 0.
       let start = max(logStart <= size ? logStart : 0, size - Self.maxTail)
       try file.seek(to: start, path: place.path)
       return try file.read(upTo: Int(size - start))

@@ -1,25 +1,25 @@
 import Glibc
 import Linux
 
-/// Searches for a text in what is added to a log.
+/// Searches the output that is added to a log for a text.
 struct LogLineScanner: Sendable {
   private let place: LogPlace
   private var offset: Int64
   private let text: [UInt8]
-  /// The end of the part that was read, where the text may have begun.
+  /// The last bytes that were read, in which the text may have begun.
   private var tail: [UInt8] = []
 
-  /// Bytes that one `scan` reads at most, so that a look at a large log ends.
+  /// The number of bytes that one `scan` reads at most, so that a scan of a large log ends.
   static let chunk: Int64 = 256 << 10
 
-  /// `offset`: where to begin, in bytes.
+  /// - Parameter offset: the offset in bytes at which the search begins.
   init(_ place: LogPlace, offset: Int64, text: String) {
     self.place = place
     self.offset = offset
     self.text = Array(text.utf8)
   }
 
-  /// True once the text has been written.
+  /// Reads what was added, and returns true once the text has been written.
   mutating func scan() throws(SystemCallError) -> Bool {
     guard let added = try place.added(from: &offset, atMost: Self.chunk) else {
       return text.isEmpty

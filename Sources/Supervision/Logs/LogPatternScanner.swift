@@ -1,8 +1,8 @@
 import Glibc
 import Linux
 
-/// Searches for a line that matches an extended regular expression of POSIX in what is added to a log. Only
-/// lines that have ended count: `up$` must not match the beginning of `upside`.
+/// Searches the output that is added to a log for a line that matches a POSIX extended regular
+/// expression. Only complete lines count: `up$` must not match the beginning of `upside`.
 final class LogPatternScanner {
   private let place: LogPlace
   private var offset: Int64
@@ -11,12 +11,12 @@ final class LogPatternScanner {
   /// The beginning of a line that hasn't ended yet.
   private var tail: [UInt8] = []
 
-  /// Bytes that one `scan` reads at most.
+  /// The number of bytes that one `scan` reads at most.
   private static let chunk: Int64 = 64 << 10
-  /// Bytes of a line that are looked at.
+  /// The number of bytes of a line that are matched. Further bytes are ignored.
   private static let maxLine = 16 << 10
 
-  /// `offset`: where to begin, in bytes.
+  /// - Parameter offset: the offset in bytes at which the search begins.
   init(_ place: LogPlace, offset: Int64, pattern: String) {
     self.place = place
     self.offset = offset
@@ -25,7 +25,7 @@ final class LogPatternScanner {
 
   deinit { if isValid { regfree(&expression) } }
 
-  /// True once such a line has been written.
+  /// Reads what was added, and returns true once a line has matched.
   func scan() throws(SystemCallError) -> Bool {
     guard isValid, let added = try place.added(from: &offset, atMost: Self.chunk) else {
       return false
@@ -51,7 +51,7 @@ final class LogPatternScanner {
 
   private func matchesTail() -> Bool {
     if tail.last == UInt8(ascii: "\r") { tail.removeLast() }
-    // A NUL would end the line for the C library.
+    // The C library would end the line at a NUL.
     let line = tail.map { $0 == 0 ? UInt8(ascii: " ") : $0 } + [0]
     return line.withUnsafeBytes { bytes in
       bytes.withMemoryRebound(to: CChar.self) {

@@ -4,37 +4,41 @@ import Linux
 
 /// Moves the content of a log to other files while its worker still writes to it.
 ///
-/// The worker holds the file itself and wouldn't open another, so its beginning is copied to a file of its
-/// own and then taken out:
+/// The worker keeps the log's file open and wouldn't open another one. So the beginning of the file
+/// is copied to a new file and then removed:
 ///
-/// 1. where the file system can cut out a file's beginning (FALLOC_FL_COLLAPSE_RANGE: ext4, XFS), whole
-///    blocks are copied and cut; whatever is written meanwhile stays in the file. Nothing is lost; a
-///    line may begin in one file and end in the next.
-/// 2. elsewhere, and of a file of less than a block, the file is copied to its end and truncated. What is written between the last read and
-///    the truncation, some microseconds, is lost: logrotate's `copytruncate` has the same gap.
+/// 1. If the file system can remove the beginning of a file (FALLOC_FL_COLLAPSE_RANGE: ext4, XFS),
+///    whole blocks are copied and removed. Output that is written in the meantime stays in the log.
+///    Nothing is lost; a line may begin in one file and end in the next.
+/// 2. On other file systems, and for a file of less than a block, the file is copied to its end and
+///    truncated. Output that is written between the last read and the truncation, some
+///    microseconds, is lost. logrotate's `copytruncate` has the same gap.
 ///
-/// The copy gets its name `path.1` after the cut, which shows a reader that the cut has happened (`LogReader`).
-/// A copy that the daemon's death interrupted is kept as it is: doubled lines are better than lost ones.
+/// The copy is renamed to `path.1` after the removal. This shows a reader that the log was rotated
+/// (`LogReader`). If the daemon dies in between, the copy is kept: duplicate lines are better than
+/// lost ones.
 ///
-/// A worker decides how large its log is, and can make it large without writing: holes (a sparse file)
-/// aren't copied, and of a log of more than twice `limit` only the last `limit` bytes are. The rest of the
-/// copy is a hole, so that a place in the log stays the same place in the copy.
+/// A worker decides how large its log is, and can make it large without writing. So holes (a sparse
+/// file) aren't copied, and only the last `limit` bytes of a log of more than twice `limit` are
+/// copied. The remainder of the copy is a hole, so that an offset in the log is the same offset in
+/// the copy.
 public struct LogRotation: Sendable {
   public let place: LogPlace
   let limit: Int64
 
-  /// `limit`: in bytes.
+  /// - Parameter limit: in bytes.
   public init(_ place: LogPlace, limit: Int64 = .max) {
     self.place = place
     self.limit = limit
   }
 
-  /// While it is being written.
+  /// The path of the copy while it is being written.
   private var partial: String { place.path + ".1.partial" }
 
-  /// Rotates a regular file that is larger than the limit; anything else stays unchanged.
+  /// Rotates a regular file that is larger than the limit. Any other file stays unchanged. Call it
+  /// on a thread that may wait for the disk.
   ///
-  /// - Returns: whether it was rotated.
+  /// - Returns: whether the log was rotated.
   @discardableResult
   public func rotateIfTooLarge() throws(SystemCallError) -> Bool {
     let status: stat
@@ -48,7 +52,8 @@ public struct LogRotation: Sendable {
     return true
   }
 
-  /// On any thread that may wait, and only for regular files. Takes as long as the disk does.
+  /// Rotates the log, which must be a regular file. Call it on a thread that may wait: it takes as
+  /// long as the disk needs.
   public func rotate() throws(SystemCallError) {
     let place = place
     let log = try place.acting { () throws(SystemCallError) in
@@ -69,7 +74,7 @@ public struct LogRotation: Sendable {
 
   private func name() {
     place.shift()
-    // Unnamed it stays: the next rotation names it.
+    // If the rename fails, the copy keeps its name until the next rotation renames it.
     try? renameFile(partial, to: place.aside(1))
   }
 
@@ -77,22 +82,22 @@ public struct LogRotation: Sendable {
     let copy = try Descriptor.open(
       partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
     let status = try log.readStatus(place.path)
-    // A file system without owners or modes (vfat) refuses both; the bytes matter more.
+    // A file system without owners or modes (vfat) refuses both. The copied bytes matter more.
     if geteuid() == 0 {
       try? copy.setOwner(user: status.st_uid, group: status.st_gid, path: partial)
     }
-    // The same.
+    // A refusal is ignored for the same reason.
     try? copy.setMode(status.st_mode & 0o777, path: partial)
 
     let block = max(Int64(status.st_blksize), 512)
-    // Not all of it: a range that reaches the end can't be cut out.
+    // The last block stays: a range that reaches the end of the file can't be removed.
     let whole = (Int64(status.st_size) - 1) / block * block
     if whole > 0 {
       try append(log, wanted(of: 0..<whole), to: copy)
       if Self.cutBeginning(of: log, whole) { return }
     }
     var copied = max(whole, 0)
-    // A worker that writes as fast as the copy is made isn't followed for ever.
+    // The number of rounds is limited, because a worker may write as fast as the copy is made.
     for _ in 0..<Self.maxRounds {
       let size = Int64(try log.readStatus(place.path).st_size)
       if size <= copied { break }
@@ -102,7 +107,7 @@ public struct LogRotation: Sendable {
     try cut(log, to: 0)
   }
 
-  /// Whole blocks. False: this file system can't.
+  /// Removes whole blocks from the beginning. Returns false if this file system can't.
   static func cutBeginning(of log: Descriptor, _ length: Int64) -> Bool {
     clinux_cut_beginning(log.raw, length) == 0
   }
@@ -115,11 +120,12 @@ public struct LogRotation: Sendable {
 
   private func wanted(of range: Range<Int64>) -> Range<Int64> {
     let length = range.upperBound - range.lowerBound
-    // Up to twice the limit, so that nothing is lost of a log that is looked at a moment late.
+    // The limit applies from twice its size on, so that nothing is lost of a log that is checked a
+    // moment late.
     return length / 2 > limit ? (range.upperBound - limit)..<range.upperBound : range
   }
 
-  /// Copies a range to the same place in the copy, without its holes.
+  /// Copies a range to the same offset in the copy, without its holes.
   private func append(
     _ log: Descriptor, _ range: Range<Int64>, to copy: Descriptor
   ) throws(SystemCallError) {
@@ -131,17 +137,17 @@ public struct LogRotation: Sendable {
     try copy.truncate(to: range.upperBound, path: partial)
   }
 
-  /// The first part of the range that isn't a hole; nil: there is none.
+  /// The first section of the range that isn't a hole, or nil if there is none.
   private static func data(
     of log: Descriptor, in range: Range<Int64>, _ path: String
   ) throws(SystemCallError) -> Range<Int64>? {
     guard !range.isEmpty else { return nil }
-    // As in lseek(2).
+    // These are SEEK_DATA and SEEK_HOLE of lseek(2).
     let (seekData, seekHole) = (Int32(3), Int32(4))
     let start = kernelResult { lseek(log.raw, off_t(range.lowerBound), seekData) }
-    // No data from there on.
+    // There is no data after this offset.
     if start == -off_t(ENXIO) { return nil }
-    // This file system doesn't know of holes.
+    // This file system doesn't report holes.
     if start == -off_t(EINVAL) { return range }
     if start < 0 { throw SystemCallError("lseek", on: path, code: Int32(-start)) }
     if Int64(start) >= range.upperBound { return nil }

@@ -2,8 +2,9 @@ import Glibc
 import Linux
 import Synchronization
 
-/// A search for readiness in what a worker adds to its log. On any thread: the log's file system may not
-/// answer, and the worker may have put another file in the log's place.
+/// A search for the sign of readiness in what a worker adds to its log. It may be used on any
+/// thread: the log's file system may not answer, and the worker may have replaced the log by
+/// another file.
 public final class LogScan: Sendable {
   private enum Scanner {
     case line(LogLineScanner)
@@ -15,19 +16,19 @@ public final class LogScan: Sendable {
   }
   private let state: Mutex<State>
 
-  /// Looks for a text, from `offset` on.
+  /// Searches for a text, from `offset` on (in bytes).
   init(_ place: LogPlace, offset: Int64, text: String) {
     state = Mutex(State(scanner: .line(LogLineScanner(place, offset: offset, text: text))))
   }
 
-  /// Looks for a line that matches.
+  /// Searches for a line that matches an extended regular expression, from `offset` on (in bytes).
   init(_ place: LogPlace, offset: Int64, pattern: String) {
     state = Mutex(
       State(scanner: .pattern(LogPatternScanner(place, offset: offset, pattern: pattern))))
   }
 
-  /// Looks at what has been added since the last look. True once it has been found: also by an earlier look, whose
-  /// outcome may have come too late.
+  /// Scans what was added since the last call. It returns true once the text was found, and in all
+  /// later calls, because the result of a call may have arrived too late to be used.
   public func look() throws(SystemCallError) -> Bool {
     let result = state.withLock { state in
       Result { () throws(SystemCallError) in
@@ -46,14 +47,15 @@ public final class LogScan: Sendable {
 }
 
 extension LogPlace {
-  /// The part that was added to the log after `offset`, which moves on; nil: nothing.
+  /// The bytes that were added to the log after `offset`, at most `most`. `offset` advances.
+  /// Returns nil if there are none.
   func added(
     from offset: inout Int64, atMost most: Int64
   ) throws(SystemCallError) -> [UInt8]? {
     var position = offset
     defer { offset = position }
     return try reading { (file, size) throws(SystemCallError) in
-      // The log was emptied.
+      // The log was truncated.
       if size < position { position = 0 }
       if size <= position { return nil }
       let bytes = try file.readBytes(

@@ -1,22 +1,24 @@
 import Glibc
 import Linux
 
-/// Notes how long a log was at which time, in a file of the daemon's own: the worker writes to its log itself, and
-/// nothing in it says when. `dormouse logs --since` and `--timestamps` read it.
+/// Records the length of a log at certain times, in a file of the daemon. The worker writes to its
+/// log itself, so nothing in the log says when a line was written. `dormouse logs --since` and
+/// `--timestamps` read this file.
 ///
-/// A line for each note: seconds since 1970, and bytes. A log that has become shorter was rotated: what is left
-/// of it was written since the last note.
+/// Each entry is a line: seconds since 1970, and the length in bytes. If a log has become shorter,
+/// it was rotated. What is left of it was written after the last entry.
 public struct LogTimes: Sendable {
   private let path: String
 
-  /// Of the notes, in bytes; the older half of more is dropped.
+  /// The maximum length of the file in bytes. The older half of a longer file is dropped.
   static let limit = 128 << 10
-  /// Shorter times between two notes help no client and cost a write each.
+  /// The minimum time between two entries, in seconds. Shorter times help no client, and each entry
+  /// costs a write.
   static let least: Int64 = 2
 
   public init(path: String) { self.path = path }
 
-  /// On any thread that may wait.
+  /// Adds an entry if the log's length has changed. Call it on a thread that may wait for the disk.
   ///
   /// - Parameter now: seconds since 1970.
   public func note(_ place: LogPlace, at now: Int64) throws(SystemCallError) {
@@ -39,7 +41,7 @@ public struct LogTimes: Sendable {
     Array("\(time) \(size)\n".utf8)
   }
 
-  /// The notes in the last bytes; the first of them may be cut, and isn't counted then.
+  /// The entries in the last 128 bytes. The first of them may be incomplete, and is dropped then.
   private static func end(
     of file: Descriptor, _ path: String
   ) throws(SystemCallError) -> [(time: Int64, size: Int64)] {
@@ -65,7 +67,8 @@ public struct LogTimes: Sendable {
     try replace(file, path, with: Array(rest[(end + 1)...]))
   }
 
-  /// In place: if the daemon dies in between, the times of old lines are lost, and no line is.
+  /// Writes the file in place. If the daemon dies in between, the times of old lines are lost, but
+  /// none of the log's lines.
   private static func replace(
     _ file: Descriptor, _ path: String, with bytes: [UInt8]
   ) throws(SystemCallError) {

@@ -2,41 +2,48 @@ import CLinux
 import Glibc
 import Linux
 
-/// Measures whether a worker writes output: the half of a conversation over pipes that `TrafficMonitor` can't
-/// see.
+/// Measures whether a worker writes output. `TrafficMonitor` can't see this half of a conversation
+/// over pipes.
 ///
-/// What it has written is in the kernel's own counts (proc_pid_io(5)), which include log files and its wake-ups of its
-/// own threads. So small sums don't count, nor do a few writes of 8 bytes each: those are eventfds (a thread of
-/// node's pool wakes the main thread so for each file that tsserver looks at).
-/// While its standard output is full, the worker waits with half an answer. It continues when the reader reads,
-/// which wakes no sleeping worker.
+/// The kernel counts what a process has written (proc_pid_io(5)). The counts include log files, and
+/// a process's wake-ups of its own threads. So small sums don't count, and neither do a few writes
+/// of 8 bytes each: those are eventfds (a thread of node's pool wakes the main thread that way for
+/// each file that tsserver reads).
+///
+/// While its standard output is full, the worker waits with half an answer. It continues when the
+/// reader reads, which wakes no sleeping worker.
 public struct OutputMeter: Sendable {
   private var written: [Int32: ProcessWrites]?
 
-  /// Bytes between two looks. The shortest answers of JSON-RPC have about 40.
+  /// The minimum number of bytes between two samples that counts as output. The shortest answers of
+  /// JSON-RPC have about 40.
   private static let least: UInt64 = 32
+  /// The number of bytes of a write to an eventfd.
   private static let wakeUp: UInt64 = 8
-  /// More of them are work.
+  /// The maximum number of 8-byte writes between two samples that are taken for wake-ups. More of
+  /// them are output.
   private static let mostWakeUps: UInt64 = 64
 
-  /// Bytes that were written to standard error, if that is a file of its own: messages are no use.
+  /// The offset in standard error, if that is a file of its own. Messages there aren't a use of the
+  /// worker.
   private var errors: UInt64?
 
   public init() {}
 
-  /// nil: it is no file, or standard output is the same one. What was written to a pipe isn't counted anywhere.
+  /// The offset of the process in its standard error. It is nil if that isn't a file, or is the
+  /// same file as standard output. The kernel doesn't count what was written to a pipe.
   static func errorLength(of pid: Int32) -> UInt64? {
     let link = "/proc/\(pid)/fd/"
     guard let file = readLink("\(link)\(STDERR_FILENO)"), file.hasPrefix("/"),
       !file.hasPrefix("/dev/"), file != readLink("\(link)\(STDOUT_FILENO)"),
-      // Ended, or it may not be inspected.
+      // A process that has ended, or that may not be inspected, has no length.
       let info = try? readText("/proc/\(pid)/fdinfo/\(STDERR_FILENO)")
     else { return nil }
     let position = info.split(separator: "\n").first { $0.hasPrefix("pos:") }
     return position.flatMap { $0.split(separator: "\t").last }.flatMap { UInt64($0) }
   }
 
-  /// Since the last look; the first only prepares.
+  /// Whether the worker has written output since the last call. The first call only prepares.
   public mutating func look(at tree: ProcessTree) -> Bool {
     let output = measure(tree)
     let before = errors
@@ -46,11 +53,11 @@ public struct OutputMeter: Sendable {
     return output.map { $0.bytes >= Self.least &+ known } ?? false
   }
 
-  /// What was written since the last look; nil: this is the first.
+  /// What was written since the last call. It is nil for the first call.
   public mutating func measure(_ tree: ProcessTree) -> Output? {
     var now: [Int32: ProcessWrites] = [:]
     for pid in tree.pids {
-      // The process has ended, or it may not be inspected.
+      // A process that has ended, or that may not be inspected, isn't counted.
       if let writes = try? ProcessWrites.read(pid) { now[pid] = writes }
     }
     defer { written = now }
@@ -62,9 +69,9 @@ public struct OutputMeter: Sendable {
   }
 
   public struct Output: Hashable, Sendable {
-    /// Without wake-ups.
+    /// The number of bytes without wake-ups.
     public var bytes: UInt64
-    /// Pages of a file on a disk were changed.
+    /// True if pages of a file on a disk were changed.
     public var reachesDisk: Bool
 
     public init(bytes: UInt64, reachesDisk: Bool) {
@@ -73,15 +80,15 @@ public struct OutputMeter: Sendable {
     }
   }
 
-  /// Bytes; all that a process which wasn't there before has written.
+  /// The number of bytes between two samples. If a process is new, all that it has written counts.
   static func output(
     from before: [Int32: ProcessWrites], to now: [Int32: ProcessWrites]
   ) -> UInt64 {
-    // The kernel adds the counts of a reaped process to its parent's.
+    // The kernel adds the counts of a reaped process to those of its parent.
     let ended = before.filter { now[$0.key] == nil }.reduce(UInt64(0)) { $0 &+ $1.value.bytes }
     let sum = now.reduce(UInt64(0)) { sum, process in
       let old = before[process.key] ?? ProcessWrites(bytes: 0, calls: 0)
-      // Less than before: another process has the number.
+      // If a count is smaller than before, another process has the same pid now.
       guard process.value.bytes >= old.bytes, process.value.calls >= old.calls else { return sum }
       let bytes = process.value.bytes - old.bytes
       let calls = process.value.calls - old.calls
@@ -91,8 +98,8 @@ public struct OutputMeter: Sendable {
     return sum > ended ? sum - ended : 0
   }
 
-  /// Through a duplicate that is held for microseconds: a longer one would keep the reader from
-  /// seeing the end.
+  /// Whether a pipe or socket of the process accepts no more bytes. The duplicate of the descriptor
+  /// exists for microseconds: a longer one would keep the reader from seeing the end of the pipe.
   private static func isFull(_ number: Int32, of pid: Int32) -> Bool {
     guard let pidfd = try? Descriptor.pidfd(of: pid) else { return false }
     let raw = clinux_pidfd_getfd(pidfd.raw, number)

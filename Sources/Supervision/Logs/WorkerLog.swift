@@ -1,15 +1,15 @@
 import Glibc
 import Linux
 
-/// The file that a worker's output is written to. The worker writes it itself, so the daemon's death breaks no
-/// pipe.
+/// The file to which a worker's output is written. The worker writes to it directly, so the end of
+/// the daemon breaks no pipe.
 public struct WorkerLog: Sendable {
   public let descriptor: Descriptor
-  /// Where this launch's output begins, in bytes.
+  /// The offset in bytes at which this launch's output begins.
   public let start: Int64
 
-  /// Opens a log for appending. A log over `limit` bytes is renamed first. Never use a limit while the worker
-  /// runs: it would still write to the old file.
+  /// Opens a log for appending. A log of more than `limit` bytes is renamed first. Never use a
+  /// limit while the worker runs: it would still write to the old file.
   public static func open(
     _ place: LogPlace, limit: Int64
   ) throws(SystemCallError) -> WorkerLog {
@@ -26,48 +26,48 @@ public struct WorkerLog: Sendable {
     return try append(place)
   }
 
-  /// In the daemon's own directory of logs, with one old file.
+  /// Opens a log in the daemon's own directory of logs, with one old file.
   public static func open(
     _ path: String, limit: Int64
   ) throws(SystemCallError) -> WorkerLog {
     try open(LogPlace(path: path), limit: limit)
   }
 
-  /// A regular file can be rotated; `/dev/null`, for example, can't.
+  /// True for a regular file, which can be rotated. `/dev/null`, for example, can't be.
   private var isFile: Bool { descriptor.status?.isRegularFile == true }
 
   private static func append(_ place: LogPlace) throws(SystemCallError) -> WorkerLog {
     let file = try place.acting { () throws(SystemCallError) in
-      // Without waiting for the other end of a FIFO.
+      // O_NONBLOCK: the open doesn't wait for the other end of a FIFO.
       var flags = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY
-      // The directory is the daemon's, and the daemon made no link in it.
+      // The directory belongs to the daemon, and the daemon makes no links in it.
       if !place.isElsewhere { flags |= O_NOFOLLOW }
       return try Descriptor.open(place.path, flags, mode: 0o600)
     }
     let status = try file.readStatus(place.path)
-    // A program may open its output again (`/dev/stdout`), for which the file must be its own. A file that has
-    // another name too, or isn't regular, wasn't made by the daemon.
+    // A program may open its output again (`/dev/stdout`). For that the file must belong to it. A
+    // file that has another name, too, or isn't regular, wasn't made by the daemon.
     if let account = place.account, !place.isElsewhere, status.st_nlink == 1,
       status.isRegularFile
     {
       try file.setOwner(
         user: account.identity.user, group: account.identity.group, path: place.path)
     }
-    // Without O_NONBLOCK, which the worker would share with us.
+    // This clears O_NONBLOCK, which the worker would share with the daemon.
     try file.setFlags(O_APPEND)
     return WorkerLog(descriptor: file, start: Int64(status.st_size))
   }
 }
 
-/// Where a worker's output is written, and how much of it is kept.
+/// The location of a worker's log, and how many old files are kept.
 public struct LogPlace: Hashable, Sendable {
   public var path: String
-  /// Old files that are kept, `path.1` being the newest.
+  /// The number of old files that are kept. `path.1` is the newest.
   public var keep: Int
-  /// The configuration named it: it isn't in the daemon's own directory of logs, which no other user can write
-  /// to.
+  /// True if the configuration gives the path. Otherwise the log is in the daemon's own directory
+  /// of logs, to which no other user can write.
   public var isElsewhere: Bool
-  /// The user that the worker runs as, if that isn't the daemon's.
+  /// The user that the worker runs as, if that isn't the daemon's user.
   public var account: Account?
 
   public init(
@@ -81,7 +81,8 @@ public struct LogPlace: Hashable, Sendable {
 
   func aside(_ number: Int) -> String { "\(path).\(number)" }
 
-  /// With the worker's own rights where the worker, or its user, could have put links in the way.
+  /// Runs `body` with the worker's own rights if the worker, or its user, could have put links in
+  /// the path.
   func acting<Result>(
     _ body: () throws(SystemCallError) -> Result
   ) throws(SystemCallError) -> Result {
@@ -89,8 +90,9 @@ public struct LogPlace: Hashable, Sendable {
     return try account.acting(body)
   }
 
-  /// Opens the log for reading, and gives it with its size to `body`. A worker may have put anything in
-  /// its place: what isn't a regular file is an error (ESPIPE), and is never waited for.
+  /// Opens the log for reading, and passes it with its size in bytes to `body`. A worker may have
+  /// replaced the log by anything. A file that isn't regular is an error (ESPIPE), and the call
+  /// never waits for it.
   func reading<Result>(
     _ body: (_ file: Descriptor, _ size: Int64) throws(SystemCallError) -> Result
   ) throws(SystemCallError) -> Result {
@@ -100,8 +102,8 @@ public struct LogPlace: Hashable, Sendable {
     }
   }
 
-  /// The log, without waiting for the other end of a FIFO, and in our own directory without following
-  /// a link, which wouldn't be from us. To be called inside `acting`.
+  /// Opens the log. It doesn't wait for the other end of a FIFO. In the daemon's own directory it
+  /// doesn't follow a link, which the daemon wouldn't have made. Call it inside `acting`.
   func openRegular(_ flags: Int32) throws(SystemCallError) -> (file: Descriptor, status: stat) {
     let link = isElsewhere ? 0 : O_NOFOLLOW
     let file = try Descriptor.open(path, flags | O_NONBLOCK | O_NOCTTY | link)
@@ -112,14 +114,14 @@ public struct LogPlace: Hashable, Sendable {
     return (file, status)
   }
 
-  /// The log's next write is reported by `watch`, once, under the number that is returned.
+  /// Makes `watch` report the log's next write, once, under the number that is returned.
   public func awaitWrite(_ watch: WriteWatch) throws(SystemCallError) -> Int32 {
     try acting { () throws(SystemCallError) in
       try watch.awaitWrite(to: path, followsLinks: isElsewhere)
     }
   }
 
-  /// Makes `path.1` free; the oldest log is removed.
+  /// Renames the old logs, so that `path.1` is free. The oldest is removed.
   func shift() {
     var number = keep
     discardFile(aside(number))

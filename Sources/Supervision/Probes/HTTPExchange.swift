@@ -1,20 +1,21 @@
 import Policy
 
-/// A request and the part of its response that is used: the status. The rest is still read, up to a limit, so
-/// that the server doesn't see a hang-up.
+/// An HTTP request, and the part of its response that is used: the status. The remainder of the
+/// response is still read, up to a limit, so that the server doesn't see a hang-up.
 struct HTTPExchange {
   let path: String
   let successes: ClosedRange<Int>
   let request: [UInt8]
-  /// The status of the response; nil until its first line has come, or if that isn't HTTP's.
+  /// The status of the response. It is nil until the first line has arrived, and if that line isn't
+  /// HTTP.
   private(set) var status: Int?
-  /// Nothing more is wanted.
+  /// True when nothing more has to be read.
   private(set) var isComplete = false
   private var received: [UInt8] = []
   private var bodyStart: Int?
   private var bodyLength: Int?
 
-  /// Bytes of a response that are read at most; the kubelet reads 10 KiB.
+  /// The number of bytes of a response that are read at most. The kubelet reads 10 KiB.
   private static let limit = 64 << 10
 
   init(_ probe: Probe.HTTPRequest) {

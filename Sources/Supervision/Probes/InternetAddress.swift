@@ -1,13 +1,13 @@
 import Glibc
 import Linux
 
-/// A numeric address and a port. Names aren't looked up: that can take seconds, and would hold up
-/// the event loop.
+/// A numeric IPv4 or IPv6 address and a port. Names aren't resolved: that can take seconds, and
+/// would block the event loop.
 struct InternetAddress {
   let family: Int32
   private let bytes: [UInt8]
 
-  /// `localhost` is 127.0.0.1. nil: no address.
+  /// `localhost` is 127.0.0.1. Returns nil if `host` is not a numeric address.
   init?(_ host: String, _ port: UInt16) {
     let host = host == "localhost" ? "127.0.0.1" : host
     var ipv4 = in_addr()
@@ -32,7 +32,7 @@ struct InternetAddress {
   }
 
   func withPointer(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
-    // An array's elements needn't be aligned as a struct's.
+    // The bytes of an array needn't be aligned as the struct requires.
     var storage = sockaddr_storage()
     withUnsafeMutableBytes(of: &storage) { $0.copyBytes(from: bytes) }
     return withUnsafePointer(to: &storage) { pointer in
@@ -42,7 +42,7 @@ struct InternetAddress {
     }
   }
 
-  /// nil where it isn't of the internet.
+  /// The local port of a socket, or nil if it isn't an IPv4 or IPv6 socket.
   static func localPort(of socket: Descriptor) -> UInt16? {
     guard case .internet(_, let port) = SocketName.local(of: socket) else { return nil }
     return port

@@ -2,9 +2,9 @@ import Glibc
 import Linux
 import Policy
 
-/// One question of a probe, from the asking to the answer. Never blocks; belongs to the event loop's
-/// thread, which watches `descriptor`, calls `proceed` when that is due, and `expire` when the
-/// probe's time-out is over.
+/// One probe of a worker, from the request to the answer. It never blocks. It belongs to the event
+/// loop's thread, which watches `descriptor`, calls `proceed` when the descriptor is ready, and
+/// calls `expire` when the probe's timeout has passed.
 ///
 ///     start ──▶ awaiting(.writable)   connecting
 ///          ├──▶ awaiting(.readable)   a command starts or runs, or a response is due
@@ -12,7 +12,7 @@ import Policy
 public final class ProbeRunner {
   public enum Outcome: Hashable, Sendable {
     case success
-    /// A clause: `/healthz answered 503`.
+    /// A clause that can follow the worker's name, for example `/healthz answered 503`.
     case failure(String)
   }
 
@@ -27,12 +27,13 @@ public final class ProbeRunner {
   private var socket: Descriptor?
   private var exchange: HTTPExchange?
 
-  /// What to watch while it awaits something.
+  /// The descriptor to watch while `progress` is `awaiting`.
   public var descriptor: Descriptor? { socket ?? command?.descriptor }
-  /// A child of this process that no other part may reap.
+  /// The pid of the probe's command: a child of this process that nothing else may reap.
   public var commandPid: Int32? { command?.pid }
 
-  /// Sends the question. A question that can't be sent has failed.
+  /// Sends the request. A request that can't be sent counts as a failed probe. It starts a command,
+  /// or connects.
   public static func start(_ probe: Probe, worker: WorkerProcess) -> ProbeRunner {
     let runner = ProbeRunner(probe)
     switch probe.action {
@@ -53,7 +54,7 @@ public final class ProbeRunner {
     progress = .awaiting(.writable)
   }
 
-  /// Continues after `descriptor` was due.
+  /// Continues after `descriptor` became ready.
   public func proceed() {
     guard case .awaiting(let interest) = progress else { return }
     if let command {
@@ -68,16 +69,16 @@ public final class ProbeRunner {
     }
   }
 
-  /// Its time is over.
+  /// Ends the probe because its timeout has passed.
   public func expire() {
     guard case .awaiting = progress else { return }
-    // A status is an answer, even if the rest of the page takes its time.
+    // A status is an answer, even if the body of the response hasn't arrived in time.
     if let status = exchange?.status { return end(Self.verdict(status, exchange)) }
     let hang = command?.hang.map { "; its command has not started yet: \($0)" } ?? ""
     end(.failure("no answer within \(probe.timeout.components.seconds) s\(hang)"))
   }
 
-  /// The answer isn't needed any more.
+  /// Ends a probe whose answer isn't needed any more.
   public func cancel() {
     if case .awaiting = progress { end(.failure("cancelled")) }
   }
@@ -132,7 +133,7 @@ public final class ProbeRunner {
       return end(.failure("port \(port): connection refused"))
     }
     guard let exchange else { return end(.success) }
-    // A new socket's buffer holds all of it.
+    // The send buffer of a new socket holds the whole request.
     let request = exchange.request
     let sent = socket.send(request, waits: true)
     guard sent == request.count else {

@@ -5,27 +5,28 @@ import Policy
 
 /// How a worker shows that it is ready.
 public enum ReadinessRule: Hashable, Sendable {
-  /// It says `READY=1`.
+  /// The worker sends `READY=1`.
   case notify
-  /// It writes a line to this descriptor of its own (s6's `notification-fd`).
+  /// The worker writes a line to this descriptor number of its own (s6's `notification-fd`).
   case descriptor(Int32)
-  /// It accepts connections on this port of the loopback interface.
+  /// The worker accepts connections on this port of the loopback interface.
   case tcp(UInt16)
-  /// It writes a line that contains this text.
+  /// The worker writes a line to its log that contains this text.
   case logLine(String)
-  /// It writes a line that matches this extended regular expression.
+  /// The worker writes a line to its log that matches this extended regular expression.
   case logPattern(String)
-  /// It answers a probe, which is repeated.
+  /// The worker answers a probe. The probe is repeated until then.
   case probe(Probe)
 }
 
-/// One launch's wait for readiness. Belongs to the event loop's thread, which calls `check` every 50 ms or so.
-/// If there is a `scan`, the loop has a thread that may wait perform it instead.
+/// Waits for the readiness of one launch. It belongs to the event loop's thread, which calls
+/// `check` about every 50 ms. If there is a `scan`, the loop has a thread that may block perform it
+/// instead.
 public final class Readiness {
   public let rule: ReadinessRule
   public private(set) var isReady = false
   private var tcp: TCPProbe?
-  /// The pattern that is searched for in the log.
+  /// The search for a text or pattern in the log, if the rule is one of these.
   public private(set) var scan: LogScan?
   private var hasComplained = false
   private var channel: Descriptor?
@@ -42,14 +43,16 @@ public final class Readiness {
     }
   }
 
-  /// False if there is nothing to look for: the worker reports readiness itself, or is probed (`ProbeRunner`).
+  /// Whether `check` has to be called. It is false if the worker reports readiness itself, if it is
+  /// probed (`ProbeRunner`), and once it is ready.
   public var needsChecking: Bool {
     if case .probe = rule { return false }
     return !isReady && rule != .notify
   }
 
-  /// The worker sent `READY=1`. It is ready then, whatever the rule waits for. The look for that is given up: a
-  /// connection that it had begun would stay until the daemon's end, and wake the worker then.
+  /// Called when the worker has sent `READY=1`. It is ready then, whatever the rule waits for, and
+  /// the check of that rule is cancelled. A connection that the check has begun would otherwise
+  /// stay open until the daemon ends, and wake the worker then.
   public func notified() {
     isReady = true
     tcp = nil
@@ -57,9 +60,10 @@ public final class Readiness {
     channel = nil
   }
 
-  /// What looked like readiness wasn't the worker's, or isn't known to be yet.
+  /// Withdraws readiness: the sign didn't come from the worker, or that isn't known yet.
   public func reject() { isReady = false }
 
+  /// Checks once whether the worker is ready. It never blocks, except if there is a `scan`.
   public func check() throws(SystemCallError) -> Bool {
     if isReady { return true }
     if let tcp { isReady = tcp.attempt() }
@@ -68,18 +72,20 @@ public final class Readiness {
     return isReady
   }
 
-  /// True the first time: a failure that occurs at each look is worth one line in the daemon's log.
+  /// Returns true the first time only: a failure that each check repeats gets one line in the
+  /// daemon's log.
   public func takeComplaint() -> Bool {
     defer { hasComplained = true }
     return !hasComplained
   }
 }
 
-/// Where a worker with `notification_fd` writes its line. A file in memory, not a pipe: a pipe whose
-/// reader has died with the daemon would end the worker at its first word (SIGPIPE).
+/// The file to which a worker with `notification_fd` writes its line. It is a file in memory and
+/// not a pipe: if the daemon has died, a pipe has no reader, and SIGPIPE would end the worker when
+/// it writes.
 public struct ReadinessChannel: Sendable {
   public let descriptor: Descriptor
-  /// The worker's number for it.
+  /// The number of the descriptor in the worker.
   public let number: Int32
 
   public init(number: Int32) throws(SystemCallError) {

@@ -1,15 +1,17 @@
 import Glibc
 import Linux
 
-/// Checks whether a process accepts connections on a port of this machine, over IPv4 or IPv6. It never blocks.
+/// Checks whether a process accepts connections on a port of this machine, over IPv4 or IPv6. It
+/// never blocks.
 public final class TCPProbe {
   private let port: UInt16
-  /// Connections that the kernel is still making: the listener's queue is full.
+  /// Connections that the kernel hasn't completed, because the listener's queue is full. The key is
+  /// the address family.
   private var pending: [Int32: Descriptor] = [:]
 
   public init(port: UInt16) { self.port = port }
 
-  /// One look, begun or finished; call it again later when it is false.
+  /// Begins a check, or finishes the last one. If it returns false, call it again later.
   public func attempt() -> Bool {
     attempt(AF_INET) || attempt(AF_INET6)
   }
@@ -37,10 +39,11 @@ public final class TCPProbe {
     return connection.connectionError == 0 && isSomebodyElse(connection)
   }
 
-  /// TCP lets a socket connect to itself, if the port that it was given happens to be the one that it connects
-  /// to. Repeated attempts hit this.
+  /// True if the connection's other end isn't the connection itself. TCP lets a socket connect to
+  /// itself if its local port happens to be the port that it connects to. Repeated attempts hit
+  /// this.
   private func isSomebodyElse(_ connection: Descriptor) -> Bool {
-    // The port is at the same place in both families' addresses.
+    // The port is at the same offset in the addresses of both families.
     var address = sockaddr_in6()
     var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
     let result = withUnsafeMutablePointer(to: &address) { pointer in

@@ -1,9 +1,9 @@
 import CLinux
 import Linux
 
-/// The descriptors that one worker has stored with the daemon, over its runs. Belongs to the event
-/// loop's thread, on which none of them is polled or closed: both may wait for what is behind a
-/// descriptor.
+/// The descriptors that one worker has stored with the daemon. They outlast its runs. The store
+/// belongs to the event loop's thread, which never polls or closes a stored descriptor: both calls
+/// may block on the file behind it.
 public final class DescriptorStore {
   public struct Entry: Sendable {
     public let name: String
@@ -15,17 +15,19 @@ public final class DescriptorStore {
   private var latest: UInt64 = 0
   private let hangUps: HangUpWatch?
 
-  /// - Parameter hungUp: is called on another thread, with what to give to `hungUp(_:)`.
+  /// - Parameter hungUp: is called on another thread, with the number to pass to `hungUp(_:)`.
   public init(hungUp: @escaping @Sendable (UInt64) -> Void) {
-    // Without an eventfd none is watched; a descriptor that is hung up stays until the worker removes it.
+    // Without an eventfd no descriptor is watched. A descriptor that is hung up stays until the
+    // worker removes it.
     hangUps = try? HangUpWatch(hungUp)
   }
 
   deinit { hangUps?.end() }
 
-  /// Takes what there is room for. What is stored already, under any name, isn't stored twice.
+  /// Stores the descriptors as far as the limit allows. A file that is stored already, under any
+  /// name, isn't stored twice.
   ///
-  /// Returns what it didn't take.
+  /// - Returns: the numbers of those that weren't stored.
   public func add(
     _ descriptors: [Descriptor], name: String, isPolled: Bool, limit: Int
   ) -> Refused {
@@ -47,15 +49,17 @@ public final class DescriptorStore {
     return refused
   }
 
+  /// The numbers of descriptors that weren't stored, by reason.
   public struct Refused: Hashable, Sendable {
     public var noRoom = 0
     public var unsafe = 0
   }
 
-  /// Whenever this process starts a program, the child closes its copies of all our descriptors, and
-  /// the close of a file may wait for its file system (FUSE): one worker could hold up the launches of the
-  /// others. So only what has no such file system is kept: sockets, pipes, files in memory, eventfds and the
-  /// like. The link is the kernel's own text; a path begins with `/`.
+  /// Whether closing the descriptor can't block. When the daemon starts a program, the child closes
+  /// its copies of all the daemon's descriptors. The close of a file may wait for its file system
+  /// (FUSE), so one worker could delay the launches of others. For that reason only sockets, pipes,
+  /// files in memory, eventfds and the like are stored. The link is the kernel's own text; a path
+  /// begins with `/`.
   static func isSafe(_ descriptor: Descriptor) -> Bool {
     let kind = readLink("/proc/self/fd/\(descriptor.raw)") ?? ""
     return ["socket:[", "pipe:[", "anon_inode:"].contains { kind.hasPrefix($0) }
@@ -66,18 +70,18 @@ public final class DescriptorStore {
     entries.contains { clinux_same_file($0.descriptor.raw, descriptor.raw) == 1 }
   }
 
-  /// Returns how many were removed.
+  /// Returns the number of descriptors that were removed.
   @discardableResult
   public func remove(name: String) -> Int { remove { $0.name == name } }
 
-  /// Whatever is behind it has ended. The name, if it was still there.
+  /// Removes a descriptor whose other end has closed. Returns its name if it was still stored.
   public func hungUp(_ number: UInt64) -> String? {
     let name = entries.first { $0.number == number }?.name
     remove { $0.number == number }
     return name
   }
 
-  /// The oldest stay.
+  /// Removes the newest descriptors beyond the limit. Returns how many were removed.
   @discardableResult
   public func keep(atMost limit: Int) -> Int {
     let last = entries.dropFirst(limit).map(\.number)

@@ -1,17 +1,17 @@
 import Linux
 
-/// What a worker says of its file descriptor store (sd_notify(3)): one datagram.
+/// A datagram by which a worker changes its file descriptor store (sd_notify(3)).
 public enum StoreRequest: Sendable {
-  /// `FDSTORE=1`. `isPolled`: not `FDPOLL=0`.
+  /// `FDSTORE=1`. `isPolled` is false if the datagram contains `FDPOLL=0`.
   case store([Descriptor], name: String, isPolled: Bool)
   /// `FDSTOREREMOVE=1`
   case remove(name: String)
 
-  /// What `FDNAME=` is where it isn't given, as under systemd.
+  /// The name of descriptors without `FDNAME=`. systemd uses the same.
   static let usualName = "stored"
 
-  /// nil: the datagram says nothing of it. Descriptors that come with such a datagram are the caller's to
-  /// drop.
+  /// Returns nil if the datagram is no such request. The caller drops descriptors that come with
+  /// it.
   init?(_ datagram: some Collection<UInt8>, passed: [Descriptor]) {
     var fields: [String: String] = [:]
     for line in datagram.split(separator: UInt8(ascii: "\n")).prefix(NotifyMessage.maxFields) {
@@ -30,7 +30,8 @@ public enum StoreRequest: Sendable {
     }
   }
 
-  /// 1–255 visible ASCII characters, and no colon: `LISTEN_FDNAMES` is a list with colons.
+  /// A name has 1–255 visible ASCII characters, and no colon: `LISTEN_FDNAMES` is a list with
+  /// colons.
   static func isName(_ text: String) -> Bool {
     (1...255).contains(text.utf8.count)
       && text.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }

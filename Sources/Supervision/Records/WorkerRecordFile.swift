@@ -1,9 +1,10 @@
 import Checksum
 import Linux
 
-/// What a later daemon needs to find a worker again.
+/// The data by which a later daemon finds a worker again.
 ///
-/// On disk it is text, `key=value` a line, and the last line holds the checksum of all before it:
+/// On disk it is text with one `key=value` per line. The last line holds the checksum of all lines
+/// before it:
 ///
 ///     dormouse-worker=1
 ///     name=web
@@ -12,13 +13,13 @@ import Linux
 ///     …
 ///     crc32=1c291ca3
 ///
-/// Values have newlines and backslashes escaped. Keys that a reader doesn't know are skipped, so a
+/// Newlines and backslashes in values are escaped. A reader skips keys that it doesn't know, so a
 /// newer daemon may add some.
 public struct WorkerRecord: Hashable, Sendable {
   public var name: String
   public var process: ProcessIdentity
   public var session: Int32
-  /// Pids and start times repeat after a boot; this doesn't.
+  /// The kernel's id of this boot. Pids and start times repeat after a boot; this id doesn't.
   public var bootID: String
   public var cgroupPath: String?
   public var command: [String]
@@ -27,39 +28,41 @@ public struct WorkerRecord: Hashable, Sendable {
   public var notifySocket: String?
   public var pressureWatch: String?
   public var workerSocket: String?
-  /// Inodes of the memfds in which it offers memory.
+  /// The inodes of the memfds in which the worker offers purgeable memory.
   public var purgeable: [UInt64] = []
-  /// The hibernation image, while there is one.
+  /// The path of the hibernation image, if there is one.
   public var imagePath: String?
-  /// Which image that is, in the hibernator's words (`ImageMark`); only while it is hibernated.
+  /// The image's identity for the hibernator (`ImageMark`). It is only set while the worker is
+  /// hibernated.
   public var imageMark: String?
-  /// The directory in which that image was made (`ImageDirectory`).
+  /// The directory in which the image was made (`ImageDirectory`).
   public var imageDirectory: String?
-  /// The engine's name for it (`suspended`, …).
+  /// The engine's name of the worker's state (`suspended`, …).
   public var state: String
-  /// What `run` gave it; a declared worker has its configuration's.
+  /// The importance that `run` has given it. A declared worker has the one of its configuration.
   public var importance = 0
-  /// When a timer of its own wakes it, while it sleeps: nanoseconds of CLOCK_BOOTTIME.
+  /// The time at which its own timer wakes it while it sleeps, in nanoseconds of CLOCK_BOOTTIME.
   public var alarm: Int64?
-  /// When it fell asleep: nanoseconds of CLOCK_BOOTTIME.
+  /// The time at which it fell asleep, in nanoseconds of CLOCK_BOOTTIME.
   public var asleepSince: Int64?
-  /// What its threads wait for, while it sleeps.
+  /// The timed waits of its threads, while it sleeps.
   public var waits: TimedWaits.Kept?
   /// The interval that it has set by `WATCHDOG_USEC=`, in nanoseconds.
   public var watchdog: Int64?
-  /// It is in the foreground, or was when its daemon ended.
+  /// True if it is in the foreground, or was when its daemon ended.
   public var wasInFront = false
-  /// Adopted from another program, which supervises it: the daemon never ends it and never clears up after it.
+  /// Set if the worker was adopted from another program, which supervises it. The daemon never
+  /// restarts it and never removes its files.
   public var external: External?
   /// The name of the rule by which it was adopted.
   public var rule: String?
-  /// The policy, the values and the mode that the request for its adoption has chosen.
+  /// The policy, the settings and the mode that the adopting request has chosen.
   public var policy: String?
   public var settings: [String] = []
   public var isShadow = false
-  /// Adopted workers with which it wakes.
+  /// The adopted workers that wake together with it.
   public var wakeWith: [String] = []
-  /// Answered while it sleeps; each `PORT` or `PORT/PATH`.
+  /// The health checks that the daemon answers while it sleeps, each as `PORT` or `PORT/PATH`.
   public var healthChecks: [String] = []
 
   public enum External: String, Hashable, Sendable {
@@ -91,7 +94,7 @@ public struct WorkerRecord: Hashable, Sendable {
     self.init(worker.plan, worker.identity, in: worker.cgroup, bootID: bootID, state: state)
   }
 
-  /// A worker leads a session of its own.
+  /// Describes a worker that leads a session of its own.
   init(
     _ plan: LaunchPlan, _ process: ProcessIdentity, in cgroup: WorkerCgroup?, bootID: String,
     state: String
@@ -104,7 +107,7 @@ public struct WorkerRecord: Hashable, Sendable {
     workerSocket = plan.workerSocket
   }
 
-  /// Of the worker that it describes.
+  /// Whether the recorded process still lives.
   public func life(bootID current: String) -> ProcessLife {
     bootID == current ? process.life : .hasEnded
   }
@@ -181,7 +184,7 @@ extension WorkerRecord {
       directory: try text("directory"), logPath: try text("log"),
       notifySocket: fields["notify"]?.first, pressureWatch: fields["pressure"]?.first,
       imagePath: fields["image"]?.first, state: try text("state"))
-    // One that can't be read is offered again by the worker itself.
+    // A number that can't be read is skipped: the worker itself offers its memory again.
     record.purgeable = (fields["purgeable"] ?? []).compactMap { UInt64($0) }
     record.imageMark = fields["mark"]?.first
     record.imageDirectory = fields["image-directory"]?.first
@@ -201,13 +204,13 @@ extension WorkerRecord {
     record.healthChecks = fields["health-check"] ?? []
     record.isShadow = fields["shadow"]?.first == "1"
     record.wasInFront = fields["front"]?.first == "1"
-    // What can't be read protects.
+    // A value that can't be read counts as the one that protects the worker.
     record.external = fields["external"].map { External(rawValue: $0.first ?? "") ?? .mayNot }
     return record
   }
 
-  /// When each thread's wait began. One that can't be read is taken for a wait that began with the
-  /// sleep.
+  /// The time at which each thread's wait began. An entry that can't be read is skipped, and counts
+  /// as a wait that began with the sleep.
   private static func began(_ waits: [String]) -> [Int32: Int64] {
     let began = waits.compactMap { text -> (Int32, Int64)? in
       let words = text.split(separator: " ")
@@ -219,7 +222,7 @@ extension WorkerRecord {
     return Dictionary(began, uniquingKeysWith: { first, _ in first })
   }
 
-  /// What is before the checksum's line, if that fits.
+  /// The bytes before the checksum's line, if the checksum is right.
   private static func verified(
     _ bytes: [UInt8]
   ) throws(WorkerRecordError.Damage) -> ArraySlice<UInt8> {
@@ -244,7 +247,7 @@ extension WorkerRecord {
     return result
   }
 
-  /// nil: a backslash before something that `escape` doesn't write.
+  /// Returns nil if a backslash precedes a character that `escape` doesn't write.
   static func unescape(_ text: some StringProtocol) -> String? {
     var result = String.UnicodeScalarView()
     var scalars = text.unicodeScalars.makeIterator()

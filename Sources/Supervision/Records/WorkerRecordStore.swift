@@ -1,11 +1,11 @@
 import Glibc
 import Linux
 
-/// The directory that holds a file for each running worker.
+/// The directory that holds one file for each running worker.
 public struct WorkerRecordStore: Sendable {
   public let directory: String
 
-  /// Makes the directory where it is missing; only we may look into it.
+  /// Creates the directory if it is missing. Only the daemon's user may read it.
   public init(directory: String) throws(WorkerRecordError) {
     self.directory = directory
     do throws(SystemCallError) {
@@ -21,16 +21,17 @@ public struct WorkerRecordStore: Sendable {
     "\(directory)/\(CgroupRoot.sanitised(name))\(Self.suffix)"
   }
 
-  /// Writes a record whole, or leaves the one that was there.
+  /// Writes a record completely, or keeps the previous one.
   public func save(_ record: WorkerRecord) throws(WorkerRecordError) {
     let bytes = Array(record.encoded.utf8)
     do throws(SystemCallError) {
-      // No fsync: the record needs to outlive the daemon, and the worker doesn't outlive the boot.
+      // There is no fsync: the record needs to outlive the daemon, but the worker doesn't outlive
+      // the boot.
       try StateFile.replace(path(of: record.name), with: bytes, durability: .untilBoot)
     } catch { throw .unusable(error) }
   }
 
-  /// Whether there is a record of that name, be it damaged.
+  /// Whether there is a record of that name. It may be damaged.
   public func contains(_ name: String) -> Bool {
     !isAbsent(path(of: name))
   }
@@ -49,7 +50,8 @@ public struct WorkerRecordStore: Sendable {
     }
   }
 
-  /// All of them, by name, and what is wrong with the others. Removes those that a crash of the machine has left.
+  /// Loads all records, sorted by name, and the errors of those that can't be read. Removes records
+  /// that a crash of the machine has left.
   public func loadAll() throws(WorkerRecordError) -> (
     records: [WorkerRecord], failures: [WorkerRecordError]
   ) {
@@ -59,7 +61,7 @@ public struct WorkerRecordStore: Sendable {
     }
     var records: [WorkerRecord] = []
     var failures: [WorkerRecordError] = []
-    // A `.partial` file is a save that was cut off, or the record that a complete one has replaced.
+    // A `.partial` file is an incomplete save, or the record that a complete one has replaced.
     for name in names.sorted() where name.hasSuffix(Self.suffix) {
       let path = "\(directory)/\(name)"
       if isLeftByCrash(path) {
@@ -73,25 +75,26 @@ public struct WorkerRecordStore: Sendable {
     return (records, failures)
   }
 
-  /// A record has its name since it was complete. One without content that is of an earlier boot was complete, too, but
-  /// hadn't reached the disk when the machine stopped; its worker ended then. A later one was emptied by something else:
-  /// its worker may live, and need its image.
+  /// A record gets its name when it is complete. If a record of an earlier boot is empty, its
+  /// content hadn't reached the disk when the machine stopped, and its worker ended then. If a
+  /// record of this boot is empty, something else has emptied it: its worker may live, and may need
+  /// its image.
   private func isLeftByCrash(_ path: String) -> Bool {
-    // What can't be read is reported.
+    // A record that can't be read is reported, not removed.
     BootMark.isOfEarlierBoot(path) && (try? readFile(path))?.allSatisfy { $0 == 0 } == true
   }
 
-  /// Forgets a worker; nothing when it isn't known.
+  /// Removes a worker's record. A missing record is no error.
   public func remove(_ name: String) { discardFile(path(of: name)) }
 }
 
-/// Why a worker's record can't be saved or read.
+/// The reason why a worker's record can't be saved or read.
 public enum WorkerRecordError: Error, Hashable, Sendable, CustomStringConvertible {
   case unusable(SystemCallError)
   case damaged(path: String, Damage)
 
   public enum Damage: Error, Hashable, Sendable {
-    /// Cut off, or changed: the checksum doesn't fit.
+    /// The record is incomplete or was changed: the checksum doesn't match.
     case torn
     case version(String)
     case missing(String)

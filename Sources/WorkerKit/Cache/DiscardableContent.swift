@@ -1,21 +1,24 @@
-/// Content that can be made again, and that may be discarded when it isn't in use.
+/// Content that can be made again, and that may be discarded while it isn't in use.
 ///
-/// Code that uses it brackets the use with `beginContentAccess` and `endContentAccess`; as long as the number
-/// of the former is larger, it stays. As with Foundation's `NSDiscardableContent`, content begins its life with
-/// one access, which its maker ends: until then it can't be discarded.
+/// Code that uses the content calls `beginContentAccess` before and `endContentAccess` afterwards.
+/// While more accesses have begun than have ended, the content stays. As with Foundation's
+/// `NSDiscardableContent`, new content has one access, which its creator ends: until then it can't
+/// be discarded.
 public protocol DiscardableContent: AnyObject, Sendable {
-  /// Keeps the content until `endContentAccess`. False: it was discarded; then there is nothing to end.
+  /// Begins an access, which keeps the content until `endContentAccess`. The result is false if the
+  /// content was discarded; then there is no access to end.
   func beginContentAccess() -> Bool
-  /// Ends one access. If it was the last one, the content may be discarded from then on.
+  /// Ends one access. If it was the last one, the content may be discarded from now on.
   func endContentAccess()
   /// Discards the content now, unless it is in use.
   func discardContentIfPossible()
-  /// It was discarded, and doesn't come back: make it again.
+  /// True if the content was discarded. It doesn't come back: make it again.
   var isContentDiscarded: Bool { get }
 }
 
 extension DiscardableContent {
-  /// Runs `body` while the content is kept; `nil`: it was discarded, and `body` hasn't run.
+  /// Runs `body` while the content is kept, and returns its result. If the content was discarded,
+  /// the result is `nil` and `body` doesn't run.
   public func withContentAccess<Result, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result? {

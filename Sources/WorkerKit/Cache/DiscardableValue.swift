@@ -1,14 +1,18 @@
 import Synchronization
 
-/// Content that a cache empties under its lock, while the values in it are released outside: their
-/// deinitializers may be your code, and use the cache.
+/// Content that a cache discards under its lock. The values in the content are released outside of
+/// the lock: their deinitializers may be the program's code, and use the cache.
 protocol SurrenderingContent: DiscardableContent {
-  /// `discardContentIfPossible`, which returns the content to the caller; `nil`: there was none to discard.
+  /// Discards the content as `discardContentIfPossible` does, and returns it to the caller. The
+  /// result is `nil` if there was no content, or if it is in use.
   func surrenderContentIfPossible() -> (any Sendable)?
 }
 
-/// Any value as discardable content: for memory that `PurgeableData` can't hold, such as a tree of objects.
-/// Only this process can discard it: at a warning, by the cache that has it.
+/// Any value as discardable content, for memory that `PurgeableData` can't hold, such as a tree of
+/// objects.
+///
+/// Only this process can discard it: the cache that has it does so on a warning or at a limit. It
+/// is thread-safe.
 public final class DiscardableValue<Value: Sendable>: SurrenderingContent {
   private struct State {
     var value: Value?
@@ -17,7 +21,7 @@ public final class DiscardableValue<Value: Sendable>: SurrenderingContent {
 
   private let state: Mutex<State>
 
-  /// With one access, which the caller ends.
+  /// Creates content from a value. It has one access, which the caller ends by `endContentAccess`.
   public init(_ value: Value) { state = Mutex(State(value: value)) }
 
   public func beginContentAccess() -> Bool {
@@ -36,7 +40,7 @@ public final class DiscardableValue<Value: Sendable>: SurrenderingContent {
   }
 
   public func discardContentIfPossible() {
-    // Outside of the lock: its deinitializer may run your code.
+    // The value is released outside of the lock: its deinitializer may run the program's code.
     _ = surrenderContentIfPossible()
   }
 
@@ -49,7 +53,8 @@ public final class DiscardableValue<Value: Sendable>: SurrenderingContent {
     }
   }
 
-  /// Runs `body` with the value, which stays meanwhile; `nil`: it was discarded.
+  /// Runs `body` with the value, which stays meanwhile, and returns its result. If the value was
+  /// discarded, the result is `nil` and `body` doesn't run.
   public func withContent<Result, Failure: Error>(
     _ body: (Value) throws(Failure) -> Result
   ) throws(Failure) -> Result? {

@@ -1,10 +1,11 @@
-/// Values in the order of their last use, with all operations in constant time: entries in one array, linked
-/// by their places there, and a dictionary of places. Finding or moving an entry allocates nothing.
+/// Values in the order of their last use. All operations take constant time: entries are in one
+/// array and linked by their indices there, and a dictionary has the index of each key. Finding or
+/// moving an entry allocates nothing.
 ///
-/// Removed values are returned, so that the owner can release them outside of its lock.
+/// Removed values are returned, so that the caller can release them outside of its lock.
 ///
-/// Inlinable, like all that a cache's get and put call: specialized for its types, a get takes a fifth of the
-/// time.
+/// All that a cache's get and put call is inlinable: specialized for its types, a get takes a fifth
+/// of the time.
 @usableFromInline struct LeastRecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline struct Removed: Sendable {
     @usableFromInline var key: Key
@@ -19,9 +20,9 @@
   }
 
   @usableFromInline struct Entry: Sendable {
-    /// `nil` in an entry that is free.
+    /// The entry's key, value and cost; `nil` in a free entry.
     @usableFromInline var content: Removed?
-    /// Towards the most recently used; in a free entry the next free one.
+    /// The next entry towards the most recently used; in a free entry the next free one.
     @usableFromInline var newer: Int32
     @usableFromInline var older: Int32
 
@@ -45,14 +46,14 @@
 
   @inlinable var count: Int { places.count }
 
-  /// It counts as used.
+  /// Returns the value of a key, and counts as a use of it.
   @inlinable mutating func value(for key: Key) -> Value? {
     guard let place = places[key] else { return nil }
     makeNewest(place)
     return entries[Int(place)].content?.value
   }
 
-  /// - Returns: what it replaces.
+  /// - Returns: the value that the key had before.
   @inlinable mutating func insert(_ value: Value, for key: Key, cost: Int) -> Value? {
     if let place = places[key] {
       makeNewest(place)
@@ -75,7 +76,7 @@
     return free(place)
   }
 
-  /// The one that hasn't been used for the longest.
+  /// The value that hasn't been used for the longest time.
   @inlinable var oldestValue: Value? { content(oldest)?.value }
 
   @inlinable mutating func removeOldest() -> Removed? {
@@ -83,18 +84,20 @@
     return remove(key)
   }
 
-  /// The oldest counts as used.
+  /// Counts as a use of the oldest entry.
   @inlinable mutating func renewOldest() {
     if oldest != Self.none { makeNewest(oldest) }
   }
 
-  /// - Returns: all of it, with the memory that held it.
+  /// Removes all entries.
+  ///
+  /// - Returns: all entries, and with them the memory that held them.
   @inlinable mutating func removeAll() -> LeastRecentlyUsed {
     defer { self = LeastRecentlyUsed() }
     return self
   }
 
-  /// From the most recently used on.
+  /// The keys, from the most recently used on.
   var keys: [Key] {
     var keys: [Key] = []
     var place = newest

@@ -1,27 +1,28 @@
 import Synchronization
 
 extension MemoryCache {
-  /// Smaller limits apply at once.
+  /// The cache's options. If new limits are smaller, values are removed at once.
   public var options: CacheOptions {
     get { state.withLock { $0.options } }
     set { change { $0.options = newValue } }
   }
 
-  /// At most this many values; 0: any number.
+  /// The maximum number of values. 0 means no limit.
   public var countLimit: Int {
     get { options.countLimit }
     set { change { $0.options.countLimit = newValue } }
   }
 
-  /// At most this much cost; 0: any.
+  /// The maximum sum of the values' costs. 0 means no limit.
   public var costLimit: Int {
     get { options.costLimit }
     set { change { $0.options.costLimit = newValue } }
   }
 
-  /// Values now; some of them may lose their content at any moment.
+  /// The number of values now. Some of them may lose their content at any moment.
   public var count: Int { state.withLock { $0.entries.count } }
 
+  /// The cache's counts until now.
   public var statistics: CacheStatistics {
     state.withLock { state in
       var statistics = CacheStatistics()
@@ -55,7 +56,7 @@ extension MemoryCache: Shedder {
     }
   }
 
-  /// Removes everything but discardable content that is in use, as on a memory warning.
+  /// Removes everything but discardable content that is in use, as a memory warning does.
   public func shed() {
     guard let discardability else {
       let all = state.withLock { state in
@@ -91,7 +92,7 @@ extension MemoryCache.State {
     entries.count > limit(options.countLimit) || entries.cost > limit(options.costLimit)
   }
 
-  /// Down to the limits.
+  /// Removes values until the limits are kept.
   @inlinable mutating func evict(
     _ discardability: MemoryCache.Discardability?, into gone: inout Gone<Value>
   ) {
@@ -105,10 +106,12 @@ extension MemoryCache.State {
     }
   }
 
-  /// Discards content from the least recently used on, while `goesOn`. What is in use stays, and counts as
-  /// used just now: each is asked once at most, and next time not first.
+  /// Discards content from the least recently used on, while `goesOn` is true.
   ///
-  /// - Returns: how many entries went.
+  /// Content in use stays, and counts as used just now: it is tried once at most, and not first the
+  /// next time.
+  ///
+  /// - Returns: the number of entries that were removed.
   @inlinable mutating func removeContent(
     _ discardability: MemoryCache.Discardability, into gone: inout Gone<Value>,
     while goesOn: (MemoryCache.State) -> Bool
@@ -128,12 +131,12 @@ extension MemoryCache.State {
   }
 }
 
-/// Removed values, kept until they can be released outside of the lock. The first takes no memory of its own:
-/// that is what a put into a full cache makes.
+/// Removed values, kept until they can be released outside of the lock. The first one takes no
+/// memory of its own: a put into a full cache removes only one.
 @usableFromInline struct Gone<Value: Sendable>: Sendable {
   @usableFromInline var first: Value?
   @usableFromInline var others: [Value] = []
-  /// What was in values that have been emptied.
+  /// The contents of values that have been emptied.
   @usableFromInline var contents: [any Sendable] = []
 
   @inlinable init() {}

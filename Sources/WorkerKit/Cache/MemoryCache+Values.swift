@@ -1,7 +1,8 @@
 import Synchronization
 
 extension MemoryCache {
-  /// `nil`: the cache doesn't have it, or not any more. The lookup counts as a use.
+  /// Returns the value of a key, or `nil` if the cache doesn't have it any more, or never had it.
+  /// The lookup counts as a use of the value.
   @inlinable public func value(for key: Key) -> Value? {
     guard let discardability else {
       return state.withLock { state in
@@ -26,15 +27,20 @@ extension MemoryCache {
       state.misses += 1
       return (nil, state.entries.remove(key)?.value)
     }
-    // It is released here, outside of the lock.
+    // The lost value is released here, outside of the lock.
     _ = consume lost
     return value
   }
 
-  /// The value, or the one that `make` makes, which is kept then.
+  /// Returns the value of a key. If the cache doesn't have it, `make` makes it, and the cache keeps
+  /// it.
   ///
-  /// `make` runs without a lock: of two that make the same value at the same time, the one that is there
-  /// first stays, and both get it.
+  /// `make` runs without a lock. If two threads make the same value at the same time, the first one
+  /// that is put in stays, and both get it.
+  ///
+  /// - Parameters:
+  ///   - cost: The cost of a made value, in the unit of the cost limit; bytes are best.
+  ///   - make: Makes the value. The call throws what it throws, and nothing is kept then.
   @inlinable public func value<Failure: Error>(
     for key: Key, cost: (Value) -> Int = { _ in 0 }, orMake make: () throws(Failure) -> Value
   ) throws(Failure) -> Value {
@@ -43,7 +49,11 @@ extension MemoryCache {
     return keep(made, for: key, cost: cost(made))
   }
 
-  /// The same for a value whose making waits.
+  /// Returns the value of a key. If the cache doesn't have it, the asynchronous `make` makes it,
+  /// and the cache keeps it.
+  ///
+  /// If two tasks make the same value at the same time, the first one that is put in stays, and
+  /// both get it.
   @inlinable public func value<Failure: Error>(
     for key: Key, cost: @Sendable (Value) -> Int = { _ in 0 },
     orMake make: () async throws(Failure) -> Value
@@ -59,7 +69,7 @@ extension MemoryCache {
     return made
   }
 
-  /// Without counting it.
+  /// Returns the value of a key, without counting a hit or a miss.
   @inlinable func peek(_ key: Key) -> Value? {
     state.withLock { state in
       guard let value = state.entries.value(for: key),
@@ -69,12 +79,14 @@ extension MemoryCache {
     }
   }
 
-  /// Keeps a value, instead of the one that the key had. One that costs more than the limit isn't kept.
+  /// Keeps a value, instead of the one that the key had. A value that costs more than the limit
+  /// isn't kept, and the key has none then.
   ///
-  /// `cost` is in the unit of the cost limit, 0 or more; bytes, best.
+  /// - Parameter cost: The value's cost in the unit of the cost limit, 0 or more; bytes are best.
   @inlinable public func insert(_ value: Value, for key: Key, cost: Int = 0) {
     let cost = max(0, cost)
-    // All of these are released when the lock is open again: their deinitializers may run your code.
+    // These values are released when the lock is open again: their deinitializers may run the
+    // program's code.
     var replaced: Value?
     var gone = Gone<Value>()
     state.withLock { state in
@@ -89,7 +101,8 @@ extension MemoryCache {
     withExtendedLifetime((replaced, gone)) {}
   }
 
-  /// As `value(for:)` and `insert(_:for:)`, with cost 0; `nil` removes.
+  /// Gets a value as `value(for:)` does, and puts one in as `insert(_:for:)` does, with cost 0.
+  /// Setting `nil` removes the value.
   @inlinable public subscript(key: Key) -> Value? {
     get { value(for: key) }
     set {
@@ -97,12 +110,14 @@ extension MemoryCache {
     }
   }
 
+  /// Removes the value of a key, in use or not.
+  ///
   /// - Returns: the value that the key had.
   @inlinable @discardableResult public func removeValue(for key: Key) -> Value? {
     state.withLock { $0.entries.remove(key)?.value }
   }
 
-  /// Removes everything, in use or not.
+  /// Removes all values, in use or not.
   @inlinable public func removeAll() {
     let all = state.withLock { $0.entries.removeAll() }
     _ = consume all

@@ -1,22 +1,24 @@
 import Synchronization
 
-/// Keeps values that can be made again, as long as there is memory for them. Thread-safe.
+/// A cache: it keeps values that can be made again while there is memory for them. It is
+/// thread-safe.
 ///
 /// ```swift
 /// let thumbnails = MemoryCache<Photo.ID, Image>(costLimit: 8 << 20)
 /// let image = thumbnails.value(for: photo.id, cost: \.byteCount) { decode(photo) }
 /// ```
 ///
-/// It empties itself on a memory warning and when the worker enters the background, and keeps within its limits
-/// by dropping what hasn't been used for the longest. So what was put in a moment ago may be missing: every
-/// access returns an optional, or has a closure that makes the value again.
+/// The cache empties itself on a memory warning and when the worker enters the background. It keeps
+/// within its limits by removing the values that haven't been used for the longest time. Therefore
+/// a value that was put in a moment ago may be missing: every access returns an optional, or has a
+/// closure that makes the value again.
 ///
-/// Values of a type that conforms to ``DiscardableContent`` are treated gently: they are asked to discard
-/// their content, and stay where they are in use; and one whose content has been taken meanwhile isn't found.
-/// It is the static type `Value` that counts.
+/// If the static type `Value` conforms to ``DiscardableContent``, the cache asks values to discard
+/// their content: a value in use stays, and one whose content was discarded isn't found.
 ///
-/// Getting and putting take constant time, under a lock; keys are hashed and compared there, so a key's
-/// `==`, and a content's `discardContentIfPossible`, mustn't use the cache. Values are let go of outside.
+/// Getting and putting take constant time, under a lock. Keys are hashed and compared there, so a
+/// key's `==` and a content's `discardContentIfPossible` mustn't use the cache. Values are released
+/// outside of the lock.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline struct State: Sendable {
     @usableFromInline var entries = LeastRecentlyUsed<Key, Value>()
@@ -30,14 +32,14 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     init(options: CacheOptions) { self.options = options }
   }
 
-  /// For values that are discardable content.
+  /// How to discard values that are discardable content.
   @usableFromInline struct Discardability: Sendable {
-    /// Returns the values in its content, to be released outside of the lock.
+    /// Discards the content and returns the values in it, to be released outside of the lock.
     @usableFromInline let discard: @Sendable (Value) -> (any Sendable)?
     @usableFromInline let isDiscarded: @Sendable (Value) -> Bool
   }
 
-  /// For people.
+  /// The cache's name, for people. WorkerKit doesn't use it.
   public let name: String
   @usableFromInline let state: Mutex<State>
   @usableFromInline let discardability: Discardability?
@@ -49,45 +51,52 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     self.discardability = discardability
     state = Mutex(State(options: options))
     worker.listeners.subscribers.add(self)
-    // Only now, and under the lock: a level that is reported meanwhile comes afterwards, and stays.
+    // The pressure level is read after the cache was added, and under the lock: a level that is
+    // reported meanwhile is set afterwards, and stays.
     state.withLock { $0.pressure = worker.pressure }
   }
 
+  /// Creates a cache.
+  ///
   /// - Parameters:
-  ///   - name: for people.
-  ///   - options: its limits, and when it empties itself.
-  ///   - worker: whose events it follows.
+  ///   - name: The cache's name, for people.
+  ///   - options: The limits, and when the cache empties itself.
+  ///   - worker: The worker whose events the cache follows.
   public convenience init(
     name: String = "", options: CacheOptions = CacheOptions(), worker: Worker = .shared
   ) {
     self.init(name, options: options, discardability: nil, worker: worker)
   }
 
-  /// With limits; 0: none.
+  /// Creates a cache with a limit of costs and, if it isn't 0, of the number of values. 0 means no
+  /// limit.
   public convenience init(
     name: String = "", countLimit: Int = 0, costLimit: Int, worker: Worker = .shared
   ) {
     self.init(name, options: .limits(countLimit, costLimit), discardability: nil, worker: worker)
   }
 
-  /// With a limit; 0: none.
+  /// Creates a cache with a limit of the number of values. 0 means no limit.
   public convenience init(name: String = "", countLimit: Int, worker: Worker = .shared) {
     self.init(name, options: .limits(countLimit, 0), discardability: nil, worker: worker)
   }
 }
 
 extension MemoryCache where Value: DiscardableContent {
+  /// Creates a cache of discardable content.
+  ///
   /// - Parameters:
-  ///   - name: for people.
-  ///   - options: its limits, and when it empties itself.
-  ///   - worker: whose events it follows.
+  ///   - name: The cache's name, for people.
+  ///   - options: The limits, and when the cache empties itself.
+  ///   - worker: The worker whose events the cache follows.
   public convenience init(
     name: String = "", options: CacheOptions = CacheOptions(), worker: Worker = .shared
   ) {
     self.init(name, options: options, discardability: .ofContent, worker: worker)
   }
 
-  /// With limits; 0: none.
+  /// Creates a cache of discardable content with a limit of costs and, if it isn't 0, of the number
+  /// of values. 0 means no limit.
   public convenience init(
     name: String = "", countLimit: Int = 0, costLimit: Int, worker: Worker = .shared
   ) {
@@ -95,7 +104,7 @@ extension MemoryCache where Value: DiscardableContent {
       name, options: .limits(countLimit, costLimit), discardability: .ofContent, worker: worker)
   }
 
-  /// With a limit; 0: none.
+  /// Creates a cache of discardable content with a limit of the number of values. 0 means no limit.
   public convenience init(name: String = "", countLimit: Int, worker: Worker = .shared) {
     self.init(name, options: .limits(countLimit, 0), discardability: .ofContent, worker: worker)
   }

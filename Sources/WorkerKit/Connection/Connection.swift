@@ -3,28 +3,30 @@ import JSONLines
 import Synchronization
 import WorkerProtocol
 
-/// The connection to the daemon: a thread that waits for lines, and connects again when it has ended.
+/// The connection to the daemon: a thread that reads lines, and connects again after a connection
+/// has ended.
 ///
-/// A caller writes its message to the socket at once, as far as the socket takes it; the thread writes the
-/// rest. No caller ever waits for the daemon.
+/// A caller writes its message to the socket at once, as much as the socket accepts. The thread
+/// writes the remainder. No caller ever waits for the daemon.
 final class Connection: Sendable {
   /// What the thread reports, in order.
   enum Incoming: Sendable {
     case message(DaemonMessage, connection: Int)
-    /// The end of a connection.
+    /// A connection has ended.
     case ended
   }
 
   private struct State {
     var said = Said()
     var socket: Int32 = -1
-    /// Counts connections. Ids are those of one daemon: answers go to the connection of the request.
+    /// The number of connections so far. Ids belong to one daemon, so an answer is sent only on the
+    /// connection of its request.
     var number = 0
     var outbox = Outbox()
     var isStopped = false
   }
 
-  /// Milliseconds between two attempts.
+  /// The minimum time between two attempts to connect, in milliseconds.
   private static let pause: Int64 = 1000
 
   private let path: String
@@ -32,7 +34,7 @@ final class Connection: Sendable {
   private let wakeReading: Int32
   private let wakeWriting: Int32
 
-  /// `nil` where there is no descriptor left.
+  /// The result is `nil` if the process has no descriptor left.
   init?(path: String) {
     var reading: Int32 = -1
     var writing: Int32 = -1
@@ -47,9 +49,10 @@ final class Connection: Sendable {
     workerkit_close(wakeWriting)
   }
 
-  /// Starts the thread; once. False when the system has none to give.
+  /// Starts the thread. It may be called once. The result is false if the system can't create a
+  /// thread.
   ///
-  /// - Parameter receive: called on the thread, which reads nothing meanwhile.
+  /// - Parameter receive: called on the thread, which reads nothing until it returns.
   func start(receive: @escaping @Sendable (Incoming) -> Void) -> Bool {
     let body = Unmanaged.passRetained(ThreadBody { self.run(receive) })
     let code = workerkit_start_thread(
@@ -66,7 +69,7 @@ final class Connection: Sendable {
     init(_ run: @escaping @Sendable () -> Void) { self.run = run }
   }
 
-  /// Ends the thread, soon.
+  /// Ends the thread, soon after this call.
   func stop() {
     state.withLock { $0.isStopped = true }
     workerkit_wake(wakeWriting)
@@ -74,14 +77,16 @@ final class Connection: Sendable {
 
   var isConnected: Bool { state.withLock { $0.socket >= 0 } }
 
-  /// Keeps the result of `change` for later connections, and sends the lines that it returns.
+  /// Sends the lines that `change` returns, and keeps its result to send it again on later
+  /// connections.
   func say(_ change: (inout Said) -> [WorkerMessage]) {
     say { said, outbox in
       for message in change(&said) { outbox.append(message.line) }
     }
   }
 
-  /// Sends the descriptor of purgeable memory, of which there is one; on each connection once.
+  /// Offers the worker's purgeable memory by its descriptor, once on each connection. A worker has
+  /// one such memory.
   func offer(_ purgeable: PurgeableHeap) {
     say { said, outbox in
       said.purgeable = purgeable
@@ -109,7 +114,7 @@ final class Connection: Sendable {
     guard state.socket >= 0 else { return state.outbox.removeAll() }
     let works =
       state.outbox.flush(to: state.socket) && state.outbox.waitingBytes <= Outbox.maxBytes
-    // The thread sends the rest, and handles a broken socket.
+    // The thread sends the remainder, and handles a broken socket.
     if !works { workerkit_shut(state.socket) }
     if !works || !state.outbox.isEmpty { workerkit_wake(wakeWriting) }
   }
@@ -142,7 +147,7 @@ extension Connection {
     }
   }
 
-  /// False: it is to end.
+  /// Waits until that time. The result is false if the thread must end.
   private func waitUntil(_ time: Int64) -> Bool {
     while !state.withLock({ $0.isStopped }) {
       let rest = time - workerkit_milliseconds()
@@ -170,11 +175,12 @@ extension Connection {
     }
   }
 
-  /// False: the input isn't lines.
+  /// Delivers all complete lines. The result is false if a line is longer than the protocol allows.
   private func deliver(_ framer: inout LineFramer, _ receive: (DaemonMessage) -> Void) -> Bool {
     do throws(LineFramer.Overflow) {
       while let line = try framer.next() {
-        // A line without a meaning here comes from a newer daemon, or a wrong one: in both cases it is ignored.
+        // A line that can't be read comes from a newer daemon, or from a wrong one. It is ignored
+        // in both cases.
         guard let message = try? DaemonMessage.read(line) else { continue }
         receive(message)
       }

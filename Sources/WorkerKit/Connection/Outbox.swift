@@ -1,15 +1,15 @@
 import CWorkerKit
 
-/// Lines that the socket hasn't taken yet.
+/// Lines that the socket hasn't accepted yet.
 struct Outbox {
   private struct Line {
     var bytes: [UInt8]
     var sent = 0
-    /// A descriptor to go with its first byte, or -1. Not ours to close.
+    /// A descriptor that is sent with the line's first byte, or -1. The outbox doesn't close it.
     var descriptor: Int32
   }
 
-  /// A daemon that leaves this much unread counts as dead.
+  /// If more than this many bytes wait, the daemon counts as dead and the connection is ended.
   static let maxBytes = 8 << 20
 
   private var lines: [Line] = []
@@ -18,7 +18,7 @@ struct Outbox {
 
   var isEmpty: Bool { first == lines.count }
 
-  /// - Parameter line: without its end.
+  /// - Parameter line: The line without its line end.
   mutating func append(_ line: [UInt8], descriptor: Int32 = -1) {
     lines.append(Line(bytes: line + [UInt8(ascii: "\n")], descriptor: descriptor))
     waitingBytes += line.count + 1
@@ -26,7 +26,7 @@ struct Outbox {
 
   mutating func removeAll() { self = Outbox() }
 
-  /// Sends as much as the socket takes. False: it is broken.
+  /// Sends as much as the socket accepts. The result is false if the socket is broken.
   mutating func flush(to socket: Int32) -> Bool {
     while first < lines.count {
       let sent = lines[first].bytes.withUnsafeBytes { bytes in

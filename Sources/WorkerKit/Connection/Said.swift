@@ -1,18 +1,18 @@
 import WorkerProtocol
 
-/// What the worker has sent and what still holds: it is sent again to each later daemon.
+/// What the worker has sent and what still holds. It is sent again to each later daemon.
 struct Said {
   var isReady = false
   var holds = false
-  /// The worker held once: the end of the hold may have got lost with a connection.
+  /// True if the worker has ever held: the end of the hold may have been lost with a connection.
   var hasHeld = false
   var status: String?
   var snapshot: WorkerMessage.Snapshot?
   var tasks: [(name: String, deadline: ContinuousClock.Instant?)] = []
-  /// The ends of these tasks may have got lost as well, and the daemon would keep the worker awake for them;
-  /// the latest last.
+  /// The tasks that have ended, the latest last. Their ends may have been lost with a connection,
+  /// and the daemon would keep the worker awake for them.
   var endedTasks: [String] = []
-  /// Kept, so that its descriptor stays one.
+  /// The heap whose memory was offered. The reference keeps its descriptor open.
   var purgeable: PurgeableHeap?
 
   private static let maxEndedTasks = 64
@@ -24,7 +24,7 @@ struct Said {
     if endedTasks.count > Self.maxEndedTasks { endedTasks.removeFirst() }
   }
 
-  /// The first lines on a new connection.
+  /// Appends the first lines of a new connection.
   func greet(_ outbox: inout Outbox) {
     outbox.append(WorkerMessage.hello(version: WorkerProtocol.version).line)
     if isReady { outbox.append(WorkerMessage.ready.line) }

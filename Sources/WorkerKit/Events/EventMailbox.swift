@@ -4,7 +4,7 @@ import Synchronization
 final class Mailbox: Sendable {
   private struct State {
     var waiting: [Receipt] = []
-    /// The event that the loop's body handles.
+    /// The event that the loop's body handles now.
     var current: Receipt?
     var reader: CheckedContinuation<WorkerEvent?, Never>?
     var isClosed = false
@@ -28,7 +28,8 @@ final class Mailbox: Sendable {
     }
   }
 
-  /// The next event; the caller has handled the one before. `nil` when the loop is to end.
+  /// Returns the next event. The caller has handled the event before. The result is `nil` when the
+  /// loop must end.
   func next() async -> WorkerEvent? {
     takeCurrent()?.handled()
     return await withTaskCancellationHandler {
@@ -44,7 +45,8 @@ final class Mailbox: Sendable {
     let event = state.withLock { state -> WorkerEvent?? in
       if state.isClosed { return .some(nil) }
       if state.waiting.isEmpty {
-        // Two that read one iterator at the same time share its events; that isn't supported.
+        // Two tasks that read one iterator at the same time would share its events. That isn't
+        // supported.
         precondition(state.reader == nil, "two tasks read the same iterator of Worker.events")
         state.reader = reader
         return .none
@@ -56,7 +58,7 @@ final class Mailbox: Sendable {
     if let event { reader.resume(returning: event) }
   }
 
-  /// The loop doesn't read any more, so no answer waits for it.
+  /// Ends the loop's delivery: no answer waits for it any more.
   func close() {
     let (receipts, reader) = state.withLock { state in
       defer {

@@ -1,8 +1,10 @@
 import Synchronization
 
-/// The listeners of events: WorkerKit's own parts, the delegate, loops over `events`, and objects. Each of them
-/// gets the events in their order, one after the other, and doesn't wait for the others: one that never returns
-/// doesn't keep caches from being emptied.
+/// The listeners of events: WorkerKit's own caches, the delegate, loops over `events`, and
+/// subscribed objects.
+///
+/// Each listener gets the events in order, one after another, and doesn't wait for the other
+/// listeners: one that never returns doesn't keep caches from being emptied.
 final class Listeners: Sendable {
   private struct State {
     var delegate: AsyncStream<Receipt>.Continuation?
@@ -22,14 +24,14 @@ final class Listeners: Sendable {
     }
   }
 
-  /// From now on this one is the delegate.
+  /// Replaces the delegate. The new one gets all later events.
   func setDelegate(_ delegate: any WorkerDelegate) {
     let stream = Self.serially { await $0.deliver(to: delegate) }
     let former = state.withLock { state in
       defer { state.delegate = stream }
       return state.delegate
     }
-    // It still gets the events from before.
+    // The former delegate still gets the events from before.
     former?.finish()
   }
 
@@ -39,7 +41,9 @@ final class Listeners: Sendable {
     state.withLock { $0.mailboxes.removeAll { $0 === mailbox } }
   }
 
-  /// - Parameter whenHandled: called when all of them have handled it.
+  /// Delivers an event to all listeners.
+  ///
+  /// - Parameter whenHandled: called when all listeners have handled the event.
   func deliver(
     _ event: WorkerEvent, deadline: ContinuousClock.Instant? = nil,
     whenHandled: @escaping @Sendable () async -> Void = {}
@@ -72,7 +76,8 @@ final class Listeners: Sendable {
     _ body: @escaping @Sendable (WorkerEvent) async -> Void
   ) -> AsyncStream<Receipt>.Continuation {
     let (stream, continuation) = AsyncStream.makeStream(of: Receipt.self)
-    // A request to free memory, or to use the last moment, shouldn't wait for other work.
+    // A request to free memory, or the last event before a suspension, shouldn't wait for other
+    // work.
     Task.detached(priority: .high) {
       for await receipt in stream {
         await Worker.$deadline.withValue(receipt.deadline) { await body(receipt.event) }

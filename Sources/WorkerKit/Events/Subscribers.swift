@@ -1,18 +1,19 @@
 import Synchronization
 
-/// What WorkerKit's own parts do about an event: at once, and without your code in between.
+/// A part of WorkerKit that frees memory on an event, at once and without running the program's
+/// code first.
 protocol Shedder: AnyObject, Sendable {
   func shed(for event: WorkerEvent)
 }
 
-/// Objects that subscribe to events, held weakly.
+/// Objects that subscribe to events. They are referenced weakly.
 ///
-/// A released closure may hold the last reference to an object, whose deinitializer may subscribe or cancel: so
-/// nothing is released while the lock is held.
+/// A released closure may have the last reference to an object, and that object's deinitializer may
+/// subscribe or cancel. Therefore nothing is released while the lock is held.
 final class Subscribers: Sendable {
   struct Entry: Sendable {
     let id: UInt64
-    /// False: its object was freed.
+    /// Calls the subscriber. The result is false if its object was freed.
     let notify: @Sendable (WorkerEvent) async -> Bool
   }
   private struct WeakShedder: Sendable {
@@ -22,10 +23,11 @@ final class Subscribers: Sendable {
     var entries: [Entry] = []
     var nextID: UInt64 = 0
     var shedders: [WeakShedder] = []
-    /// With this many shedders, those that were freed are searched for.
+    /// At this count, the next addition removes the shedders that were freed.
     var roomForShedders = 64
 
-    /// The shedders that still exist. The caller releases them; the others are removed.
+    /// Removes the shedders that were freed, and returns the others. The caller releases them
+    /// outside of the lock.
     mutating func takeStock() -> [any Shedder] {
       let present = shedders.compactMap(\.shedder)
       shedders = present.map { WeakShedder(shedder: $0) }
@@ -75,12 +77,15 @@ final class Subscribers: Sendable {
   }
 }
 
-/// Ends what `Worker.onMemoryWarning(of:_:)` and `Worker.onEnterBackground(of:_:)` began. You need it only if
-/// the object lives on: a freed object isn't notified any more.
+/// A subscription made by `Worker.onMemoryWarning(of:_:)` or `Worker.onEnterBackground(of:_:)`.
+///
+/// You need it only to end the calls while the object exists: a freed object isn't called. Dropping
+/// the value doesn't cancel the subscription.
 public struct Subscription: Sendable {
   let id: UInt64
   weak let subscribers: Subscribers?
 
-  /// From now on no event is delivered. A delivery that is under way may continue.
+  /// Ends the subscription: later events aren't delivered. A call that is already running
+  /// continues.
   public func cancel() { subscribers?.remove(id) }
 }

@@ -6,10 +6,12 @@
 /// }
 /// ```
 ///
-/// An event counts as handled when the loop asks for the next one, or ends: the daemon gets its answer then. So
-/// do the work in the loop's body, and don't start a task that the loop doesn't wait for. Any number of loops
-/// may run; each gets all events from its beginning on. Events that come while the body is at work wait. The
-/// loop ends when its task is cancelled.
+/// An event counts as handled when the loop asks for the next one, or ends: the daemon gets its
+/// answer then. Do the work in the loop's body, and don't start a task that the loop doesn't wait
+/// for.
+///
+/// Any number of loops may run. Each gets all events from its start on, and events that arrive
+/// while its body runs are queued. A loop also ends when its task is cancelled.
 public struct WorkerEvents: AsyncSequence, Sendable {
   public typealias Element = WorkerEvent
   public typealias Failure = Never
@@ -18,7 +20,7 @@ public struct WorkerEvents: AsyncSequence, Sendable {
 
   public func makeAsyncIterator() -> Iterator { Iterator(lease: Lease(listeners)) }
 
-  /// Not for two tasks at once.
+  /// Reads the events of one loop. Two tasks mustn't read one iterator at the same time.
   public struct Iterator: AsyncIteratorProtocol {
     let lease: Lease
 

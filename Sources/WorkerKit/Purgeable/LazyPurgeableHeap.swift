@@ -1,10 +1,13 @@
 import Synchronization
 
-/// A worker's purgeable memory, made when it is first wanted.
+/// A worker's purgeable memory, which is created when it is first used.
 final class LazyPurgeableHeap: Sendable {
   private let heap = Mutex<(isTried: Bool, heap: PurgeableHeap?)>((false, nil))
 
-  /// - Parameter connection: sends the offer of this memory.
+  /// Returns the heap, and creates it at the first call. The result is `nil` if it can't be
+  /// created.
+  ///
+  /// - Parameter connection: The connection that offers a new heap to the daemon.
   func make(_ connection: Connection?) -> PurgeableHeap? {
     let (made, isNew) = heap.withLock { state in
       if state.isTried { return (state.heap, false) }
@@ -25,7 +28,8 @@ extension LazyPurgeableHeap: Shedder {
     guard let heap = existing else { return }
     switch event {
     case .didReceiveMemoryWarning: heap.discardAll()
-    // The daemon purges memory that it can reach when it needs it, whether the worker sleeps or not.
+    // The daemon purges memory that it has a descriptor of when it needs it, whether the worker
+    // sleeps or not.
     case .didEnterBackground: if heap.file < 0 { heap.discardAll() }
     default: break
     }

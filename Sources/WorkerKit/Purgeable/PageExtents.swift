@@ -1,4 +1,4 @@
-/// Which pages of a file are free: stretches, in order, none touching the next.
+/// The free pages of a file: extents in order, none of which touches the next.
 struct PageExtents {
   struct Extent: Hashable {
     var start: Int
@@ -10,7 +10,8 @@ struct PageExtents {
 
   init(pages: Int) { free = pages > 0 ? [Extent(start: 0, count: pages)] : [] }
 
-  /// The first stretch that is large enough; `nil`: there is none.
+  /// Takes pages from the first extent that is large enough. The result is the first page, or `nil`
+  /// if there is no such extent.
   mutating func allocate(_ count: Int) -> Int? {
     guard count > 0, let place = free.firstIndex(where: { $0.count >= count }) else { return nil }
     let start = free[place].start
@@ -23,7 +24,7 @@ struct PageExtents {
     return start
   }
 
-  /// Gives pages back that `allocate` gave out.
+  /// Gives back pages that `allocate` returned.
   mutating func release(_ start: Int, _ count: Int) {
     var low = 0
     var high = free.count

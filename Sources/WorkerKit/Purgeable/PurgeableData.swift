@@ -1,41 +1,47 @@
 import WorkerProtocol
 
-/// Bytes that can be made again, in memory that the daemon can take by itself: when the machine runs short,
-/// without asking, and also while this worker is suspended or hibernated. When you access the content again, it
-/// is whole or discarded, never in part.
+/// Bytes that can be made again, in memory that the daemon can purge.
+///
+/// When the machine runs short, the daemon purges the bytes without asking, also while this worker
+/// is suspended or hibernated. When you access the content again, it is whole or discarded, never
+/// in part.
 ///
 /// ```swift
-/// let bitmap = PurgeableData(decoded)  // held
+/// let bitmap = PurgeableData(decoded)  // has one access
 /// show(bitmap)
-/// bitmap.endContentAccess()  // from here on it may go
+/// bitmap.endContentAccess()  // may be purged from here on
 /// let sum = bitmap.withContent { bytes in checksum(bytes) }
 /// if sum == nil { decodeAgain() }
 /// ```
 ///
-/// The content begins its life with one access, as Foundation's `NSPurgeableData` does: `endContentAccess`
-/// once when it has been shown for the first time, or make it with `isHeld: false`. After that, use
+/// New content has one access, as with Foundation's `NSPurgeableData`. Call `endContentAccess` once
+/// when you have used the content for the first time, or pass `isHeld: false`. After that, use
 /// `withContent`.
 ///
-/// All contents lie in one file of shared memory (`memfd_create(2)`), in whole pages: it is made for contents of
-/// many kilobytes. Without a daemon, or where there is no such file, it is emptied by memory warnings all the
-/// same. A process that has been forked must not touch the contents of its parent.
+/// All contents are in one file of shared memory (`memfd_create(2)`), in whole pages: it is meant
+/// for contents of many kilobytes. Without a daemon, or if the process can't have such a file,
+/// contents are still discarded by memory warnings. A forked process must not access the contents
+/// of its parent.
 ///
-/// Accesses are thread-safe, and cost one atomic change of a word each way. If several threads write to the
-/// *bytes*, your code must guard them.
+/// Accesses are thread-safe. Beginning and ending one each cost an atomic change of a word. If
+/// several threads write to the *bytes*, your code must guard them.
 public final class PurgeableData: DiscardableContent {
-  /// Bytes.
+  /// The length of the content in bytes.
   public let count: Int
   private let heap: PurgeableHeap?
-  /// `nil`: there was no room for it, so it was discarded from the beginning.
+  /// The content's location; `nil` if there was no room for it, and so it was discarded from the
+  /// beginning.
   private let place: PurgeableHeap.Place?
 
-  /// Where there is no room for it, the content is discarded from the beginning.
+  /// Creates content that `initialize` fills. If there is no room for it, it is discarded from the
+  /// beginning.
   ///
   /// - Parameters:
-  ///   - count: bytes, 0 or more.
-  ///   - isHeld: with one access, which the caller ends.
-  ///   - worker: whose daemon may take it.
-  ///   - initialize: fills the bytes, which are all zero. It doesn't run where there is no room.
+  ///   - count: The length of the content in bytes, 0 or more.
+  ///   - isHeld: Whether the content has one access, which the caller ends by `endContentAccess`.
+  ///   - worker: The worker whose daemon may purge the content.
+  ///   - initialize: Fills the bytes, which are all zero. It doesn't run if there is no room.
+  /// - Throws: the error of `initialize`.
   public init<Failure: Error>(
     count: Int, isHeld: Bool = true, worker: Worker = .shared,
     initialize: (UnsafeMutableRawBufferPointer) throws(Failure) -> Void
@@ -49,14 +55,14 @@ public final class PurgeableData: DiscardableContent {
     if !isHeld { endContentAccess() }
   }
 
-  /// A copy of the bytes.
+  /// Creates content with a copy of the bytes.
   public convenience init(
     _ bytes: UnsafeRawBufferPointer, isHeld: Bool = true, worker: Worker = .shared
   ) {
     self.init(count: bytes.count, isHeld: isHeld, worker: worker) { $0.copyMemory(from: bytes) }
   }
 
-  /// A copy of the bytes.
+  /// Creates content with a copy of the bytes.
   public convenience init(
     _ bytes: some Collection<UInt8>, isHeld: Bool = true, worker: Worker = .shared
   ) {
@@ -90,16 +96,17 @@ public final class PurgeableData: DiscardableContent {
     return !state.isUsed || state.isPurging || state.generation != place.generation
   }
 
-  /// Runs `body` with the bytes, which stay meanwhile; `nil`: they were discarded, make them again. The pointer
-  /// is valid for `body` only.
+  /// Runs `body` with the bytes, which stay meanwhile, and returns its result. If the content was
+  /// discarded, the result is `nil` and `body` doesn't run: make the content again. The pointer is
+  /// valid only while `body` runs.
   public func withContent<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result? {
     try withMutableContent { bytes throws(Failure) in try body(UnsafeRawBufferPointer(bytes)) }
   }
 
-  /// The same with bytes that can be written to. If some code writes while other code reads, you must keep them
-  /// apart.
+  /// Runs `body` with bytes that can be written to, as `withContent` does. If some code writes
+  /// while other code reads, your code must guard the bytes.
   public func withMutableContent<Result, Failure: Error>(
     _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result? {

@@ -1,13 +1,14 @@
 import Synchronization
 import WorkerProtocol
 
-/// Gives out slots and pages of purgeable memory, and takes them back.
+/// Allocates and frees slots and pages of purgeable memory.
 ///
-/// Accesses to contents use the slots' words alone, without a lock. Everything that gives out or empties takes
-/// the lock: so code that holds it knows that a slot which is *purging* is being emptied by the daemon, and not
-/// by this process.
+/// Accesses to contents use only the words of their slots, without a lock. All code that allocates,
+/// frees or empties takes the lock. Therefore code with the lock knows that the daemon, not this
+/// process, is emptying a slot whose state is *purging*.
 final class PurgeableHeap: Sendable {
-  /// A content's place. It is valid until `release`, or until the loss of the content was noticed.
+  /// The location of a content. It is valid until `release`, or until the loss of the content was
+  /// noticed.
   struct Place: Sendable {
     let slot: Int
     let generation: UInt32
@@ -17,7 +18,8 @@ final class PurgeableHeap: Sendable {
 
   private struct State {
     var extents: PageExtents
-    /// By slot; `nil`: not given out. As long as the slots that were ever used.
+    /// The allocated content of each slot; `nil` in a free slot. The array ends with the last slot
+    /// that was ever used.
     var given: [Place?] = []
     var freeSlots: [Int] = []
     /// Slots whose owner was freed while the daemon was emptying them.
@@ -32,23 +34,25 @@ final class PurgeableHeap: Sendable {
     self.mapping = mapping
   }
 
-  /// For the daemon; -1 where there is only private memory.
+  /// The descriptor for the daemon; -1 if there is only private memory.
   var file: Int32 { mapping.file }
 
-  /// Contents that exist, or whose loss hasn't been noticed yet.
+  /// The number of contents that exist, or whose loss hasn't been noticed yet.
   var givenCount: Int {
     state.withLock { state in state.given.count { $0 != nil } + state.orphans.count }
   }
 
   func word(_ place: Place) -> PurgeableWord { mapping.word(place.slot) }
 
-  /// - Returns: zeroed pages with one access; `nil`: there is no room.
+  /// Allocates pages for a content.
+  ///
+  /// - Returns: zeroed pages with one access; `nil` if there is no room.
   func allocate(bytes: Int) -> Place? {
     let pages = max(0, bytes - 1) / mapping.pageSize + 1
     return state.withLock { state in
       collectOrphans(&state)
       if let place = give(pages, &state) { return place }
-      // Contents that the daemon has taken, and whose owners haven't noticed.
+      // There may be contents that the daemon has emptied, and whose loss hasn't been noticed.
       collectLost(&state)
       return give(pages, &state)
     }
@@ -77,12 +81,12 @@ final class PurgeableHeap: Sendable {
     return place
   }
 
-  /// Only while the content is held.
+  /// The bytes of a content. They may be accessed only while the content is held.
   func bytes(_ place: Place, count: Int) -> UnsafeMutableRawBufferPointer {
     UnsafeMutableRawBufferPointer(start: mapping.content(page: place.page), count: count)
   }
 
-  /// The owner was freed: no code will access it again.
+  /// Frees a content whose owner was freed: no code will access it again.
   func release(_ place: Place) {
     state.withLock { state in
       guard isGiven(place, state) else { return }
@@ -90,7 +94,7 @@ final class PurgeableHeap: Sendable {
       if let taken = word.seize(generation: place.generation) {
         empty(place, taken: taken, in: &state)
       } else if word.state.isUsed {
-        // Being taken; or spared since.
+        // The daemon is emptying the content, or has just spared it.
         state.orphans.append(place)
         state.given[place.slot] = nil
       } else {
@@ -99,12 +103,12 @@ final class PurgeableHeap: Sendable {
     }
   }
 
-  /// Empties it, unless it is held.
+  /// Empties a content, unless it is held.
   func discard(_ place: Place) {
     state.withLock { discard(place, &$0) }
   }
 
-  /// Empties all that isn't held.
+  /// Empties all contents that aren't held.
   func discardAll() {
     state.withLock { state in
       for place in state.given.compactMap(\.self) { discard(place, &state) }
@@ -120,12 +124,13 @@ final class PurgeableHeap: Sendable {
     }
   }
 
-  /// The owner has found that it was discarded.
+  /// Frees the content's slot if the content was discarded.
   func noticeLoss(_ place: Place) { state.withLock { collectIfLost(place, &$0) } }
 
-  /// Frees what the daemon was about to empty when it ended. The slots stay as they are, and their places
-  /// aren't given out again: it may as well be the next daemon that is at it already. There is one such slot at
-  /// most for each daemon that is killed.
+  /// Frees the pages that the daemon was about to empty when its connection ended.
+  ///
+  /// The slots stay as they are, and their pages aren't allocated again: the next daemon may
+  /// already be emptying them. Each daemon that is killed leaves one such slot at most.
   func daemonIsGone() {
     state.withLock { state in
       for place in state.given.compactMap(\.self) + state.orphans
@@ -145,7 +150,7 @@ final class PurgeableHeap: Sendable {
     recycle(place, &state)
   }
 
-  /// Its pages are empty, and its slot is unused.
+  /// Frees a slot that is unused and whose pages are empty.
   private func recycle(_ place: Place, _ state: inout State) {
     state.given[place.slot] = nil
     state.freeSlots.append(place.slot)
@@ -168,7 +173,7 @@ final class PurgeableHeap: Sendable {
     for place in orphans {
       let word = mapping.word(place.slot)
       if let taken = word.seize(generation: place.generation) {
-        // The daemon has spared it after all.
+        // The daemon has spared the content after all.
         empty(place, taken: taken, in: &state)
       } else if word.state.isUsed {
         state.orphans.append(place)

@@ -3,23 +3,26 @@ import Synchronization
 import WorkerProtocol
 
 /// The memory behind `PurgeableData`: a sealed file of shared memory with the table that
-/// `PurgeableLayout` shows, or private memory with the same where a process can't have one. Only addresses and
-/// words; `PurgeableHeap` decides which part may be used.
+/// `PurgeableLayout` shows. If the process can't have such a file, private memory with the same
+/// table replaces it. This type has only addresses and words; `PurgeableHeap` decides which pages
+/// may be used.
 ///
-/// It is sparse: its size is address space, and only pages that are written to take memory.
+/// The memory is sparse: its size is address space, and only pages that are written to take memory.
 final class PurgeableMapping: Sendable {
-  /// Or -1: private memory, which no other process can take.
+  /// The descriptor of the file, or -1 for private memory, which no other process can purge.
   let file: Int32
   let pageSize: Int
   let slotCount: Int
-  /// Pages for contents.
+  /// The number of pages for contents.
   let pageCount: Int
   private let size: Int
   private let dataOffset: Int
-  /// As a number: everything that is read or written there is under a slot's state, an atomic.
+  /// The address, as a number: the state of a slot, an atomic, guards everything that is read or
+  /// written there.
   private let base: UInt
 
-  /// `nil`: there isn't enough address space.
+  /// Creates the mapping with the first of these sizes that is possible. The result is `nil` if
+  /// there isn't enough address space.
   init?(sizes: [Int] = [1 << 30, 1 << 28, 1 << 26], slots: Int = 16_384, isShared: Bool = true) {
     let pageSize = Int(workerkit_page_size())
     for (file, size) in Self.attempts(sizes, isShared: isShared) {
@@ -80,7 +83,7 @@ final class PurgeableMapping: Sendable {
     pointer(dataOffset + page * pageSize)
   }
 
-  /// Only while the slot is unused.
+  /// Writes the location of a slot's content. The slot must be unused.
   func describe(_ slot: Int, page: Int, pages: Int) {
     let place = pointer(PurgeableLayout.offset(ofSlot: slot))
     place.storeBytes(
@@ -91,11 +94,12 @@ final class PurgeableMapping: Sendable {
       as: UInt64.self)
   }
 
-  /// Gives pages back; they read as zeros.
+  /// Frees pages, which read as zeros afterwards.
   func punch(page: Int, pages: Int) {
     let offset = dataOffset + page * pageSize
     let code = workerkit_punch(file, pointer(0), Int64(offset), Int64(pages * pageSize))
-    // The file was sealed against writing by a process that has the descriptor: zeros are still promised.
+    // The file was sealed against writing by a process that has the descriptor. The pages must
+    // still read as zeros.
     if code < 0 {
       content(page: page).initializeMemory(as: UInt8.self, repeating: 0, count: pages * pageSize)
     }

@@ -11,7 +11,8 @@ final class OpenTasks: Sendable {
     var hasExpired = false
   }
 
-  /// Entries hold closures of the program, and with them any object: they are released outside of the lock.
+  /// The entries have closures of the program, and with them references to any objects. They are
+  /// released outside of the lock.
   private let entries = Mutex<[Entry]>([])
   private let connection: Connection?
 
@@ -19,14 +20,16 @@ final class OpenTasks: Sendable {
 
   var names: [String] { entries.withLock { $0.map(\.name) } }
 
-  /// - Returns: the name by which the daemon knows it: a second task with the same name would replace the
-  ///   first.
+  /// Begins a task.
+  ///
+  /// - Returns: the name by which the daemon knows the task. It is unique: a second task with the
+  ///   same name would replace the first.
   func begin(
     _ name: String, limit: Duration?, onExpiration: @escaping @Sendable () async -> Void
   ) -> String {
     let unique = entries.withLock { entries in
       let taken = Set(entries.map(\.name))
-      // As the daemon will know it, with room for a number.
+      // The name is cut as the daemon would cut it, with room for a number.
       let named =
         name.isEmpty ? "task" : WorkerProtocol.shown(name, atMost: WorkerProtocol.maxText - 32)
       var unique = named
@@ -47,7 +50,8 @@ final class OpenTasks: Sendable {
     return unique
   }
 
-  /// Sets the closure that stops its work. It is called at once if the task's time is over already.
+  /// Sets the closure that stops the task's work. It is called at once if the task's time is
+  /// already over.
   func setCancellation(of name: String, _ cancel: @escaping @Sendable () -> Void) {
     let hasExpired = entries.withLock { entries in
       guard let place = entries.firstIndex(where: { $0.name == name }) else { return true }
@@ -68,7 +72,8 @@ final class OpenTasks: Sendable {
     }
   }
 
-  /// The task's time is over. Returns when its handler has returned.
+  /// Ends the task's time: cancels its work and calls its handler. It returns when the handler has
+  /// returned.
   func expire(_ name: String) async {
     let entry = entries.withLock { entries -> Entry? in
       guard let place = entries.firstIndex(where: { $0.name == name }),
@@ -78,7 +83,7 @@ final class OpenTasks: Sendable {
       return entries[place]
     }
     guard let entry else { return }
-    // The task doesn't keep the worker awake any longer, and the next daemon must know that.
+    // The next daemon must know that the task doesn't keep the worker awake any longer.
     connection?.say { said in
       said.recordEnd(ofTask: name)
       return []
@@ -87,14 +92,15 @@ final class OpenTasks: Sendable {
     await entry.onExpiration()
   }
 
-  /// Writes the names of tasks that are still open when the worker ends to standard error.
+  /// Writes the names of the tasks that are open to standard error. `occasion` is the event at
+  /// which they are still open.
   func report(_ occasion: String) {
     guard let line = summary(occasion) else { return }
     let bytes = Array("\(line)\n".utf8)
     bytes.withUnsafeBytes { workerkit_print_error($0.baseAddress, Int64($0.count)) }
   }
 
-  /// `nil`: there are none.
+  /// The line that names the open tasks; `nil` if there are none.
   func summary(_ occasion: String) -> String? {
     let names = names
     guard !names.isEmpty else { return nil }
@@ -104,7 +110,7 @@ final class OpenTasks: Sendable {
 }
 
 extension Worker {
-  /// The names of background tasks that have begun and not ended, in their order. One that stays here has
-  /// leaked: its operation never returns.
+  /// The names of background tasks that have begun and not ended, in the order of their begin. A
+  /// name that stays here has leaked: its operation never returns.
   public var openTasks: [String] { tasks.names }
 }

@@ -83,10 +83,10 @@ import Testing
     arguments: [false, true])
   func sockets(leaves: Bool) throws {
     let world = ending.world
-    let runtime = try ending.add("web", .terminated)
+    let worker = try ending.add("web", .terminated)
     let path = world.scratch.uniquePath("sock")
-    runtime.configuration.listen = [ListenSocket(name: "web", address: .unix(path))]
-    world.listening.relisten(runtime)
+    worker.configuration.listen = [ListenSocket(name: "web", address: .unix(path))]
+    world.listening.relisten(worker)
     try world.turn { world.watches.active == 1 }
     if leaves { end.leave() } else { end.end() }
     #expect(end.hasEnded && world.watches.active == (leaves ? 1 : 0))
@@ -128,12 +128,12 @@ import Testing
 
   @Test("A worker that is being adopted is stopped when its adoption has ended")
   func adopting() throws {
-    let runtime = try ending.add("web", .terminated)
-    ending.world.returning.begin(runtime.id)
+    let worker = try ending.add("web", .terminated)
+    ending.world.returning.begin(worker.id)
     end.end()
     #expect(ending.asked == [] && !end.hasEnded)
-    ending.send({ .adopted($0, runtime.profile, .background) }, "web")
-    ending.world.returning.isOver(runtime.id)
+    ending.send({ .adopted($0, worker.profile, .background) }, "web")
+    ending.world.returning.isOver(worker.id)
     #expect(ending.asked == ["stop web"] && !end.hasEnded)
     ending.hasStopped("web")
     #expect(end.hasEnded)

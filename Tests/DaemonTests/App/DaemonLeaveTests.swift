@@ -88,10 +88,10 @@ import Testing
 
   @Test("The daemon doesn't leave a worker while an operation on it is under way")
   func leaveBusy() throws {
-    let runtime = try ending.add("web")
+    let worker = try ending.add("web")
     let memory = FakeMemory()
-    ending.world.makeSleeps(over: memory).makeSleep(for: runtime)
-    runtime.sleep?.resume()
+    ending.world.makeSleeps(over: memory).makeSleep(for: worker)
+    worker.sleep?.resume()
     end.leave()
     #expect(!end.hasEnded)
     memory.thawed?(nil)
@@ -101,14 +101,14 @@ import Testing
 
   @Test("The daemon leaves a worker only when its launch has ended, with a record of its process")
   func launching() throws {
-    let runtime = try ending.add("web", .terminated)
-    ending.world.driver.request(.start, runtime.id) { _ in }
-    ending.world.workers.launching = [runtime.id]
+    let worker = try ending.add("web", .terminated)
+    ending.world.driver.request(.start, worker.id) { _ in }
+    ending.world.workers.launching = [worker.id]
     end.leave()
     // Forked, and not yet its program: without the launcher nothing would record it.
     end.engineIsQuiet()
     #expect(!end.hasEnded)
-    runtime.process = try .forTest("web")
+    worker.process = try .forTest("web")
     ending.world.workers.launching = []
     ending.send(Event.launched, "web")
     #expect(end.hasEnded && ending.saved("web") != nil)
@@ -116,9 +116,9 @@ import Testing
 
   @Test("A launch that fails while the daemon leaves doesn't keep it")
   func launchFails() throws {
-    let runtime = try ending.add("web", .terminated)
-    ending.world.driver.request(.start, runtime.id) { _ in }
-    ending.world.workers.launching = [runtime.id]
+    let worker = try ending.add("web", .terminated)
+    ending.world.driver.request(.start, worker.id) { _ in }
+    ending.world.workers.launching = [worker.id]
     end.leave()
     ending.world.workers.launching = []
     ending.send({ .launchFailed($0, "no such file") }, "web")
@@ -140,8 +140,8 @@ import Testing
 
   @Test("A worker that has outlived SIGKILL doesn't keep a daemon that leaves, and is recorded")
   func leaveUnkillable() throws {
-    let runtime = try ending.add("web")
-    ending.world.driver.request(.stop, runtime.id) { _ in }
+    let worker = try ending.add("web")
+    ending.world.driver.request(.stop, worker.id) { _ in }
     end.leave()
     #expect(!end.hasEnded)
     ending.outlivesKill("web")

@@ -51,18 +51,18 @@ import Testing
 
   /// Has a sleep whose operations don't end.
   private func addSleeper(_ state: WorkerState) throws -> (WorkerUnit, FakeMemory) {
-    let runtime = try world.add("web", state)
+    let worker = try world.add("web", state)
     let memory = FakeMemory()
-    world.makeSleeps(over: memory).makeSleep(for: runtime)
-    return (runtime, memory)
+    world.makeSleeps(over: memory).makeSleep(for: worker)
+    return (worker, memory)
   }
 
   // MARK: sleep
 
   @Test("Directives about sleep reach the worker's own sleep, one operation at a time")
   func sleep() throws {
-    let (runtime, memory) = try addSleeper(.suspending)
-    execution.execute(.suspend(runtime.id))
+    let (worker, memory) = try addSleeper(.suspending)
+    execution.execute(.suspend(worker.id))
     #expect(memory.asked == ["suspend"])
     for directive in [Directive.suspend, Directive.hibernate, Directive.resume] {
       execution.execute(directive(WorkerID("unknown")))
@@ -72,14 +72,14 @@ import Testing
 
   @Test("A daemon that leaves doesn't suspend what only it would keep asleep")
   func leaving() throws {
-    let (runtime, memory) = try addSleeper(.suspending)
+    let (worker, memory) = try addSleeper(.suspending)
     world.ending.leave()
-    execution.execute(.suspend(runtime.id))
+    execution.execute(.suspend(worker.id))
     #expect(memory.asked == [])
     #expect(
       world.notes.all == [
         .suspendFailed(
-          runtime.id, "the daemon is ending, and nothing else would keep it asleep")
+          worker.id, "the daemon is ending, and nothing else would keep it asleep")
       ])
   }
 
@@ -91,8 +91,8 @@ import Testing
       #expect(world.notes.all.last == .exited(WorkerID(name), .unknown))
     }
     world.notes.forget()
-    let (runtime, memory) = try addSleeper(.resuming)
-    execution.execute(.inspect(runtime.id))
+    let (worker, memory) = try addSleeper(.resuming)
+    execution.execute(.inspect(worker.id))
     #expect(memory.asked == ["look"] && world.notes.all == [])
   }
 
@@ -100,10 +100,10 @@ import Testing
 
   @Test("A request to end a worker, to abort it and to kill it are three")
   func ends() throws {
-    let runtime = try world.add()
-    execution.execute(.abort(runtime.id))
+    let worker = try world.add()
+    execution.execute(.abort(worker.id))
     #expect(world.workerProcesses.begun == ["ask \(SIGABRT) and wake"])
-    execution.execute(.kill(runtime.id))
+    execution.execute(.kill(worker.id))
     #expect(world.workerProcesses.begun.last == "kill")
     execution.execute(.terminate(WorkerID("unknown")))
   }
@@ -139,17 +139,17 @@ import Testing
 
   @Test("A worker's new state is logged, recorded for the next daemon, and reaches supervision")
   func transitions() throws {
-    let runtime = try world.add {
+    let worker = try world.add {
       $0.liveness = Policy.Probe(.tcp(host: "127.0.0.1", port: 80))
     }
-    world.senses.liveness.followLiveness(of: runtime, nil)
-    try #require(runtime.liveness != nil)
+    world.senses.liveness.followLiveness(of: worker, nil)
+    try #require(worker.liveness != nil)
     execution.execute(transition(to: .terminating))
     world.services.records.drain()
     #expect(try world.services.records.store.load("web").state == "terminating")
-    #expect(runtime.liveness == nil, "it isn't asked any more")
+    #expect(worker.liveness == nil, "it isn't asked any more")
     #expect(world.logged.contains("web: background → terminating: "))
-    #expect(program.changes == [.terminating] && runtime.process != nil)
+    #expect(program.changes == [.terminating] && worker.process != nil)
   }
 
   @Test("A state of a worker that the daemon doesn't have is only logged")
@@ -181,9 +181,9 @@ import Testing
     "A rise of the pressure is a warning, a fall a notice, and only normal pressure restarts workers"
   )
   func pressure() throws {
-    let runtime = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
+    let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.driver.send(.pressureSet(.critical, for: .seconds(1)))
-    world.hasEnded(runtime, .pressure(.critical))
+    world.hasEnded(worker, .pressure(.critical))
     execution.execute(.pressureChanged(from: .normal, to: .critical, why: "no memory"))
     execution.execute(.pressureChanged(from: .critical, to: .warning, why: "some memory"))
     world.timers.advance(by: .seconds(2))
@@ -202,11 +202,11 @@ import Testing
 
   @Test("Reports for people change nothing")
   func reports() throws {
-    let runtime = try world.add()
-    execution.execute(.watchdogMissed(runtime.id, "it gave no sign for 3 s"))
-    execution.execute(.wouldHave(runtime.id, "be suspended"))
+    let worker = try world.add()
+    execution.execute(.watchdogMissed(worker.id, "it gave no sign for 3 s"))
+    execution.execute(.wouldHave(worker.id, "be suspended"))
     execution.execute(.answer(1, Answer(.done, "")))
-    execution.execute(.expireTask(runtime.id, task: "upload"))
+    execution.execute(.expireTask(worker.id, task: "upload"))
     #expect(world.logged.contains("web: it gave no sign for 3 s"))
     #expect(world.logged.contains("web: shadow mode: be suspended"))
     #expect(world.notes.all == [])

@@ -14,56 +14,56 @@ import Testing
 
   init() throws {
     channels = try ConversationWorld()
-    reporter = WatchdogReporter(world.driver, world.workers) { [records] runtime, state in
-      records.saved.append("\(runtime.id) \(state.rawValue)")
+    reporter = WatchdogReporter(world.driver, world.workers) { [records] worker, state in
+      records.saved.append("\(worker.id) \(state.rawValue)")
     }
   }
 
   @Test("A launch reports the worker's watchdog interval if the worker can send a sign of life")
   func started() throws {
-    let runtime = try world.add { $0.watchdog = .seconds(5) }
-    runtime.launched = runtime.configuration
-    reporter.startWatchdog(of: runtime)
+    let worker = try world.add { $0.watchdog = .seconds(5) }
+    worker.launched = worker.configuration
+    reporter.startWatchdog(of: worker)
     #expect(world.takeEvents().isEmpty, "it has no socket for it")
-    runtime.conversation = try channels.begin()
-    reporter.startWatchdog(of: runtime)
-    #expect(world.takeEvents() == [.watchdogInterval(runtime.id, .seconds(5))])
+    worker.conversation = try channels.begin()
+    reporter.startWatchdog(of: worker)
+    #expect(world.takeEvents() == [.watchdogInterval(worker.id, .seconds(5))])
     // A reload applies at the next launch.
-    runtime.configuration.watchdog = .seconds(7)
-    reporter.startWatchdog(of: runtime)
-    #expect(world.takeEvents() == [.watchdogInterval(runtime.id, .seconds(5))])
+    worker.configuration.watchdog = .seconds(7)
+    reporter.startWatchdog(of: worker)
+    #expect(world.takeEvents() == [.watchdogInterval(worker.id, .seconds(5))])
   }
 
   @Test(
     "A watchdog interval that the worker sets itself has priority and is kept for the next daemon")
   func set() throws {
-    let runtime = try world.add { $0.watchdog = .seconds(5) }
-    runtime.launched = runtime.configuration
-    runtime.conversation = try channels.begin()
-    reporter.setWatchdog(of: runtime, to: .seconds(2))
+    let worker = try world.add { $0.watchdog = .seconds(5) }
+    worker.launched = worker.configuration
+    worker.conversation = try channels.begin()
+    reporter.setWatchdog(of: worker, to: .seconds(2))
     #expect(records.saved == ["web background"])
-    reporter.startWatchdog(of: runtime)
-    let reported = Event.watchdogInterval(runtime.id, .seconds(2))
+    reporter.startWatchdog(of: worker)
+    let reported = Event.watchdogInterval(worker.id, .seconds(2))
     #expect(world.takeEvents() == [reported, reported])
-    world.end(runtime)
-    runtime.launched = runtime.configuration
-    runtime.conversation = try channels.begin()
-    reporter.startWatchdog(of: runtime)
-    #expect(world.takeEvents() == [.watchdogInterval(runtime.id, .seconds(5))])
+    world.end(worker)
+    worker.launched = worker.configuration
+    worker.conversation = try channels.begin()
+    reporter.startWatchdog(of: worker)
+    #expect(world.takeEvents() == [.watchdogInterval(worker.id, .seconds(5))])
   }
 
   @Test(
     "The engine's question is answered with the last sign of life, which may still be in the socket"
   )
   func checked() throws {
-    let runtime = try world.add()
-    reporter.checkWatchdog(runtime.id)
-    #expect(world.takeEvents() == [.watchdogSeen(runtime.id, at: nil)])
+    let worker = try world.add()
+    reporter.checkWatchdog(worker.id)
+    #expect(world.takeEvents() == [.watchdogSeen(worker.id, at: nil)])
     let conversation = try channels.begin()
-    runtime.conversation = conversation
+    worker.conversation = conversation
     try channels.notify("WATCHDOG=1", conversation)
-    reporter.checkWatchdog(runtime.id)
-    guard case .watchdogSeen(runtime.id, let sign)? = world.takeEvents().first else {
+    reporter.checkWatchdog(worker.id)
+    guard case .watchdogSeen(worker.id, let sign)? = world.takeEvents().first else {
       Issue.record("no answer")
       return
     }

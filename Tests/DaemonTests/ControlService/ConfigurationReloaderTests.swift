@@ -28,7 +28,7 @@ import Testing
   }
 
   /// A worker of the configuration that doesn't start by itself.
-  private func worker(
+  private func declared(
     _ name: String, _ change: (inout WorkerConfiguration) -> Void = { _ in }
   ) -> WorkerConfiguration {
     .forTest(name) {
@@ -68,7 +68,8 @@ import Testing
     for name in ["old", "web", "same"] { try add(name) }
     world.notes.forget()
     let new = configuration(
-      worker("new") { $0.autostart = true }, worker("web") { $0.importance = 7 }, worker("same"))
+      declared("new") { $0.autostart = true }, declared("web") { $0.importance = 7 },
+      declared("same"))
     let outcomes = reload(new)
     #expect(
       world.notes.events == ["removed", "added", "profileChanged", "request", "deadline"])
@@ -84,60 +85,60 @@ import Testing
   @Test(
     "A worker that the configuration adds has the daemon's variables below its own")
   func added() throws {
-    #expect(reload(configuration(worker("web") { $0.environment = ["PORT": "80"] }))[0].isDone)
-    let runtime = try #require(world.workers[web])
-    #expect(runtime.environment == ["HOME": "/root", "PORT": "80"] && runtime.isDeclared)
+    #expect(reload(configuration(declared("web") { $0.environment = ["PORT": "80"] }))[0].isDone)
+    let worker = try #require(world.workers[web])
+    #expect(worker.environment == ["HOME": "/root", "PORT": "80"] && worker.isDeclared)
   }
 
   @Test("A worker that the configuration drops is stopped first, if it runs")
   func dropped() throws {
-    let runtime = try add("web", .background)
-    #expect(reload(configuration(worker("api")))[0].isDone)
-    #expect(world.workers[web] === runtime && !runtime.isDeclared)
+    let worker = try add("web", .background)
+    #expect(reload(configuration(declared("api")))[0].isDone)
+    #expect(world.workers[web] === worker && !worker.isDeclared)
     #expect(world.driver.state.state(of: web) == .terminating && world.asked == ["stop web"])
   }
 
   @Test(
     "A changed worker that runs has its new configuration at once, and its policy in the engine")
   func changed() throws {
-    let runtime = try add("web", .background)
-    runtime.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
-    let new = worker("web") {
+    let worker = try add("web", .background)
+    worker.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    let new = declared("web") {
       $0.importance = 70
       $0.policy.foreground.idleAfter = .seconds(77)
     }
     #expect(reload(configuration(new))[0].isDone)
-    #expect(runtime.configuration == new && world.notes.events == ["profileChanged", "deadline"])
+    #expect(worker.configuration == new && world.notes.events == ["profileChanged", "deadline"])
     #expect(world.driver.state.profile(of: web)?.policy == new.policy)
-    #expect(runtime.traffic == nil, "it is looked at as it is configured now")
+    #expect(worker.traffic == nil, "it is looked at as it is configured now")
   }
 
   @Test("A preview of a reload reports the same changes and makes none")
   func preview() throws {
     for name in ["old", "web"] { try add(name) }
     try add("busy", .background)
-    let outcomes = preview(configuration(worker("new"), worker("web") { $0.importance = 7 }))
+    let outcomes = preview(configuration(declared("new"), declared("web") { $0.importance = 7 }))
     #expect(world.notes.events.isEmpty && world.workers.count == 3)
     let text = outcomes.first?.text ?? ""
     #expect(
       text.hasPrefix("busy would be stopped and removed; old would be removed; new would be added"),
       "\(text)")
     #expect(text.contains("; web: importance "), "\(text)")
-    let same = configuration(worker("old"), worker("web"), worker("busy"))
+    let same = configuration(declared("old"), declared("web"), declared("busy"))
     #expect(preview(same).map(\.text) == ["nothing would change: the configuration is the same"])
   }
 
   @Test("A worker that a reload removes while it is being adopted is removed after the adoption")
   func adopting() throws {
-    let runtime = try add("web")
+    let worker = try add("web")
     world.returning.begin(web)
     let text = reload(configuration(), allowEmpty: true).first?.text ?? ""
     #expect(text.hasPrefix("web removed (as soon as it has been adopted"), "\(text)")
-    #expect(world.workers[web] === runtime && !runtime.isDeclared)
+    #expect(world.workers[web] === worker && !worker.isDeclared)
     // Nothing more is to be removed.
     let again = reload(configuration()).map(\.text)
     #expect(again == ["nothing changed: the configuration is the same"])
-    world.driver.send(.adopted(web, runtime.profile, .background))
+    world.driver.send(.adopted(web, worker.profile, .background))
     world.returning.isOver(web)
     #expect(world.asked == ["stop web"])
     world.driver.send(.exited(web, .exited(0)))
@@ -146,13 +147,13 @@ import Testing
 
   @Test("A worker that is declared again while it is being adopted stays")
   func declaredAgain() throws {
-    let runtime = try add("web")
+    let worker = try add("web")
     world.returning.begin(web)
     _ = reload(configuration(), allowEmpty: true)
-    _ = reload(configuration(worker("web")))
-    world.driver.send(.adopted(web, runtime.profile, .background))
+    _ = reload(configuration(declared("web")))
+    world.driver.send(.adopted(web, worker.profile, .background))
     world.returning.isOver(web)
-    #expect(world.asked == [] && runtime.isDeclared)
+    #expect(world.asked == [] && worker.isDeclared)
     #expect(world.driver.state.state(of: web) == .background)
   }
 
@@ -160,7 +161,7 @@ import Testing
   func later() throws {
     try add("idle")
     try add("busy", .background)
-    let new = ["idle", "busy"].map { worker($0) { $0.command = ["/bin/other"] } }
+    let new = ["idle", "busy"].map { declared($0) { $0.command = ["/bin/other"] } }
     let text = reload(configuration(new[0], new[1])).first?.text ?? ""
     let parts = text.split(separator: ";")
     #expect(parts.count == 2)
@@ -180,11 +181,11 @@ import Testing
     }
     try world.hasEnded(add("manual"), RestartWorld.failure)
     let new = configuration(
-      worker("bad") {
+      declared("bad") {
         automatic(&$0)
         $0.command = ["/bin/other"]
-      }, worker("needs", needs), worker("other", automatic),
-      worker("manual") { $0.command = ["/bin/other"] })
+      }, declared("needs", needs), declared("other", automatic),
+      declared("manual") { $0.command = ["/bin/other"] })
     let text = preview(new).first?.text ?? ""
     #expect(text.contains("bad: command (it has failed, and is started again)"), "\(text)")
     #expect(world.asked == [])
@@ -230,7 +231,7 @@ import Testing
 
   @Test("Errors, a hung file system and the daemon's end leave the configuration unchanged")
   func refusals() throws {
-    let runtime = try add("web", .background)
+    let worker = try add("web", .background)
     var outcomes: [ReloadOutcome] = []
     reloader.reload(allowEmpty: true) { outcomes.append($0) }
     reloader.preview(allowEmpty: true) { outcomes.append($0) }
@@ -247,6 +248,6 @@ import Testing
     #expect(outcomes[2].text.contains("took longer than 10 s"))
     #expect(outcomes[3].text == outcomes[2].text)
     #expect(outcomes[4...].allSatisfy { $0.text == "the daemon is ending" })
-    #expect(world.workers[web] === runtime && runtime.isDeclared)
+    #expect(world.workers[web] === worker && worker.isDeclared)
   }
 }

@@ -104,8 +104,8 @@ import WorkerProtocol
 
   @Test("`explain` gives the reason that `ps` gives for a worker that will be restarted")
   func plan() throws {
-    let runtime = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
-    world.hasEnded(runtime, RestartWorld.failure)
+    let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
+    world.hasEnded(worker, RestartWorld.failure)
     let explained = try ask(.explain, "web").explanation
     #expect(explained?.because.code == "backing_off")
     #expect(try explained?.because == ask(.ps).workers?.first?.reason)

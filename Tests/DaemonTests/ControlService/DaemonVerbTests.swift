@@ -28,12 +28,12 @@ import Testing
   @Test("The verb run launches a worker that isn't declared, and is answered when it has started")
   func runs() throws {
     let heard = run("job", importance: 5)
-    let runtime = try #require(world.workers[WorkerID("job")])
-    #expect(runtime.configuration.importance == 5 && runtime.environment == ["A": "b"])
-    #expect(!runtime.isDeclared && heard.responses.isEmpty)
+    let worker = try #require(world.workers[WorkerID("job")])
+    #expect(worker.configuration.importance == 5 && worker.environment == ["A": "b"])
+    #expect(!worker.isDeclared && heard.responses.isEmpty)
     #expect(world.notes.events == ["added", "request"])
-    #expect(world.driver.state.state(of: runtime.id) == .launching)
-    world.driver.send(.launchFailed(runtime.id, "no program of that name"))
+    #expect(world.driver.state.state(of: worker.id) == .launching)
+    world.driver.send(.launchFailed(worker.id, "no program of that name"))
     #expect(try control.only(heard).result == .failed)
   }
 

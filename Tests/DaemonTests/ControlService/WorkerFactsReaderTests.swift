@@ -33,29 +33,29 @@ import Testing
   @Test("A worker is shown with what it was launched with, and with what has changed since")
   func facts() throws {
     let reader = world.makeFacts()
-    let runtime = try world.add()
-    runtime.noteLaunch()
-    runtime.configuration.command = ["web", "--new"]
-    let facts = try #require(reader.read(runtime.id))
+    let worker = try world.add()
+    worker.noteLaunch()
+    worker.configuration.command = ["web", "--new"]
+    let facts = try #require(reader.read(worker.id))
     #expect(facts.command == ["web", "--serve"] && facts.changedSinceLaunch == ["command"])
-    #expect(facts.isDeclared && !facts.isAdopted && facts.process === runtime.process)
+    #expect(facts.isDeclared && !facts.isAdopted && facts.process === worker.process)
     #expect(facts.log == "/logs/web.log", "the file that it was launched to write to")
-    runtime.process = nil
-    #expect(reader.read(runtime.id)?.log == world.state.log(of: "web"))
+    worker.process = nil
+    #expect(reader.read(worker.id)?.log == world.state.log(of: "web"))
   }
 
   @Test("An adopted worker's log is its supervisor's")
   func external() throws {
-    let runtime = try world.add()
-    runtime.external = ExternalWorker(mayBeTerminated: false)
-    let facts = try #require(world.makeFacts().read(runtime.id))
+    let worker = try world.add()
+    worker.external = ExternalWorker(mayBeTerminated: false)
+    let facts = try #require(world.makeFacts().read(worker.id))
     #expect(facts.log == nil && facts.isAdopted && facts.wrapper == nil)
   }
 
   @Test("A wrapper's program has no log where it has its caller's output, and names the wrapper")
   func wrapper() throws {
-    let runtime = try world.add()
-    let facts = try #require(world.makeFacts(Program()).read(runtime.id))
+    let worker = try world.add()
+    let facts = try #require(world.makeFacts(Program()).read(worker.id))
     #expect(facts.log == nil && facts.wrapper?.pid == getpid() && facts.wrapper?.wakes == 3)
     func policy(_ control: ControlWorld) throws -> [PolicyValueReport]? {
       try control.only(control.ask(.policy)).policy
@@ -65,9 +65,9 @@ import Testing
 
   @Test("A worker's earlier ends and what is planned for it are shown")
   func plans() throws {
-    let runtime = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
-    world.hasEnded(runtime, RestartWorld.failure)
-    let plans = try #require(world.makeFacts().read(runtime.id)).plans
+    let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
+    world.hasEnded(worker, RestartWorld.failure)
+    let plans = try #require(world.makeFacts().read(worker.id)).plans
     #expect(plans.exits.count == 1)
     guard case .backingOff = plans.restart else {
       Issue.record("\(String(describing: plans.restart))")
@@ -78,10 +78,10 @@ import Testing
   @Test("A worker's uses are counted from the events that the chronicle gets")
   func activity() throws {
     world.driver.connect([world.chronicle])
-    let runtime = try world.add()
+    let worker = try world.add()
     let reader = world.makeFacts()
-    #expect(reader.activity(of: runtime.id)?.uses == 0)
-    world.driver.send(.activity(runtime.id))
-    #expect(reader.activity(of: runtime.id)?.uses == 1)
+    #expect(reader.activity(of: worker.id)?.uses == 0)
+    world.driver.send(.activity(worker.id))
+    #expect(reader.activity(of: worker.id)?.uses == 1)
   }
 }

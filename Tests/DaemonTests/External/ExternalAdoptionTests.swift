@@ -46,11 +46,11 @@ import Testing
     #expect(text(heard).hasPrefix("web is managed (pid \(ExternalWorld.pid));"))
     #expect(world.state() == .background && world.recorded()?.state == "background")
     #expect(world.base.restarts.exits(of: web) != nil)
-    let runtime = world.workers[web]
-    #expect(runtime?.exitWatch != nil)
-    #expect(runtime?.process?.plan.logPath == world.base.state.log(of: "web"))
-    #expect(runtime?.external?.mayBeTerminated == true && runtime?.isDeclared == false)
-    #expect(runtime?.configuration.importance == 30)
+    let worker = world.workers[web]
+    #expect(worker?.exitWatch != nil)
+    #expect(worker?.process?.plan.logPath == world.base.state.log(of: "web"))
+    #expect(worker?.external?.mayBeTerminated == true && worker?.isDeclared == false)
+    #expect(worker?.configuration.importance == 30)
   }
 
   @Test("The request's policy is the worker's, and is recorded for the next daemon")
@@ -62,11 +62,11 @@ import Testing
     process.policy = PolicyLibrary.builtIn.load("server").value
     try world.examined(process)
     #expect(heard.responses.map(\.result) == [.done])
-    let runtime = try #require(world.workers[web])
-    let policy = runtime.configuration.policy
+    let worker = try #require(world.workers[web])
+    let policy = worker.configuration.policy
     #expect(policy.name == "server" && policy.hibernate.after == .seconds(7))
     #expect(policy.mode == .shadow)
-    #expect(runtime.external?.chosen == wanted.chosenPolicy)
+    #expect(worker.external?.chosen == wanted.chosenPolicy)
     #expect(world.isLogged("(policy server, hibernate.after=7s, shadow mode)\n"))
   }
 
@@ -244,11 +244,11 @@ import Testing
 
   @Test("If other processes of an adopted worker's cgroup live on, one of them takes its place")
   func successor() throws {
-    let runtime = try adoptInGroup()
-    let old = runtime.process
-    externals.externalRootHasEnded(runtime)
-    #expect(world.state() == .background && world.workers[web] === runtime)
-    #expect(runtime.process !== old && world.recorded()?.state == "background")
+    let worker = try adoptInGroup()
+    let old = worker.process
+    externals.externalRootHasEnded(worker)
+    #expect(world.state() == .background && world.workers[web] === worker)
+    #expect(worker.process !== old && world.recorded()?.state == "background")
     let path = world.base.scratch.path + "/group"
     #expect(
       world.isLogged("web: pid \(ExternalWorld.pid + 1) is now the first process of \(path)"))
@@ -256,9 +256,9 @@ import Testing
 
   @Test("One whose cgroup is empty has no successor, and none that has just ended")
   func noSuccessor() throws {
-    let runtime = try adoptInGroup()
+    let worker = try adoptInGroup()
     world.memory.endsWhenHeld = { _ in true }
-    externals.externalRootHasEnded(runtime)
+    externals.externalRootHasEnded(worker)
     #expect(world.workers.count == 0)
     world.memory.endsWhenHeld = { _ in false }
     let next = try adoptInGroup()
@@ -269,10 +269,10 @@ import Testing
 
   @Test("An adopted worker that the daemon killed has no successor")
   func killed() throws {
-    let runtime = try adoptInGroup()
+    let worker = try adoptInGroup()
     world.base.ends.kill(web)
-    #expect(runtime.isKilled)
-    externals.externalRootHasEnded(runtime)
+    #expect(worker.isKilled)
+    externals.externalRootHasEnded(worker)
     #expect(world.workers.count == 0)
   }
 }

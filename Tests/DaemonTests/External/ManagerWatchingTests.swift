@@ -26,10 +26,10 @@ import Testing
   }
 
   private func sleeper(_ name: String = "web") -> WorkerUnit {
-    let runtime = WorkerUnit.forTest(name, isDeclared: false)
-    workers[runtime.id] = runtime
-    driver.send(.adopted(runtime.id, runtime.profile, .suspended))
-    return runtime
+    let worker = WorkerUnit.forTest(name, isDeclared: false)
+    workers[worker.id] = worker
+    driver.send(.adopted(worker.id, worker.profile, .suspended))
+    return worker
   }
 
   private func look() -> String? {
@@ -39,14 +39,14 @@ import Testing
 
   @Test("A manager's request is looked for ten times a second, and wakes its worker with priority")
   func wakes() {
-    let runtime = sleeper()
-    managers.watchManager(of: runtime, look)
+    let worker = sleeper()
+    managers.watchManager(of: worker, look)
     timers.advance(by: ManagerWatching.interval * 5)
     #expect(world.looks == 5 && !notes.events.contains("wakeNeeded"))
     world.why = "signal 15 to its process 100"
     timers.advance(by: ManagerWatching.interval)
-    #expect(notes.events.last == "wakeNeeded" && world.prioritized == [runtime.id])
-    #expect(driver.state.state(of: runtime.id) == .resuming)
+    #expect(notes.events.last == "wakeNeeded" && world.prioritized == [worker.id])
+    #expect(driver.state.state(of: worker.id) == .resuming)
     // On its way to run it isn't looked at.
     timers.advance(by: ManagerWatching.interval * 3)
     #expect(world.looks == 6)
@@ -55,9 +55,9 @@ import Testing
   @Test("One timer looks at all adopted sleepers, and ends with the last watch")
   func oneTimer() {
     let runtimes = ["web", "db"].map { sleeper($0) }
-    for runtime in runtimes { managers.watchManager(of: runtime, look) }
+    for worker in runtimes { managers.watchManager(of: worker, look) }
     #expect(timers.pending == [ManagerWatching.interval])
-    for runtime in runtimes { runtime.managerWatch = nil }
+    for worker in runtimes { worker.managerWatch = nil }
     timers.advance(by: ManagerWatching.interval)
     #expect(timers.pending.isEmpty && world.looks == 0)
     managers.watchManager(of: runtimes[0], look)
@@ -67,15 +67,15 @@ import Testing
   @Test(
     "An adopted worker whose process has ended isn't woken, and one without a watch needs no timer")
   func ended() throws {
-    let runtime = sleeper()
-    managers.watchManager(of: runtime, nil)
+    let worker = sleeper()
+    managers.watchManager(of: worker, nil)
     #expect(timers.pending.isEmpty)
-    managers.watchManager(of: runtime, look)
+    managers.watchManager(of: worker, look)
     world.why = "its process 100 has ended"
     let end = try EndWorld()
-    runtime.ending = end.ending
+    worker.ending = end.ending
     end.ending.rootHasEnded()
-    #expect(runtime.hasExited)
+    #expect(worker.hasExited)
     timers.advance(by: ManagerWatching.interval)
     #expect(world.looks == 0 && !notes.events.contains("wakeNeeded"))
   }

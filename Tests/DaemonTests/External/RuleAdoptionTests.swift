@@ -65,15 +65,15 @@ import Testing
   /// A worker of a rule, with the test's own process.
   @discardableResult
   private func worker(_ name: String, of rule: AdoptionRule) throws -> WorkerUnit {
-    let runtime = WorkerUnit(
+    let worker = WorkerUnit(
       configuration: WorkerConfiguration(
         name: name, command: ["x", "-v"], policy: rule.effectivePolicy),
       environment: [:], isDeclared: false)
-    runtime.external = ExternalWorker(rule: rule.name)
-    runtime.process = try .forTest(name)
-    world.workers[runtime.id] = runtime
-    world.driver.send(.adopted(runtime.id, runtime.profile, .background))
-    return runtime
+    worker.external = ExternalWorker(rule: rule.name)
+    worker.process = try .forTest(name)
+    world.workers[worker.id] = worker
+    world.driver.send(.adopted(worker.id, worker.profile, .background))
+    return worker
   }
 
   @Test("Without a rule the machine's processes aren't looked at")
@@ -248,19 +248,19 @@ import Testing
 
   @Test("An examination that takes too long, and a release that fails, are tried again")
   func retried() throws {
-    let runtime = try worker("r-3", of: Self.rule())
+    let worker = try worker("r-3", of: Self.rule())
     world.move("r-3", to: .hibernated)
     rules.follow([])
     looks.answer(choice: nil)
     #expect(world.state(of: "r-3") == .hibernated)
     timers.advance(by: .seconds(30))
     looks.answer(choice: [:])
-    world.driver.send(.resumeFailed(runtime.id, "the disk is full", intact: true))
+    world.driver.send(.resumeFailed(worker.id, "the disk is full", intact: true))
     #expect(world.lines("r-3 can't be released: ") == 1 && world.lines("the disk is full") == 1)
     timers.advance(by: .seconds(30))
     looks.answer(choice: [:])
     #expect(world.state(of: "r-3") == .resuming)
-    world.driver.send(.resumed(runtime.id, .zero))
+    world.driver.send(.resumed(worker.id, .zero))
     #expect(world.workers.count == 0)
   }
 

@@ -40,10 +40,10 @@ import Testing
     let heard = adopt(found.root.identity)
     try world.examined(found)
     #expect(heard.refusals == [nil])
-    let runtime = try #require(world.workers[WorkerID("r-\(ExternalWorld.pid)")])
-    #expect(runtime.external?.rule == "r" && runtime.external?.mayBeTerminated == true)
-    #expect(runtime.profile.rule == "r" && runtime.profile.importance == 9)
-    #expect(runtime.profile.policy.name == "own" && runtime.profile.policy.mode == .shadow)
+    let worker = try #require(world.workers[WorkerID("r-\(ExternalWorld.pid)")])
+    #expect(worker.external?.rule == "r" && worker.external?.mayBeTerminated == true)
+    #expect(worker.profile.rule == "r" && worker.profile.importance == 9)
+    #expect(worker.profile.policy.name == "own" && worker.profile.policy.mode == .shadow)
     #expect(world.isLogged("(rule r, mode shadow)\n"))
   }
 

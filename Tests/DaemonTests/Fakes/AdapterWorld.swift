@@ -204,17 +204,17 @@ final class AdapterWorld {
     _ name: String = "web", _ state: WorkerState = .background, isDeclared: Bool = true,
     _ change: (inout WorkerConfiguration) -> Void = { _ in }
   ) throws -> WorkerUnit {
-    let runtime = WorkerUnit.forTest(name, isDeclared: isDeclared, change)
-    if state != .terminated { runtime.process = try .forTest(name) }
-    workers[runtime.id] = runtime
-    restarts.add(runtime.id, exits: [])
-    driver.send(.adopted(runtime.id, runtime.profile, state))
+    let worker = WorkerUnit.forTest(name, isDeclared: isDeclared, change)
+    if state != .terminated { worker.process = try .forTest(name) }
+    workers[worker.id] = worker
+    restarts.add(worker.id, exits: [])
+    driver.send(.adopted(worker.id, worker.profile, state))
     notes.forget()
-    return runtime
+    return worker
   }
 
-  func handle(_ runtime: WorkerUnit) -> WorkerHandle {
-    WorkerHandle(runtime: runtime, driver: driver, log: log)
+  func handle(_ worker: WorkerUnit) -> WorkerHandle {
+    WorkerHandle(worker: worker, driver: driver, log: log)
   }
 
   /// A record of this name, as an earlier daemon has left it, with the test's own process.
@@ -231,10 +231,10 @@ final class AdapterWorld {
   }
 
   /// A run of it has ended, as the supervisor hears of it.
-  func hasEnded(_ runtime: WorkerUnit, _ cause: Cause) {
+  func hasEnded(_ worker: WorkerUnit, _ cause: Cause) {
     for (old, new) in [(WorkerState.terminated, WorkerState.launching), (.launching, .terminated)] {
       restarts.record(
-        Transition(worker: runtime.id, from: old, to: new, cause: cause, at: timers.now))
+        Transition(worker: worker.id, from: old, to: new, cause: cause, at: timers.now))
     }
   }
 

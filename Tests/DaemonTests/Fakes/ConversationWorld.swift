@@ -12,8 +12,8 @@ import TestSupport
 /// passes and messages that are read when the test says so. The test's own process stands for the worker's.
 final class ConversationWorld {
   let adapters: AdapterWorld
-  let runtime: WorkerUnit
-  var id: WorkerID { runtime.id }
+  let worker: WorkerUnit
+  var id: WorkerID { worker.id }
   var timers: FakeTimers { adapters.timers }
   var watches: FakeWatches { adapters.watches }
 
@@ -22,13 +22,13 @@ final class ConversationWorld {
     _ state: WorkerState = .background, _ change: (inout WorkerConfiguration) -> Void = { _ in }
   ) throws {
     adapters = try AdapterWorld()
-    runtime = try adapters.add("web", state == .launching ? .terminated : state) {
+    worker = try adapters.add("web", state == .launching ? .terminated : state) {
       $0.policy.background.safePoint.fileLocks = .zero
       change(&$0)
     }
     if state == .launching {
-      runtime.process = try .forTest()
-      adapters.driver.request(.start, runtime.id) { _ in }
+      worker.process = try .forTest()
+      adapters.driver.request(.start, worker.id) { _ in }
     }
     forget()
   }
@@ -49,9 +49,9 @@ final class ConversationWorld {
       }
       if pressure { channels.pressure = try PressureWatch(path: scratch.uniquePath("pressure")) }
       if talk { channels.talk = try WorkerSocket(path: scratch.uniquePath("worker")) }
-      adapters.conversations.makeConversation(runtime, over: channels)
+      adapters.conversations.makeConversation(worker, over: channels)
     }
-    guard let conversation = runtime.conversation else { throw TestFailure("no conversation") }
+    guard let conversation = worker.conversation else { throw TestFailure("no conversation") }
     try conversation.listen()
     if listens { try conversation.listenToConnections() }
     return conversation
@@ -73,7 +73,7 @@ final class ConversationWorld {
 
   /// The machine's first process is the worker's root, and the test's own isn't the worker's.
   func beStranger() throws {
-    runtime.process = try .forTest(ProcessStat.read(1).identity)
+    worker.process = try .forTest(ProcessStat.read(1).identity)
   }
 
   // MARK: the engine

@@ -7,7 +7,7 @@ import TestSupport
 /// A run of a worker whose end happens as a test says: the real `WorkerEnding` over fake processes, time and memory.
 final class EndWorld {
   let world: AdapterWorld
-  let runtime: WorkerUnit
+  let worker: WorkerUnit
   let ending: WorkerEnding
   let memory = FakeMemory()
 
@@ -16,17 +16,17 @@ final class EndWorld {
     _ timers: FakeTimers = FakeTimers(), hasGroup: Bool = true
   ) throws {
     world = try AdapterWorld(timers)
-    runtime = try world.add()
+    worker = try world.add()
     if hasGroup {
       try world.scratch.write("group/cgroup.events", "")
       // Of one name, only one stop command of all tests could begin at a time.
       let name = "web-\(UInt64.random(in: 0 ... .max))"
-      runtime.process = try .forTest(name, in: .init(path: world.scratch.path + "/group"))
+      worker.process = try .forTest(name, in: .init(path: world.scratch.path + "/group"))
     }
-    guard let process = runtime.process else { throw TestFailure("it has no process") }
-    ending = WorkerEnding(of: runtime, process: process, ends: world.ends)
-    runtime.ending = ending
-    world.makeSleeps(over: memory).makeSleep(for: runtime)
+    guard let process = worker.process else { throw TestFailure("it has no process") }
+    ending = WorkerEnding(of: worker, process: process, ends: world.ends)
+    worker.ending = ending
+    world.makeSleeps(over: memory).makeSleep(for: worker)
   }
 
   var timers: FakeTimers { world.timers }
@@ -46,7 +46,7 @@ final class EndWorld {
   }
 
   /// The engine is asked to end it.
-  func requestEnd() { world.driver.request(.stop, runtime.id) { _ in } }
+  func requestEnd() { world.driver.request(.stop, worker.id) { _ in } }
 
   /// The root process has ended, and all that was left has been found.
   func endRoot(leaving left: WhatIsLeft = FakeWorkerProcesses.nothing) {
@@ -55,11 +55,11 @@ final class EndWorld {
   }
 
   /// Its memory is being worked on.
-  func actOnMemory() { runtime.sleep?.hibernate() }
+  func actOnMemory() { worker.sleep?.hibernate() }
 
   /// The same, as of a worker that an earlier daemon has left: also where its root process has ended.
   func recoverMemory() {
-    runtime.sleep?.perform({ $0.recover(expecting: .unknown, then: $1) }, then: { _ in })
+    worker.sleep?.perform({ $0.recover(expecting: .unknown, then: $1) }, then: { _ in })
   }
 
   /// Nothing is due any more, and nothing that comes late changes anything.

@@ -25,9 +25,9 @@ final class EndingWorld {
   }
 
   func addExternal(_ name: String, _ state: WorkerState) throws {
-    let runtime = try add(name, state)
-    runtime.isDeclared = false
-    runtime.external = ExternalWorker(mayBeTerminated: false)
+    let worker = try add(name, state)
+    worker.isDeclared = false
+    worker.external = ExternalWorker(mayBeTerminated: false)
   }
 
   func addWaking(_ name: String) throws {

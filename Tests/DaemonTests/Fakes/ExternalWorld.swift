@@ -68,7 +68,7 @@ struct ExternalWorld {
   func move(_ name: String = "web", to state: WorkerState) {
     let id = WorkerID(name)
     driver.send(.exited(id, .unknown))
-    if let runtime = workers[id] { driver.send(.adopted(id, runtime.profile, state)) }
+    if let worker = workers[id] { driver.send(.adopted(id, worker.profile, state)) }
   }
 
   func state(of name: String = "web") -> WorkerState? { driver.state.state(of: WorkerID(name)) }

@@ -10,7 +10,7 @@ import Supervision
 /// says so.
 final class FakeQuestions {
   let timers: FakeTimers
-  let runtime: WorkerUnit
+  let worker: WorkerUnit
   let run: RunQuestions
   /// The probes and looks that reach the world.
   let world = World()
@@ -46,7 +46,7 @@ final class FakeQuestions {
     }
 
     func look(
-      at runtime: WorkerUnit, _ process: WorkerProcess,
+      at worker: WorkerUnit, _ process: WorkerProcess,
       then: @escaping (ActivityFindings?) -> Void
     ) {
       if losesLooks { return }
@@ -67,24 +67,24 @@ final class FakeQuestions {
   }
 
   convenience init(_ timers: FakeTimers = FakeTimers()) throws {
-    let (runtime, process) = (WorkerUnit.forTest("web"), try WorkerProcess.forTest("web"))
+    let (worker, process) = (WorkerUnit.forTest("web"), try WorkerProcess.forTest("web"))
     let (notes, workers) = (EventNotes(), WorkerRegistry())
     let driver = EngineDriver.forTest(timers, notes)
-    runtime.process = process
-    workers[runtime.id] = runtime
-    driver.send(.adopted(runtime.id, runtime.profile, .background))
-    self.init(about: runtime, process, timers: timers, notes, driver, workers)
+    worker.process = process
+    workers[worker.id] = worker
+    driver.send(.adopted(worker.id, worker.profile, .background))
+    self.init(about: worker, process, timers: timers, notes, driver, workers)
   }
 
   /// Of a worker that the engine knows.
   init(
-    about runtime: WorkerUnit, _ process: WorkerProcess, timers: FakeTimers, _ notes: EventNotes,
+    about worker: WorkerUnit, _ process: WorkerProcess, timers: FakeTimers, _ notes: EventNotes,
     _ driver: EngineDriver, _ workers: WorkerRegistry
   ) {
-    (self.runtime, self.process, self.timers) = (runtime, process, timers)
+    (self.worker, self.process, self.timers) = (worker, process, timers)
     (self.notes, self.driver) = (notes, driver)
     supervisor = Self.supervisor(timers, driver, workers, world)
-    run = supervisor.questions(to: runtime, process)
+    run = supervisor.questions(to: worker, process)
     countEnds()
   }
 
@@ -103,7 +103,7 @@ final class FakeQuestions {
 
   /// What waits for the end of a question is called once.
   private func countEnds() {
-    runtime.whenUnasked = { [unowned self] in
+    worker.whenUnasked = { [unowned self] in
       ended += 1
       countEnds()
     }
@@ -111,19 +111,19 @@ final class FakeQuestions {
 
   /// It runs, although it was reported and is being ended.
   func launch() {
-    guard driver.state.state(of: runtime.id) != .background else { return }
-    driver.send(.exited(runtime.id, .exited(0)))
-    driver.send(.adopted(runtime.id, runtime.profile, .background))
+    guard driver.state.state(of: worker.id) != .background else { return }
+    driver.send(.exited(worker.id, .exited(0)))
+    driver.send(.adopted(worker.id, worker.profile, .background))
   }
 
   /// Whether what comes in counts as activity.
   func watchTraffic() throws {
-    runtime.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    worker.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
   }
 
   /// While another run has its place, nothing is asked.
   func setMayBeAsked(_ mayBeAsked: Bool) throws {
-    runtime.process = mayBeAsked ? process : try .forTest("web")
+    worker.process = mayBeAsked ? process : try .forTest("web")
   }
 
   var isAnswerAwaited: Bool { world.answer != nil }

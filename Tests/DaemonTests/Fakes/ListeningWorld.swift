@@ -52,17 +52,17 @@ final class ListeningWorld {
   func add(_ name: String, _ listen: ListenSocket...) -> WorkerUnit {
     var configuration = WorkerConfiguration(name: name, command: ["serve"])
     configuration.listen = listen
-    let runtime = WorkerUnit(configuration: configuration, environment: [:], isDeclared: true)
-    workers[runtime.id] = runtime
-    restarts.supervisor.add(runtime.id, exits: [])
-    driver.send(.added(runtime.id, WorkerProfile(policy: configuration.policy)))
-    return runtime
+    let worker = WorkerUnit(configuration: configuration, environment: [:], isDeclared: true)
+    workers[worker.id] = worker
+    restarts.supervisor.add(worker.id, exits: [])
+    driver.send(.added(worker.id, WorkerProfile(policy: configuration.policy)))
+    return worker
   }
 
   /// It has run, and has accepted no connection.
-  func end(_ runtime: WorkerUnit) {
-    driver.send(.launched(runtime.id))
-    driver.send(.exited(runtime.id, .exited(0)))
+  func end(_ worker: WorkerUnit) {
+    driver.send(.launched(worker.id))
+    driver.send(.exited(worker.id, .exited(0)))
   }
 
   func open(then: @escaping () -> Void = {}) {
@@ -79,8 +79,8 @@ final class ListeningWorld {
   }
 
   /// Reads what the configuration is now, and waits until that has had its effect.
-  func relisten(_ runtime: WorkerUnit, until isDone: () throws -> Bool) throws {
-    sockets.relisten(runtime)
+  func relisten(_ worker: WorkerUnit, until isDone: () throws -> Bool) throws {
+    sockets.relisten(worker)
     try turn(until: isDone)
   }
 

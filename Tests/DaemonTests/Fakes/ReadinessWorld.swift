@@ -33,7 +33,7 @@ final class ReadinessWorld {
   let threads = JobPool(name: "test", most: 256, endsAfter: .seconds(5))
   let processes = FakeProcesses()
   let questions = Questions()
-  var runtime: WorkerUnit?
+  var worker: WorkerUnit?
   private let holder: ProcessHolder
 
   init() throws {
@@ -43,10 +43,10 @@ final class ReadinessWorld {
     holder = ProcessHolder(
       loop: loop, jobs: jobs, processes: processes, probes: questions,
       sleeps: adapters.sleeps, ends: adapters.ends)
-    let runtime = try adapters.add("web", .terminated)
-    runtime.process = try .forTest()
-    self.runtime = runtime
-    adapters.driver.request(.start, runtime.id) { _ in }
+    let worker = try adapters.add("web", .terminated)
+    worker.process = try .forTest()
+    self.worker = worker
+    adapters.driver.request(.start, worker.id) { _ in }
     adapters.notes.forget()
     try writeLog("")
   }
@@ -57,14 +57,14 @@ final class ReadinessWorld {
   func watch(
     _ rule: ReadinessRule, _ channel: ReadinessChannel? = nil, log: String? = nil
   ) throws -> ReadinessWatch {
-    guard let runtime else { throw TestFailure("there is no worker") }
+    guard let worker else { throw TestFailure("there is no worker") }
     var plan = LaunchPlan(
       name: "web", command: ["web"], directory: "/", environment: [:], logPath: log ?? logPath)
     plan.readinessChannel = channel
     let process = try WorkerProcess.adopt(
       try ProcessIdentity.current(of: getpid()), plan: plan, opensMemory: false)
-    runtime.process = process
-    return ReadinessWatch(rule, process, of: adapters.handle(runtime), heldBy: holder)
+    worker.process = process
+    return ReadinessWatch(rule, process, of: adapters.handle(worker), heldBy: holder)
   }
 
   var readies: Int { adapters.notes.events.count { $0 == "ready" } }

@@ -64,12 +64,12 @@ final class RestartWorld {
     dependsOn: [Dependency] = []
   ) {
     let id = WorkerID(name)
-    let runtime = workers[id] ?? .forTest(name)
-    runtime.configuration.restart = rules
-    runtime.configuration.importance = importance
-    runtime.configuration.dependsOn = dependsOn
-    workers[id] = runtime
-    if driver.state.state(of: id) == nil { driver.send(.added(id, runtime.profile)) }
+    let worker = workers[id] ?? .forTest(name)
+    worker.configuration.restart = rules
+    worker.configuration.importance = importance
+    worker.configuration.dependsOn = dependsOn
+    workers[id] = worker
+    if driver.state.state(of: id) == nil { driver.send(.added(id, worker.profile)) }
     supervisor.add(id, exits: [])
   }
 

@@ -49,27 +49,27 @@ final class SenseWorld {
     var configuration = WorkerConfiguration(
       name: name, command: ["none"], directory: "/", policy: LifecyclePolicy(name: "test"))
     change(&configuration)
-    let runtime = WorkerUnit(configuration: configuration, environment: [:], isDeclared: true)
-    if state != .terminated { try begin(runtime) }
-    workers[runtime.id] = runtime
-    driver.send(.adopted(runtime.id, runtime.profile, state))
+    let worker = WorkerUnit(configuration: configuration, environment: [:], isDeclared: true)
+    if state != .terminated { try begin(worker) }
+    workers[worker.id] = worker
+    driver.send(.adopted(worker.id, worker.profile, state))
     _ = takeEvents()
-    return runtime
+    return worker
   }
 
   /// Its run begins, with this process as its first.
-  func begin(_ runtime: WorkerUnit, as pid: Int32 = getpid()) throws {
+  func begin(_ worker: WorkerUnit, as pid: Int32 = getpid()) throws {
     let plan = LaunchPlan(
-      name: runtime.id.name, command: ["none"], directory: "/", environment: [:],
+      name: worker.id.name, command: ["none"], directory: "/", environment: [:],
       logPath: "/dev/null")
-    runtime.process = try WorkerProcess.adopt(
+    worker.process = try WorkerProcess.adopt(
       try ProcessIdentity.current(of: pid), plan: plan, opensMemory: false)
   }
 
   /// Its run ends.
-  func end(_ runtime: WorkerUnit) {
-    runtime.process = nil
-    runtime.endRun()
+  func end(_ worker: WorkerUnit) {
+    worker.process = nil
+    worker.endRun()
   }
 }
 

@@ -58,7 +58,7 @@ final class ShedWorld {
 
   init() throws {
     talk = try ConversationWorld()
-    let (adapters, runtime, timers) = (talk.adapters, talk.runtime, talk.timers)
+    let (adapters, worker, timers) = (talk.adapters, talk.worker, talk.timers)
     let (driver, workers) = (adapters.driver, adapters.workers)
     // Only one command of a name is prepared at a time.
     let plan = LaunchPlan(
@@ -66,12 +66,12 @@ final class ShedWorld {
       logPath: adapters.scratch.path + "/web.log")
     let process = try WorkerProcess.adopt(
       ProcessStat.read(getpid()).identity, plan: plan, opensMemory: false)
-    runtime.process = process
+    worker.process = process
     loop = FakeLoop(timers)
     questions = FakeQuestions(
-      about: runtime, process, timers: timers, adapters.notes, driver, workers)
+      about: worker, process, timers: timers, adapters.notes, driver, workers)
     http = ShedOverHTTP(loop, questions.run)
-    runtime.shedOverHTTP = http
+    worker.shedOverHTTP = http
     sheds = WorkerSheds(
       loop: loop, processes: processes, driver: driver, workers: workers,
       meter: FootprintMeter(
@@ -91,9 +91,9 @@ final class ShedWorld {
   func begin(
     _ channel: WorkerConfiguration.Shed?, _ kind: Directive.ShedKind = .memoryWarning
   ) throws -> ShedAttempt {
-    talk.runtime.configuration.shed = channel
+    talk.worker.configuration.shed = channel
     sheds.beginShed(id, kind, until: timers.now + .seconds(5))
-    guard let attempt = talk.runtime.shed else { throw TestFailure("nothing was begun") }
+    guard let attempt = talk.worker.shed else { throw TestFailure("nothing was begun") }
     return attempt
   }
 
@@ -110,7 +110,7 @@ final class ShedWorld {
   var isAnswered: Bool { events == [.shedAnswered(id)] }
 
   /// Another run has taken the place of the one that is asked.
-  func beginNextRun() throws { talk.runtime.process = try .forTest() }
+  func beginNextRun() throws { talk.worker.process = try .forTest() }
 
   /// Its command has begun.
   func start(_ attempt: ShedAttempt) throws -> Bool {

@@ -19,7 +19,7 @@ final class SleepWorld {
   let notes = EventNotes()
   let driver: EngineDriver
   let workers = WorkerRegistry()
-  let runtime: WorkerUnit
+  let worker: WorkerUnit
   let sleeps: WorkerSleeps
   let inputs: FakeInputs
   let disk = DiskLooks()
@@ -60,27 +60,27 @@ final class SleepWorld {
       imageDisk: imageDisk, costs: HibernationCosts(imageDisk) { _, _ in },
       managers: ManagerWatching(driver, workers, timers: timers) { _ in }, log: log,
       kill: { [kills] in kills.ids.append($0) })
-    runtime = .forTest("web")
-    runtime.process = try .forTest("web")
-    driver.send(.adopted(runtime.id, runtime.profile, state))
+    worker = .forTest("web")
+    worker.process = try .forTest("web")
+    driver.send(.adopted(worker.id, worker.profile, state))
     notes.forget()
   }
 
-  var id: WorkerID { runtime.id }
+  var id: WorkerID { worker.id }
 
   /// Of a run that begins with this.
   func makeSleep() throws -> WorkerSleep {
-    sleeps.makeSleep(for: runtime)
-    guard let sleep = runtime.sleep else { throw TestFailure("it has no sleep") }
+    sleeps.makeSleep(for: worker)
+    guard let sleep = worker.sleep else { throw TestFailure("it has no sleep") }
     return sleep
   }
 
   /// - Parameter watches: nil: its own.
   func makeWatch(_ watches: (any DescriptorWatches)? = nil) -> WakeWatch {
     let watch = WakeWatch(
-      of: runtime, watches: watches ?? self.watches, timers: timers, driver: driver,
+      of: worker, watches: watches ?? self.watches, timers: timers, driver: driver,
       memory: memory, log: log)
-    runtime.wakeWatch = watch
+    worker.wakeWatch = watch
     return watch
   }
 
@@ -94,7 +94,7 @@ final class SleepWorld {
     events.compactMap { if case .wakeNeeded(_, let why) = $0 { why } else { nil } }
   }
 
-  var isWatched: Bool { runtime.wakeWatch?.isWatching == true }
+  var isWatched: Bool { worker.wakeWatch?.isWatching == true }
   var killed: [WorkerID] { kills.ids }
 
   /// What was logged of it.

@@ -30,10 +30,10 @@ struct SurvivorWorld {
   }
 
   /// The configuration has it.
-  func declare(_ runtime: WorkerUnit) {
-    workers[runtime.id] = runtime
-    base.restarts.add(runtime.id, exits: [])
-    driver.send(.added(runtime.id, runtime.profile))
+  func declare(_ worker: WorkerUnit) {
+    workers[worker.id] = worker
+    base.restarts.add(worker.id, exits: [])
+    driver.send(.added(worker.id, worker.profile))
   }
 
   func recovered(_ name: String = "web", _ restored: UInt64 = 0) {

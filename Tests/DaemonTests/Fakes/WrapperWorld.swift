@@ -81,9 +81,9 @@ final class WrapperWorld: WrapperHost {
   func declare(_ name: String) {
     let configuration = WorkerConfiguration(
       name: name, command: ["/bin/true"], policy: driver.state.policy)
-    let runtime = WorkerUnit(configuration: configuration, environment: [:], isDeclared: true)
-    workers[runtime.id] = runtime
-    driver.send(.added(runtime.id, runtime.profile))
+    let worker = WorkerUnit(configuration: configuration, environment: [:], isDeclared: true)
+    workers[worker.id] = worker
+    driver.send(.added(worker.id, worker.profile))
   }
 
   func state(_ name: String) -> WorkerState? { driver.state.state(of: WorkerID(name)) }

@@ -34,10 +34,10 @@ import Testing
   @Test(
     "Two looks find a worker's processor time and memory, and traffic only where it counts")
   func found() throws {
-    let runtime = try world.add()
-    let process = try #require(runtime.process)
+    let worker = try world.add()
+    let process = try #require(worker.process)
     var found: [ActivityFindings?] = []
-    for _ in 0..<2 { looks.look(at: runtime, process) { found.append($0) } }
+    for _ in 0..<2 { looks.look(at: worker, process) { found.append($0) } }
     #expect(found.isEmpty && scans.count == 2)
     let scan = try ProcessScan.read()
     while scans.answer(scan) {}
@@ -46,39 +46,39 @@ import Testing
       let each = try #require(each)
       #expect(each.root == process.identity && each.anonymous > 0 && each.hasTraffic == nil)
     }
-    #expect(runtime.traffic == nil)
+    #expect(worker.traffic == nil)
   }
 
   @Test("In activity mode traffic is looked for from the first look on")
   func traffic() throws {
-    let runtime = try world.add("web", .background) {
+    let worker = try world.add("web", .background) {
       $0.policy.foreground = ForegroundRules(mode: .activity)
     }
-    let process = try #require(runtime.process)
+    let process = try #require(worker.process)
     var found: [ActivityFindings?] = []
-    looks.look(at: runtime, process) { found.append($0) }
+    looks.look(at: worker, process) { found.append($0) }
     scans.answer(try ProcessScan.read())
     try turn { !found.isEmpty }
     // The first look only prepares.
-    #expect(found.first??.hasTraffic == false && runtime.traffic != nil)
+    #expect(found.first??.hasTraffic == false && worker.traffic != nil)
   }
 
   @Test(
     "A worker that ends during a look, or isn't found, isn't examined"
   )
   func ended() throws {
-    let runtime = try world.add()
-    let process = try #require(runtime.process)
+    let worker = try world.add()
+    let process = try #require(worker.process)
     var found: [ActivityFindings?] = []
-    looks.look(at: runtime, process) { found.append($0) }
-    world.end(runtime)
+    looks.look(at: worker, process) { found.append($0) }
+    world.end(worker)
     scans.answer(try ProcessScan.read())
     #expect(found.count == 1 && found[0]?.root == nil)
-    try world.begin(runtime)
-    looks.look(at: runtime, try #require(runtime.process)) { found.append($0) }
+    try world.begin(worker)
+    looks.look(at: worker, try #require(worker.process)) { found.append($0) }
     scans.answer(nil)
     // The last look at all processes stands in.
     try turn { found.count == 2 }
-    #expect(found.last??.root == runtime.process?.identity)
+    #expect(found.last??.root == worker.process?.identity)
   }
 }

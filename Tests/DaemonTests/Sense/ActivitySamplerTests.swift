@@ -15,7 +15,7 @@ import Testing
     var latchesTaken = 0
 
     func look(
-      at runtime: WorkerUnit, _ process: WorkerProcess,
+      at worker: WorkerUnit, _ process: WorkerProcess,
       then: @escaping (ActivityFindings?) -> Void
     ) { pending.add(then) }
     func collectLatches() { latchesTaken += 1 }
@@ -48,14 +48,14 @@ import Testing
 
   /// A second later, a look finds this.
   private func sample(
-    _ runtime: WorkerUnit, milliseconds: UInt64 = 0, kilobytes: UInt64 = 0,
+    _ worker: WorkerUnit, milliseconds: UInt64 = 0, kilobytes: UInt64 = 0,
     traffic: Bool? = nil, work: SignOfUse?? = .none, written: Written? = nil,
     hasClients: Bool? = nil
   ) throws -> [Event] {
     world.timers.advance(by: .seconds(1))
-    #expect(sampler.sample(runtime))
+    #expect(sampler.sample(worker))
     var found = ActivityFindings(
-      root: try #require(runtime.process).identity, cpu: milliseconds * 1000,
+      root: try #require(worker.process).identity, cpu: milliseconds * 1000,
       anonymous: kilobytes << 10, hasTraffic: traffic)
     if let work { found.work = (work, WorkMeter()) }
     (found.written, found.hasClients) = (written, hasClients)
@@ -73,44 +73,44 @@ import Testing
 
   @Test("The first sample has nothing to compare with, and has the worker's footprint measured")
   func first() throws {
-    let runtime = try world.add("web", .background, Self.automatic)
-    #expect(try sample(runtime, milliseconds: 5000, traffic: true) == [])
+    let worker = try world.add("web", .background, Self.automatic)
+    #expect(try sample(worker, milliseconds: 5000, traffic: true) == [])
     #expect(source.pending.count == 1)
   }
 
   @Test("Traffic counts as activity, and so does a wrapped program's work")
   func active() throws {
-    let runtime = try world.add("web", .background, Self.automatic)
-    _ = try sample(runtime)
-    #expect(try sample(runtime, traffic: true) == [.activity(runtime.id)])
-    #expect(runtime.sample.sign == .traffic)
+    let worker = try world.add("web", .background, Self.automatic)
+    _ = try sample(worker)
+    #expect(try sample(worker, traffic: true) == [.activity(worker.id)])
+    #expect(worker.sample.sign == .traffic)
     #expect(
-      try sample(runtime, traffic: false, work: .some(.output)) == [.activity(runtime.id)])
-    #expect(try sample(runtime, traffic: false, work: .some(nil)) == [])
-    #expect(runtime.sample.sign == .output)
+      try sample(worker, traffic: false, work: .some(.output)) == [.activity(worker.id)])
+    #expect(try sample(worker, traffic: false, work: .some(nil)) == [])
+    #expect(worker.sample.sign == .output)
   }
 
   @Test("Processor time from cpu_below on counts as work, and less doesn't")
   func worked() throws {
-    let runtime = try world.add("web", .background, Self.automatic)
-    _ = try sample(runtime, milliseconds: 100)
-    #expect(try sample(runtime, milliseconds: 119) == [])
-    #expect(try sample(runtime, milliseconds: 139) == [.worked(runtime.id)])
+    let worker = try world.add("web", .background, Self.automatic)
+    _ = try sample(worker, milliseconds: 100)
+    #expect(try sample(worker, milliseconds: 119) == [])
+    #expect(try sample(worker, milliseconds: 139) == [.worked(worker.id)])
     // A process that had a share of it has ended.
-    #expect(try sample(runtime, milliseconds: 50) == [])
-    #expect(try sample(runtime, milliseconds: 80) == [.worked(runtime.id)])
-    #expect(runtime.sample.sign == .time)
+    #expect(try sample(worker, milliseconds: 50) == [])
+    #expect(try sample(worker, milliseconds: 80) == [.worked(worker.id)])
+    #expect(worker.sample.sign == .time)
   }
 
   @Test("Processor time in bursts counts as work, although its mean is below cpu_below")
   func bursts() throws {
-    let runtime = try world.add("poller", .background, Self.automatic)
-    _ = try sample(runtime)
+    let worker = try world.add("poller", .background, Self.automatic)
+    _ = try sample(worker)
     // 0.3 s each 20 s are 1.5 %.
     var worked = 0
     for second in 1...60 {
-      let found = try sample(runtime, milliseconds: UInt64(second / 20 * 300))
-      if found == [.worked(runtime.id)] { worked += 1 }
+      let found = try sample(worker, milliseconds: UInt64(second / 20 * 300))
+      if found == [.worked(worker.id)] { worked += 1 }
     }
     #expect(worked == 3)
   }
@@ -118,13 +118,13 @@ import Testing
   @Test(
     "A worker without clients that writes regularly is at work, and its first write isn't enough")
   func writes() throws {
-    let runtime = try world.add("recorder", .background, Self.automatic)
+    let worker = try world.add("recorder", .background, Self.automatic)
     let line = Written(bytes: 20, logged: 0, reachesDisk: false)
-    for _ in 1...4 { _ = try sample(runtime) }
-    #expect(try sample(runtime, written: line, hasClients: false) == [])
-    #expect(try sample(runtime, hasClients: false) == [])
-    #expect(try sample(runtime, written: line, hasClients: false) == [.worked(runtime.id)])
-    #expect(runtime.sample.sign == .writes)
+    for _ in 1...4 { _ = try sample(worker) }
+    #expect(try sample(worker, written: line, hasClients: false) == [])
+    #expect(try sample(worker, hasClients: false) == [])
+    #expect(try sample(worker, written: line, hasClients: false) == [.worked(worker.id)])
+    #expect(worker.sample.sign == .writes)
     // The same of a server, to a pipe, isn't.
     let server = try world.add("web", .background, Self.automatic)
     for _ in 1...4 { _ = try sample(server) }
@@ -135,64 +135,64 @@ import Testing
 
   @Test("What a worker writes just after a change of its state answers the daemon, and isn't work")
   func answers() throws {
-    let runtime = try world.add("recorder", .background, Self.automatic)
+    let worker = try world.add("recorder", .background, Self.automatic)
     let line = Written(bytes: 20, logged: 0, reachesDisk: true)
-    #expect(try sample(runtime, written: line, hasClients: false) == [])
-    #expect(try sample(runtime, written: line, hasClients: false) == [])
-    _ = try sample(runtime)
-    #expect(try sample(runtime, written: line, hasClients: false) == [])
-    #expect(try sample(runtime, written: line, hasClients: false) == [.worked(runtime.id)])
+    #expect(try sample(worker, written: line, hasClients: false) == [])
+    #expect(try sample(worker, written: line, hasClients: false) == [])
+    _ = try sample(worker)
+    #expect(try sample(worker, written: line, hasClients: false) == [])
+    #expect(try sample(worker, written: line, hasClients: false) == [.worked(worker.id)])
   }
 
   @Test("In manual mode only traffic that was looked for counts as activity")
   func manual() throws {
-    let runtime = try world.add()
-    _ = try sample(runtime)
-    #expect(try sample(runtime, milliseconds: 900) == [])
-    #expect(try sample(runtime, milliseconds: 1800, traffic: true) == [.activity(runtime.id)])
+    let worker = try world.add()
+    _ = try sample(worker)
+    #expect(try sample(worker, milliseconds: 900) == [])
+    #expect(try sample(worker, milliseconds: 1800, traffic: true) == [.activity(worker.id)])
   }
 
   @Test("A worker is measured again when 128 KiB of its memory were added or freed")
   func moved() throws {
-    let runtime = try world.add()
-    _ = try sample(runtime, kilobytes: 1000)
+    let worker = try world.add()
+    _ = try sample(worker, kilobytes: 1000)
     measured(1000)
-    _ = try sample(runtime, kilobytes: 1127)
+    _ = try sample(worker, kilobytes: 1127)
     #expect(source.pending.count == 1)
-    _ = try sample(runtime, kilobytes: 1128)
+    _ = try sample(worker, kilobytes: 1128)
     #expect(source.pending.count == 2)
     measured(1128)
-    _ = try sample(runtime, kilobytes: 1000)
+    _ = try sample(worker, kilobytes: 1000)
     #expect(source.pending.count == 3)
   }
 
   @Test("A measurement that isn't due yet is made at a later sample")
   func staysDue() throws {
-    let runtime = try world.add()
-    _ = try sample(runtime, kilobytes: 1000)
-    _ = try sample(runtime, kilobytes: 2000)
+    let worker = try world.add()
+    _ = try sample(worker, kilobytes: 1000)
+    _ = try sample(worker, kilobytes: 2000)
     #expect(source.pending.count == 1, "one is under way")
     measured(1000)
-    _ = try sample(runtime, kilobytes: 2000)
+    _ = try sample(worker, kilobytes: 2000)
     #expect(source.pending.count == 2)
   }
 
   @Test("The outcome of a sample is dropped if the worker sleeps by then")
   func asleep() throws {
-    let runtime = try world.add("web", .suspended, Self.automatic)
-    _ = try sample(runtime, milliseconds: 100, traffic: true)
-    #expect(try sample(runtime, milliseconds: 900, traffic: true) == [])
-    #expect(runtime.sample.at == .zero && source.pending.count == 0)
+    let worker = try world.add("web", .suspended, Self.automatic)
+    _ = try sample(worker, milliseconds: 100, traffic: true)
+    #expect(try sample(worker, milliseconds: 900, traffic: true) == [])
+    #expect(worker.sample.at == .zero && source.pending.count == 0)
   }
 
   @Test(
     "A look at a worker that has ended, and a look that is lost, find nothing")
   func ended() throws {
-    let runtime = try world.add()
-    let process = try #require(runtime.process)
+    let worker = try world.add()
+    let process = try #require(worker.process)
     let found = ActivityFindings(root: process.identity, cpu: 1, anonymous: 1, hasTraffic: true)
     var answers: [Bool] = []
-    func look() { sampler.lookAtActivity(of: runtime) { answers.append($0 != nil) } }
+    func look() { sampler.lookAtActivity(of: worker) { answers.append($0 != nil) } }
 
     look()
     looks.pending.answer(found)
@@ -200,16 +200,16 @@ import Testing
     looks.pending.answer(nil)
     #expect(answers == [true, false])
     look()
-    world.end(runtime)
+    world.end(worker)
     looks.pending.answer(found)
     look()
     #expect(answers == [true, false, false, false] && looks.pending.isEmpty)
     // Of an earlier run.
-    try world.begin(runtime, as: getppid())
+    try world.begin(worker, as: getppid())
     look()
     looks.pending.answer(found)
     look()
-    world.workers[runtime.id] = nil
+    world.workers[worker.id] = nil
     looks.pending.answer(found)
     #expect(answers.dropFirst(4) == [false, false])
   }
@@ -218,8 +218,8 @@ import Testing
   func twoAtOnce() throws {
     let (web, api) = (try world.add("web"), try world.add("api"))
     var answers: [String] = []
-    for runtime in [web, api] {
-      sampler.lookAtActivity(of: runtime) { answers.append("\(runtime.id) \($0?.cpu ?? 0)") }
+    for worker in [web, api] {
+      sampler.lookAtActivity(of: worker) { answers.append("\(worker.id) \($0?.cpu ?? 0)") }
     }
     let root = try #require(web.process).identity
     looks.pending.answer(ActivityFindings(root: root, cpu: 2, anonymous: 0), at: 1)

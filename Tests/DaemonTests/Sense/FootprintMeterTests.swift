@@ -50,14 +50,14 @@ import Testing
 
   @Test("A footprint that the engine requests is reported to it")
   func reported() throws {
-    let runtime = try world.add()
-    meter.measure(runtime.id)
+    let worker = try world.add()
+    meter.measure(worker.id)
     #expect(world.takeEvents().isEmpty)
     source.pending.answer(found(7))
-    #expect(world.takeEvents() == [.footprint(runtime.id, .megabytes(7))])
+    #expect(world.takeEvents() == [.footprint(worker.id, .megabytes(7))])
     #expect(
-      runtime.sample.anonymous == 7 << 20 && runtime.measuring.last?.footprint == .megabytes(7))
-    meter.measure(runtime.id)
+      worker.sample.anonymous == 7 << 20 && worker.measuring.last?.footprint == .megabytes(7))
+    meter.measure(worker.id)
     source.pending.answer(nil)
     #expect(world.takeEvents().isEmpty, "it has ended meanwhile")
   }
@@ -66,34 +66,34 @@ import Testing
     "What was measured while the worker came to rest is reported once, and counts until its memory moves"
   )
   func atRest() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     let measurement = found(5)
     world.timers.advance(by: .seconds(1))
-    runtime.measuring.rests(measurement)
-    meter.measure(runtime.id)
+    worker.measuring.rests(measurement)
+    meter.measure(worker.id)
     // What has come while it fell asleep is reported to the engine before.
     #expect(world.takeEvents().isEmpty)
     world.timers.advance(by: .milliseconds(1))
-    #expect(world.takeEvents() == [.footprint(runtime.id, .megabytes(5))])
-    #expect(runtime.measuring.last?.at == measurement.at + .seconds(1))
-    #expect(source.pending.count == 0 && runtime.sample.anonymous == 5 << 20)
-    #expect(runtime.measuring.atRest?.footprint == .megabytes(5))
+    #expect(world.takeEvents() == [.footprint(worker.id, .megabytes(5))])
+    #expect(worker.measuring.last?.at == measurement.at + .seconds(1))
+    #expect(source.pending.count == 0 && worker.sample.anonymous == 5 << 20)
+    #expect(worker.measuring.atRest?.footprint == .megabytes(5))
     // Something was taken from it.
-    meter.measure(runtime.id)
-    #expect(runtime.measuring.atRest == nil)
+    meter.measure(worker.id)
+    #expect(worker.measuring.atRest == nil)
     source.pending.answer(found(4))
-    #expect(world.takeEvents() == [.footprint(runtime.id, .megabytes(4))])
-    runtime.measuring.rests(found(5))
-    runtime.measuring.memoryMoves()
-    meter.measure(runtime.id)
+    #expect(world.takeEvents() == [.footprint(worker.id, .megabytes(4))])
+    worker.measuring.rests(found(5))
+    worker.measuring.memoryMoves()
+    meter.measure(worker.id)
     #expect(world.takeEvents().isEmpty && source.pending.count == 2)
   }
 
   @Test("A caller that asks during a look gets the next one, and shares it with later callers")
   func shared() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     let results = Results()
-    for name in ["a", "b", "c"] { meter.measure(runtime, then: results.note(name)) }
+    for name in ["a", "b", "c"] { meter.measure(worker, then: results.note(name)) }
     #expect(source.pending.count == 1)
     source.pending.answer(found(1))
     #expect(results.all == ["a 1"] && source.pending.count == 2)
@@ -115,39 +115,39 @@ import Testing
 
   @Test("A worker without a process isn't measured")
   func noProcess() throws {
-    let runtime = try world.add("web", .terminated)
+    let worker = try world.add("web", .terminated)
     let results = Results()
-    meter.measure(runtime, then: results.note("a"))
+    meter.measure(worker, then: results.note("a"))
     #expect(results.all == ["a -"] && source.pending.count == 0)
   }
 
   @Test("Callers that wait for a look that hangs continue after 3 s, and no look begins beside it")
   func lost() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     let results = Results()
-    meter.measure(runtime, then: results.note("a"))
+    meter.measure(worker, then: results.note("a"))
     world.timers.advance(by: .seconds(1))
-    meter.measure(runtime, then: results.note("b"))
+    meter.measure(worker, then: results.note("b"))
     world.timers.advance(by: .milliseconds(1999))
     #expect(results.all == [])
     world.timers.advance(by: .milliseconds(1))
     #expect(results.all == ["a -", "b -"])
-    meter.measure(runtime, then: results.note("c"))
+    meter.measure(worker, then: results.note("c"))
     world.timers.advance(by: .seconds(3))
     #expect(results.all == ["a -", "b -", "c -"] && source.pending.count == 1)
     // It ends after all: the next caller gets a look of its own.
     source.pending.answer(found(1))
-    meter.measure(runtime, then: results.note("d"))
+    meter.measure(worker, then: results.note("d"))
     source.pending.answer(found(2))
     #expect(results.all.suffix(1) == ["d 2"] && results.all.count == 4)
   }
 
   @Test("A caller whose look begins late and then hangs continues without a footprint")
   func lostLater() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     let results = Results()
-    meter.measure(runtime, then: results.note("a"))
-    meter.measure(runtime, then: results.note("b"))
+    meter.measure(worker, then: results.note("a"))
+    meter.measure(worker, then: results.note("b"))
     world.timers.advance(by: .seconds(2))
     source.pending.answer(found(1))
     #expect(results.all == ["a 1"])
@@ -161,47 +161,47 @@ import Testing
 
   @Test("The footprint of a run that has ended reaches neither its callers nor the next run")
   func endedMeanwhile() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     let results = Results()
-    meter.measure(runtime, then: results.note("a"))
-    world.end(runtime)
-    try world.begin(runtime, as: getppid())
-    meter.measure(runtime, then: results.note("b"))
+    meter.measure(worker, then: results.note("a"))
+    world.end(worker)
+    try world.begin(worker, as: getppid())
+    meter.measure(worker, then: results.note("b"))
     source.pending.answer(found(1))
-    #expect(results.all == [] && runtime.measuring.last == nil)
+    #expect(results.all == [] && worker.measuring.last == nil)
     source.pending.answer(found(2))
     #expect(results.all == ["b 2"])
-    meter.measure(runtime.id)
-    world.workers[runtime.id] = nil
+    meter.measure(worker.id)
+    world.workers[worker.id] = nil
     source.pending.answer(found(3))
     #expect(world.takeEvents().isEmpty, "it was removed")
   }
 
   @Test("A footprint from before the memory was moved is dropped, and the next one counts")
   func memoryMoves() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     let results = Results()
-    meter.measure(runtime, then: results.note("a"))
-    runtime.measuring.memoryMoves()
+    meter.measure(worker, then: results.note("a"))
+    worker.measuring.memoryMoves()
     source.pending.answer(found(1))
-    #expect(results.all == ["a -"] && runtime.measuring.last == nil)
-    #expect(runtime.measuring.isDue(at: world.timers.now))
-    meter.measure(runtime, then: results.note("b"))
+    #expect(results.all == ["a -"] && worker.measuring.last == nil)
+    #expect(worker.measuring.isDue(at: world.timers.now))
+    meter.measure(worker, then: results.note("b"))
     source.pending.answer(found(2))
     #expect(results.all == ["a -", "b 2"])
   }
 
   @Test("A rough footprint is logged once in a run")
   func rough() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     for _ in 0..<2 {
-      meter.measure(runtime.id)
+      meter.measure(worker.id)
       source.pending.answer(found(1, refusal: "not permitted"))
     }
     #expect(world.logged == ["warning: web: footprint is an estimate: not permitted"])
-    world.end(runtime)
-    try world.begin(runtime)
-    meter.measure(runtime.id)
+    world.end(worker)
+    try world.begin(worker)
+    meter.measure(worker.id)
     source.pending.answer(found(1, refusal: "not permitted"))
     #expect(world.logged.count == 2)
   }

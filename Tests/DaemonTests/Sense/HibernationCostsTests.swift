@@ -30,10 +30,10 @@ import Testing
 
   @Test("A hibernation is in the worker's report and in the day's costs")
   func noted() throws {
-    let runtime = try world.add()
-    costs.record(summary(), of: runtime, from: .megabytes(9), took: .milliseconds(1500))
+    let worker = try world.add()
+    costs.record(summary(), of: worker, from: .megabytes(9), took: .milliseconds(1500))
     #expect(monitor.costs == WriteLedger.Costs(bytes: 40, milliseconds: 1500, images: 1))
-    #expect(runtime.lastHibernation?.written == 40 && runtime.lastHibernation?.unchanged == 3)
+    #expect(worker.lastHibernation?.written == 40 && worker.lastHibernation?.unchanged == 3)
     #expect(world.logged.isEmpty)
   }
 
@@ -51,12 +51,12 @@ import Testing
 
   @Test("Evicted pages of files, and what keeps others in memory, are logged each time")
   func files() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     var summary = summary()
     summary.filePages = FilePages.Outcome(dropped: 1_000_000)
-    costs.record(summary, of: runtime, from: .megabytes(9), took: .zero)
+    costs.record(summary, of: worker, from: .megabytes(9), took: .zero)
     summary.filePages?.refusal = SystemCallError("madvise", on: "pid 1", code: 1)
-    costs.record(summary, of: runtime, from: .megabytes(9), took: .zero)
+    costs.record(summary, of: worker, from: .megabytes(9), took: .zero)
     #expect(world.logged.map { String($0.prefix { $0 != ":" }) } == ["info", "info", "notice"])
   }
 }

@@ -45,19 +45,19 @@ import Testing
 
   @Test("Each process of a worker that the kernel kills is logged once")
   func logged() throws {
-    let runtime = try world.add("web") { $0.limits.memory = .megabytes(64) }
+    let worker = try world.add("web") { $0.limits.memory = .megabytes(64) }
     counts.group = 0
-    watch.begin(runtime)
-    watch.lookForKernelKills(of: runtime)
+    watch.begin(worker)
+    watch.lookForKernelKills(of: worker)
     #expect(world.logged == [])
     counts.group = 1
-    watch.lookForKernelKills(of: runtime)
-    watch.lookForKernelKills(of: runtime)
+    watch.lookForKernelKills(of: worker)
+    watch.lookForKernelKills(of: worker)
     counts.group = 3
-    watch.lookForKernelKills(of: runtime)
+    watch.lookForKernelKills(of: worker)
     // A controller that was turned off and on again counts from 0.
     counts.group = 1
-    watch.lookForKernelKills(of: runtime)
+    watch.lookForKernelKills(of: worker)
     let lines = world.logged.map { String($0.split(separator: " (")[0]) }
     #expect(
       lines == [
@@ -70,71 +70,71 @@ import Testing
 
   @Test("Kills that the cgroup counted before the adoption aren't the adopted worker's")
   func adopted() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     counts.group = 7
-    watch.adopt(runtime)
-    watch.lookForKernelKills(of: runtime)
+    watch.adopt(worker)
+    watch.lookForKernelKills(of: worker)
     #expect(world.logged == [])
-    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+    #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
     counts.group = 8
-    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .outOfMemory)
-    watch.lookForKernelKills(of: runtime)
+    #expect(watch.status(.signaled(SIGKILL), of: worker) == .outOfMemory)
+    watch.lookForKernelKills(of: worker)
     #expect(world.logged == ["warning: web: the kernel's OOM killer killed 1 process of it"])
   }
 
   @Test("An end by SIGKILL is the kernel's if the cgroup has counted a kill since the last look")
   func inGroup() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     counts.group = 0
-    watch.begin(runtime)
-    watch.lookForKernelKills(of: runtime)
-    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+    watch.begin(worker)
+    watch.lookForKernelKills(of: worker)
+    #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
     // Others were ended elsewhere: the group's own count says more.
     counts.machine = 100
-    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+    #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
     counts.group = 1
-    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .outOfMemory)
-    #expect(watch.status(.exited(1), of: runtime) == .exited(1))
+    #expect(watch.status(.signaled(SIGKILL), of: worker) == .outOfMemory)
+    #expect(watch.status(.exited(1), of: worker) == .exited(1))
     // SIGKILL was the daemon's.
     let end = try EndWorld()
-    runtime.ending = end.ending
+    worker.ending = end.ending
     end.ending.kill()
-    #expect(runtime.isKilled)
-    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL), "ours")
+    #expect(worker.isKilled)
+    #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL), "ours")
   }
 
   @Test(
     "A look while the killed worker still frees its memory leaves the kill to the worker's end",
     arguments: [true, false])
   func duringTheEnd(hasGroup: Bool) throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     func count(_ number: Int) {
       if hasGroup { counts.group = number } else { counts.machine = number }
     }
     count(7)
-    watch.adopt(runtime)
+    watch.adopt(worker)
     count(8)
     counts.isEnding = true
-    for _ in 1...3 { watch.lookForKernelKills(of: runtime) }
+    for _ in 1...3 { watch.lookForKernelKills(of: worker) }
     #expect(world.logged == [])
-    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .outOfMemory)
+    #expect(watch.status(.signaled(SIGKILL), of: worker) == .outOfMemory)
   }
 
   @Test(
     "If the cgroup has no count, the machine's count is used from the run's first moment on")
   func onMachine() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     counts.machine = 7
-    watch.begin(runtime)
-    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+    watch.begin(worker)
+    #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
     counts.machine = 8
-    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .outOfMemory)
-    watch.lookForKernelKills(of: runtime)
-    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+    #expect(watch.status(.signaled(SIGKILL), of: worker) == .outOfMemory)
+    watch.lookForKernelKills(of: worker)
+    #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
     #expect(world.logged == [], "it may have been any process")
     // Nothing counts.
     counts.machine = nil
-    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+    #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
   }
 
   @Test("The machine's count is read again only if tasks have stalled on memory since")
@@ -142,10 +142,10 @@ import Testing
     let (web, db) = (try world.add("web"), try world.add("db"))
     counts.machine = 7
     counts.stall = 1000
-    for runtime in [web, db] { watch.begin(runtime) }
-    for _ in 1...5 { for runtime in [web, db] { watch.lookForKernelKills(of: runtime) } }
+    for worker in [web, db] { watch.begin(worker) }
+    for _ in 1...5 { for worker in [web, db] { watch.lookForKernelKills(of: worker) } }
     let looks = counts.looks
-    for _ in 1...5 { for runtime in [web, db] { watch.lookForKernelKills(of: runtime) } }
+    for _ in 1...5 { for worker in [web, db] { watch.lookForKernelKills(of: worker) } }
     #expect(counts.looks == looks)
     // The kernel has ended another process: an end of this one by SIGKILL is no consequence of that.
     counts.stall = 1500
@@ -166,19 +166,19 @@ import Testing
 
   @Test("The next run begins with the counts of that moment")
   func nextRun() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     counts.group = 5
-    watch.begin(runtime)
-    watch.lookForKernelKills(of: runtime)
-    world.end(runtime)
+    watch.begin(worker)
+    watch.lookForKernelKills(of: worker)
+    world.end(worker)
     // A worker that has ended isn't looked at.
     counts.group = 6
-    watch.lookForKernelKills(of: runtime)
-    try world.begin(runtime)
+    watch.lookForKernelKills(of: worker)
+    try world.begin(worker)
     counts.group = 0
-    watch.begin(runtime)
+    watch.begin(worker)
     let before = world.logged.count
-    watch.lookForKernelKills(of: runtime)
+    watch.lookForKernelKills(of: worker)
     #expect(world.logged.count == before)
   }
 
@@ -212,8 +212,8 @@ import Testing
 
   @Test("A worker that the kernel has killed gets a jetsam report with that cause")
   func report() throws {
-    let runtime = try world.add("web") { $0.limits.memory = .megabytes(64) }
-    watch.keepReport(ofKernelKill: runtime)
+    let worker = try world.add("web") { $0.limits.memory = .megabytes(64) }
+    watch.keepReport(ofKernelKill: worker)
     let id = try #require(jetsam.ids.first)
     var found: [JetsamRecord?] = []
     jetsam.load(id) { found.append($0) }

@@ -30,8 +30,8 @@ import Testing
 
   @Test("A look finds the tree of a worker without a cgroup, and none where the look fails")
   func tree() throws {
-    let runtime = try world.add()
-    let process = try #require(runtime.process)
+    let worker = try world.add()
+    let process = try #require(worker.process)
     var trees: [ProcessTree?] = []
     scanner.withTree(of: process) { trees.append($0) }
     #expect(trees.isEmpty)
@@ -66,33 +66,33 @@ import Testing
 
   @Test("A report uses the last look where that began after all its workers were launched")
   func reused() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     launches.times["web"] = world.timers.now
     world.timers.advance(by: .seconds(5))
     var found = 0
-    scanner.withRecentScan(of: [runtime]) { _ in found += 1 }
+    scanner.withRecentScan(of: [worker]) { _ in found += 1 }
     #expect(found == 0 && looks.count == 1)
     looks.answer(try ProcessScan.read())
     #expect(found == 1)
     world.timers.advance(by: .seconds(3600))
-    #expect(recent(runtime) == [true] && looks.count == 1)
+    #expect(recent(worker) == [true] && looks.count == 1)
   }
 
   @Test("A look that began less than a second after a launch is repeated for the next report")
   func young() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     launches.times["web"] = world.timers.now
     world.timers.advance(by: .milliseconds(900))
     scanner.scanProcesses { _ in }
     world.timers.advance(by: .seconds(10))
     looks.answer(try ProcessScan.read())
     // What counts is when it was asked for, and not when it was answered.
-    #expect(recent(runtime) == [] && looks.count == 2)
+    #expect(recent(worker) == [] && looks.count == 2)
   }
 
   @Test("A look that finds nothing leaves the last one in place")
   func failed() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     world.timers.advance(by: .seconds(5))
     scanner.scanProcesses { _ in }
     looks.answer(try ProcessScan.read())
@@ -100,7 +100,7 @@ import Testing
     scanner.scanProcesses { found.append($0 != nil) }
     looks.answer(nil)
     #expect(found == [false])
-    #expect(scanner.lastScan != nil && recent(runtime) == [true])
+    #expect(scanner.lastScan != nil && recent(worker) == [true])
   }
 
   @Test("Of two looks at once, each answers its own caller")

@@ -13,9 +13,9 @@ import Testing
   private final class Looks: ActivityLooking {
     var all: [String] = []
     func look(
-      at runtime: WorkerUnit, _ process: WorkerProcess,
+      at worker: WorkerUnit, _ process: WorkerProcess,
       then: @escaping (ActivityFindings?) -> Void
-    ) { all.append("activity of \(runtime.id)") }
+    ) { all.append("activity of \(worker.id)") }
     func collectLatches() { all.append("traffic") }
     func count(_ look: String) -> Int { all.count { $0 == look } }
   }
@@ -162,19 +162,19 @@ import Testing
     "A wrapper samples at another interval while its program sleeps, and at once when that is woken"
   )
   func paces() throws {
-    let runtime = try world.add("web", .suspended)
+    let worker = try world.add("web", .suspended)
     let sampling = begin(
       RegularSampling.Pace(running: .milliseconds(100), resting: .seconds(5)))
     #expect(world.timers.pending == [.seconds(5)])
-    runtime.sample.cpu = 5
-    runtime.sample.at = world.timers.now
+    worker.sample.cpu = 5
+    worker.sample.at = world.timers.now
     looks.all = []
-    sampling.sampleAnew(runtime)
-    sampling.sampleAnew(runtime)
-    #expect(runtime.sample.at == .zero && runtime.sample.cpu == 0)
+    sampling.sampleAnew(worker)
+    sampling.sampleAnew(worker)
+    #expect(worker.sample.at == .zero && worker.sample.cpu == 0)
     // One is planned: the old one is cancelled.
     #expect(world.timers.pending == [.zero])
-    world.driver.send(.resumed(runtime.id, .zero))
+    world.driver.send(.resumed(worker.id, .zero))
     world.timers.advance(by: .zero)
     #expect(looks.count("machine") == 1 && world.timers.pending.count == 1)
   }
@@ -190,42 +190,42 @@ import Testing
 
   @Test("The log of a worker that launches isn't touched: its readiness is searched for in it")
   func launching() throws {
-    let runtime = try add(.terminated)
+    let worker = try add(.terminated)
     let sampling = begin()
-    runtime.process = try .forTest()
-    world.driver.request(.start, runtime.id) { _ in }
-    try #require(world.driver.state.state(of: runtime.id) == .launching)
+    worker.process = try .forTest()
+    world.driver.request(.start, worker.id) { _ in }
+    try #require(world.driver.state.state(of: worker.id) == .launching)
     #expect(nextSample(sampling) == ["activity of web", "kernel's kills"])
-    world.driver.send(.ready(runtime.id))
+    world.driver.send(.ready(worker.id))
     #expect(nextSample(sampling) == Self.everything)
   }
 
   @Test("A worker without a process isn't looked at")
   func withoutProcess() throws {
-    let runtime = try add()
+    let worker = try add()
     let sampling = begin()
-    runtime.process = nil
-    runtime.endRun()
+    worker.process = nil
+    worker.endRun()
     #expect(nextSample(sampling) == [])
   }
 
   @Test("Nothing is looked at of a worker that hasn't run since its last sample")
   func atRest() throws {
-    let runtime = try add()
+    let worker = try add()
     // Files of a cgroup, which no process is in.
     let files = try Scratch(["cgroup.events": "populated 1\n", "cpu.stat": "usage_usec 7\n"])
     let plan = LaunchPlan(
       name: "web", command: ["web"], directory: "/", environment: [:],
       cgroup: try WorkerCgroup(path: files.path, isExternal: true), logPath: "/logs/web.log")
-    runtime.process = try WorkerProcess.adopt(
-      try #require(runtime.process).identity, plan: plan, opensMemory: false)
-    (runtime.sample.isUnchanged, runtime.sample.cpu) = (true, 7)
+    worker.process = try WorkerProcess.adopt(
+      try #require(worker.process).identity, plan: plan, opensMemory: false)
+    (worker.sample.isUnchanged, worker.sample.cpu) = (true, 7)
     let sampling = begin()
     #expect(nextSample(sampling) == [])
     try files.write("cpu.stat", "usage_usec 8\n")
     #expect(nextSample(sampling) == Self.everything, "it has run")
     try files.write("cpu.stat", "usage_usec 7\n")
-    runtime.sample.isUnchanged = false
+    worker.sample.isUnchanged = false
     #expect(nextSample(sampling) == Self.everything, "the last sample had found something new")
   }
 }

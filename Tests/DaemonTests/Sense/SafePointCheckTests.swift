@@ -28,24 +28,24 @@ import Testing
 
   @Test("A worker without a process holds no locks, and the answer comes at once")
   func noProcess() throws {
-    let runtime = try world.add("web", .terminated)
-    check.checkSafePoint(runtime.id)
+    let worker = try world.add("web", .terminated)
+    check.checkSafePoint(worker.id)
     check.checkSafePoint(WorkerID("unknown"))
     #expect(
       world.takeEvents() == [
-        .fileLocks(runtime.id, held: 0), .fileLocks(WorkerID("unknown"), held: 0),
+        .fileLocks(worker.id, held: 0), .fileLocks(WorkerID("unknown"), held: 0),
       ])
     #expect(counts.count == 0)
   }
 
   @Test("The outcome of a check is dropped if the run has ended meanwhile")
   func ended() throws {
-    let runtime = try world.add()
-    check.checkSafePoint(runtime.id)
-    check.checkSafePoint(runtime.id)
-    world.end(runtime)
+    let worker = try world.add()
+    check.checkSafePoint(worker.id)
+    check.checkSafePoint(worker.id)
+    world.end(worker)
     counts.answer(1)
-    try world.begin(runtime)
+    try world.begin(worker)
     counts.answer(1)
     #expect(world.takeEvents().isEmpty)
   }

@@ -44,8 +44,8 @@ extension ShellWorld {
 
   private func report(_ transition: Transition) {
     liveness.note(transition)
-    guard let runtime = workers[transition.worker] else { return }
-    recordWriter.save(runtime, state: transition.to)
+    guard let worker = workers[transition.worker] else { return }
+    recordWriter.save(worker, state: transition.to)
     supervision.note(transition)
   }
 

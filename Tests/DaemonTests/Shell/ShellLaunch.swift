@@ -35,9 +35,9 @@ final class ShellLaunching: LaunchHost {
     return child
   }
 
-  func attach(_ child: ShellRun, to runtime: WorkerUnit) throws {
+  func attach(_ child: ShellRun, to worker: WorkerUnit) throws {
     kill(child)
-    try world.runs.attach(child, to: runtime)
+    try world.runs.attach(child, to: worker)
   }
 
   func kill(_ child: ShellRun) { children.removeAll { $0 === child } }
@@ -55,9 +55,9 @@ final class ShellLaunching: LaunchHost {
   }
 
   func programRuns(_ id: WorkerID) {
-    guard let runtime = world.workers[id] else { return }
-    runtime.noteLaunch()
-    world.recordWriter.save(runtime, state: .launching)
+    guard let worker = world.workers[id] else { return }
+    worker.noteLaunch()
+    world.recordWriter.save(worker, state: .launching)
   }
 
   func hasLaunched(_ id: WorkerID) { world.runs.hasLaunched(id) }
@@ -72,21 +72,21 @@ final class ShellLaunching: LaunchHost {
 
 /// One simulated launch, whose steps lag, fail, and have outcomes that are late, lost or come twice.
 final class ShellLaunch: LaunchSteps {
-  private let runtime: WorkerUnit
-  private var id: WorkerID { runtime.id }
+  private let worker: WorkerUnit
+  private var id: WorkerID { worker.id }
   private unowned let world: ShellWorld
   private unowned let launching: ShellLaunching
   private var child: ShellRun?
   private var isUndone = false
 
-  init(_ runtime: WorkerUnit, _ world: ShellWorld, _ launching: ShellLaunching) {
-    self.runtime = runtime
+  init(_ worker: WorkerUnit, _ world: ShellWorld, _ launching: ShellLaunching) {
+    self.worker = worker
     self.world = world
     self.launching = launching
   }
 
   let steps = LaunchStep.allCases
-  var isWanted: Bool { world.workers[id] === runtime }
+  var isWanted: Bool { world.workers[id] === worker }
   let pid: Int32? = nil
 
   func perform(_ step: LaunchStep, within limit: Duration, then: @escaping (String?) -> Void) {
@@ -119,7 +119,7 @@ final class ShellLaunch: LaunchSteps {
   private func end(_ step: LaunchStep, _ refusal: String?, _ then: (String?) -> Void) {
     if step == .program, refusal == nil, !isUndone, let child {
       self.child = nil
-      return then(failureText { try launching.attach(child, to: runtime) })
+      return then(failureText { try launching.attach(child, to: worker) })
     }
     then(refusal)
   }

@@ -236,7 +236,7 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
   // MARK: looks
 
   func look(
-    at runtime: WorkerUnit, _ process: WorkerProcess,
+    at worker: WorkerUnit, _ process: WorkerProcess,
     then: @escaping (ActivityFindings?) -> Void
   ) {
     world.after(.milliseconds(50), rarely: .seconds(20)) { [self] in

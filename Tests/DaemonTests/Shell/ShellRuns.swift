@@ -40,10 +40,10 @@ final class ShellRuns {
 
   // MARK: their beginning
 
-  func attach(_ run: ShellRun, to runtime: WorkerUnit) throws {
+  func attach(_ run: ShellRun, to worker: WorkerUnit) throws {
     begin(run)
-    try hold(run, runtime)
-    settle(run, runtime)
+    try hold(run, worker)
+    settle(run, worker)
   }
 
   /// Its process is held.
@@ -56,21 +56,21 @@ final class ShellRuns {
   func beginAdopted(_ run: ShellRun) {
     begin(run)
     world.clock.after(.zero) { [self] in
-      if runs[run.id] === run, let runtime = world.workers[run.id] { settle(run, runtime) }
+      if runs[run.id] === run, let worker = world.workers[run.id] { settle(run, worker) }
     }
   }
 
-  private func settle(_ run: ShellRun, _ runtime: WorkerUnit) {
-    if world.chance(50) { runtime.traffic = world.processes.traffic }
-    if world.chance(40), world.workers[run.id] === runtime {
+  private func settle(_ run: ShellRun, _ worker: WorkerUnit) {
+    if world.chance(50) { worker.traffic = world.processes.traffic }
+    if world.chance(40), world.workers[run.id] === worker {
       world.driver.send(
-        .channelsChanged(run.id, canShed: runtime.profile.canShed, canAnswer: true))
+        .channelsChanged(run.id, canShed: worker.profile.canShed, canAnswer: true))
     }
     run.begin()
   }
 
-  private func hold(_ run: ShellRun, _ runtime: WorkerUnit) throws {
-    try holder.attach(run.process, to: runtime)
+  private func hold(_ run: ShellRun, _ worker: WorkerUnit) throws {
+    try holder.attach(run.process, to: worker)
   }
 
   /// The engine has heard that it runs.
@@ -78,8 +78,8 @@ final class ShellRuns {
     guard let run = runs[id] else { return }
     world.workers[id]?.readiness?.begin()
     world.after(.seconds(1)) { [self] in
-      guard runs[id] === run, let runtime = world.workers[id] else { return }
-      if let readiness = runtime.readiness {
+      guard runs[id] === run, let worker = world.workers[id] else { return }
+      if let readiness = worker.readiness {
         readiness.saidReady()
       } else {
         world.driver.send(.ready(id))
@@ -90,18 +90,18 @@ final class ShellRuns {
   // MARK: their end
 
   func launchHasFailed(_ id: WorkerID) {
-    guard let runtime = world.workers[id] else { return }
+    guard let worker = world.workers[id] else { return }
     // No longer declared: it was only waited for.
     if world.driver.state.state(of: id) == nil { world.supervision.removeWorker(id) }
-    if !runtime.isDeclared { noteRemovals { world.ends.endedRuns.forgetOldRuns(after: id) } }
+    if !worker.isDeclared { noteRemovals { world.ends.endedRuns.forgetOldRuns(after: id) } }
   }
 
   /// Nothing of the run stays: `WorkerEnds` removes its image at that moment.
   func isCleared(_ name: String) {
     let id = WorkerID(name)
     world.images.remove(id)
-    guard let runtime = world.workers[id] else { return }
-    let (old, run) = (runtime.run, runs.removeValue(forKey: id))
+    guard let worker = world.workers[id] else { return }
+    let (old, run) = (worker.run, runs.removeValue(forKey: id))
     let parts: [(String, AnyObject?)] = [
       ("run", old), ("sleep", old.sleep), ("end", old.ending), ("watch of inputs", old.wakeWatch),
       ("liveness monitor", old.liveness), ("readiness watch", old.readiness),
@@ -110,9 +110,9 @@ final class ShellRuns {
     for (what, part) in parts {
       if let part { past.append(("\(id): its \(what)", Weak(object: part))) }
     }
-    units.append(Weak(object: runtime))
+    units.append(Weak(object: worker))
     guard let run else { return }
-    if run.isExternal { world.externalHost.wasLetGo(run, runtime.external?.rule) }
+    if run.isExternal { world.externalHost.wasLetGo(run, worker.external?.rule) }
     cleared.insert(id)
     // Its questions are dropped by then.
     world.clock.after(.zero) { [unowned world] in world.liveness.forget(run) }
@@ -142,12 +142,12 @@ final class ShellRuns {
   func noteRemovals(_ action: () -> Void) {
     let before = Array(world.workers.values)
     action()
-    for runtime in before where world.workers[runtime.id] == nil {
-      let id = runtime.id
+    for worker in before where world.workers[worker.id] == nil {
+      let id = worker.id
       if let run = runs[id] {
         world.complain("\(id) is removed, and runs (\(run.body.rawValue))")
       }
-      past.append(("\(id) itself, which was removed", Weak(object: runtime)))
+      past.append(("\(id) itself, which was removed", Weak(object: worker)))
     }
   }
 }

@@ -160,8 +160,8 @@ final class ShellWorld {
   /// The daemon's process has ended, and what it was about to do isn't done.
   func abandon() {
     processes.finishDiskWork()
-    for runtime in workers.values {
-      runtime.endRun(clock)
+    for worker in workers.values {
+      worker.endRun(clock)
     }
     workers.removeAll()
     clock.abandon()

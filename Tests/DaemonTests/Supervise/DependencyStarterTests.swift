@@ -76,8 +76,8 @@ import Testing
   func asleep() {
     add(["web": [Dependency("db")]])
     let db = WorkerID("db")
-    if let runtime = world.workers[db] {
-      world.driver.send(.adopted(db, runtime.profile, .hibernated))
+    if let worker = world.workers[db] {
+      world.driver.send(.adopted(db, worker.profile, .hibernated))
     }
     #expect(world.state(of: "db") == .hibernated)
     starter.start(web) { _ in }

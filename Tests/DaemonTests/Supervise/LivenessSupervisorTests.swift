@@ -13,7 +13,7 @@ import Testing
 @Suite("The supervisor of liveness probes") struct LivenessSupervisorTests {
   private final class NoLooks: ActivityLooking {
     func look(
-      at runtime: WorkerUnit, _ process: WorkerProcess,
+      at worker: WorkerUnit, _ process: WorkerProcess,
       then: @escaping (ActivityFindings?) -> Void
     ) { then(nil) }
     func collectLatches() {}
@@ -59,32 +59,32 @@ import Testing
 
   private func add(_ state: WorkerState = .background) throws -> WorkerUnit {
     let probe = probe()
-    let runtime = try world.add("web", state) { $0.liveness = probe }
-    supervisor.followLiveness(of: runtime, nil)
-    return runtime
+    let worker = try world.add("web", state) { $0.liveness = probe }
+    supervisor.followLiveness(of: worker, nil)
+    return worker
   }
 
-  private func transit(_ runtime: WorkerUnit, _ from: WorkerState, _ to: WorkerState) {
+  private func transit(_ worker: WorkerUnit, _ from: WorkerState, _ to: WorkerState) {
     supervisor.followLiveness(
-      of: runtime,
-      Transition(worker: runtime.id, from: from, to: to, cause: .graceOver(), at: world.timers.now))
+      of: worker,
+      Transition(worker: worker.id, from: from, to: to, cause: .graceOver(), at: world.timers.now))
   }
 
   /// Until a question is out.
-  private func ask(_ runtime: WorkerUnit) {
-    for _ in 0..<30 where !runtime.isAsked { world.timers.advance(by: .seconds(1)) }
-    #expect(runtime.isAsked)
+  private func ask(_ worker: WorkerUnit) {
+    for _ in 0..<30 where !worker.isAsked { world.timers.advance(by: .seconds(1)) }
+    #expect(worker.isAsked)
   }
 
   @Test("A running worker is probed, and one that doesn't answer is reported with the reason")
   func unhealthy() throws {
-    let runtime = try add()
-    ask(runtime)
+    let worker = try add()
+    ask(worker)
     world.timers.advance(by: .seconds(2))
     world.timers.advance(by: LivenessMonitor.settling)
     #expect(
       world.takeEvents() == [
-        .unhealthy(runtime.id, "liveness probe failed: no answer within 2 s")
+        .unhealthy(worker.id, "liveness probe failed: no answer within 2 s")
       ])
   }
 
@@ -99,55 +99,55 @@ import Testing
 
   @Test("An action that waits for a probe is performed at once if no probe is under way")
   func idle() throws {
-    let runtime = try add(.suspended)
+    let worker = try add(.suspended)
     var done = 0
-    runtime.onceUnasked(world.driver) { done += 1 }
+    worker.onceUnasked(world.driver) { done += 1 }
     #expect(done == 1)
   }
 
   @Test("An action that waits for a probe is dropped if the worker isn't falling asleep any more")
   func overtaken() throws {
-    let runtime = try add()
-    ask(runtime)
+    let worker = try add()
+    ask(worker)
     var done = 0
-    runtime.onceUnasked(world.driver) { done += 1 }
+    worker.onceUnasked(world.driver) { done += 1 }
     #expect(done == 0)
     world.timers.advance(by: .seconds(2))
     world.timers.advance(by: LivenessMonitor.settling)
-    #expect(!runtime.isAsked && done == 0 && runtime.whenUnasked == nil)
+    #expect(!worker.isAsked && done == 0 && worker.whenUnasked == nil)
   }
 
   @Test("A worker falls asleep when it has answered its probe")
   func suspends() throws {
     let probe = probe(threshold: 3)
-    let runtime = try world.add("web") { $0.liveness = probe }
-    supervisor.followLiveness(of: runtime, nil)
-    ask(runtime)
-    world.driver.request(.suspend, runtime.id) { _ in }
-    world.driver.send(.fileLocks(runtime.id, held: 0))
-    guard world.driver.state.state(of: runtime.id) == .suspending else {
-      Issue.record("\(String(describing: world.driver.state.state(of: runtime.id)))")
+    let worker = try world.add("web") { $0.liveness = probe }
+    supervisor.followLiveness(of: worker, nil)
+    ask(worker)
+    world.driver.request(.suspend, worker.id) { _ in }
+    world.driver.send(.fileLocks(worker.id, held: 0))
+    guard world.driver.state.state(of: worker.id) == .suspending else {
+      Issue.record("\(String(describing: world.driver.state.state(of: worker.id)))")
       return
     }
-    transit(runtime, .background, .suspending)
+    transit(worker, .background, .suspending)
     var done = 0
-    runtime.onceUnasked(world.driver) { done += 1 }
+    worker.onceUnasked(world.driver) { done += 1 }
     #expect(done == 0)
     // A second has passed since it was asked.
     world.timers.advance(by: .seconds(1))
     #expect(done == 0, "the worker hasn't closed its connection yet")
     world.timers.advance(by: LivenessMonitor.settling)
-    #expect(done == 1 && runtime.whenUnasked == nil)
+    #expect(done == 1 && worker.whenUnasked == nil)
   }
 
   @Test("The end of a run drops its probe and what waits for the answer")
   func ended() throws {
-    let runtime = try add()
-    ask(runtime)
+    let worker = try add()
+    ask(worker)
     var done = 0
-    runtime.onceUnasked(world.driver) { done += 1 }
-    transit(runtime, .background, .terminating)
-    #expect(runtime.liveness == nil && runtime.whenUnasked == nil && !runtime.isAsked)
+    worker.onceUnasked(world.driver) { done += 1 }
+    transit(worker, .background, .terminating)
+    #expect(worker.liveness == nil && worker.whenUnasked == nil && !worker.isAsked)
     world.timers.advance(by: .seconds(100))
     #expect(done == 0 && world.timers.pending.isEmpty && watches.active == 0)
     #expect(world.takeEvents().isEmpty)
@@ -155,13 +155,13 @@ import Testing
 
   @Test("A probe that a reload has changed begins again with the new settings")
   func reloaded() throws {
-    let runtime = try add()
-    let before = runtime.liveness
-    supervisor.followLiveness(of: runtime, nil)
-    #expect(runtime.liveness === before)
-    runtime.configuration.liveness?.period = .seconds(20)
-    supervisor.followLiveness(of: runtime, nil)
-    #expect(runtime.liveness !== before && runtime.liveness?.probe.period == .seconds(20))
+    let worker = try add()
+    let before = worker.liveness
+    supervisor.followLiveness(of: worker, nil)
+    #expect(worker.liveness === before)
+    worker.configuration.liveness?.period = .seconds(20)
+    supervisor.followLiveness(of: worker, nil)
+    #expect(worker.liveness !== before && worker.liveness?.probe.period == .seconds(20))
     #expect(world.timers.pending.count == 1)
   }
 }

@@ -45,28 +45,28 @@ import Testing
 
   // MARK: liveness
 
-  private func liveness(_ runtime: WorkerUnit) throws -> RunQuestions {
-    supervisor.questions(to: runtime, try #require(runtime.process))
+  private func liveness(_ worker: WorkerUnit) throws -> RunQuestions {
+    supervisor.questions(to: worker, try #require(worker.process))
   }
 
   @Test("A worker is asked whether it is well only while this run of it runs")
   func mayBeAsked() throws {
-    let runtime = try world.add()
-    let host = try liveness(runtime)
+    let worker = try world.add()
+    let host = try liveness(worker)
     #expect(host.mayBeAsked)
-    world.driver.send(.exited(runtime.id, .exited(0)))
+    world.driver.send(.exited(worker.id, .exited(0)))
     #expect(!host.mayBeAsked, "the engine takes it for ended")
-    world.driver.send(.adopted(runtime.id, runtime.profile, .background))
-    runtime.process = try .forTest()
+    world.driver.send(.adopted(worker.id, worker.profile, .background))
+    worker.process = try .forTest()
     #expect(!host.mayBeAsked, "this is another run")
   }
 
   @Test("A worker whose root process has ended isn't asked any more")
   func ended() throws {
-    let runtime = try world.add()
-    let host = try liveness(runtime)
+    let worker = try world.add()
+    let host = try liveness(worker)
     #expect(host.mayBeAsked)
-    world.ends.rootHasEnded(runtime)
+    world.ends.rootHasEnded(worker)
     #expect(!host.mayBeAsked)
   }
 
@@ -77,10 +77,10 @@ import Testing
 
   @Test("What a probe finds of a worker that was freed concerns nothing")
   func freed() throws {
-    var runtime: WorkerUnit? = try world.add()
-    let host = try liveness(try #require(runtime))
+    var worker: WorkerUnit? = try world.add()
+    let host = try liveness(try #require(worker))
     world.workers.removeAll()
-    runtime = nil
+    worker = nil
     var traffic: [Bool] = []
     host.lookAtTraffic { traffic.append($0) }
     host.wasActive()
@@ -92,8 +92,8 @@ import Testing
 
   @Test("A question is put to the run's process, and can be dropped")
   func questions() throws {
-    let runtime = try world.add()
-    let host = try liveness(runtime)
+    let worker = try world.add()
+    let host = try liveness(worker)
     let probe = Policy.Probe(.tcp(host: "127.0.0.1", port: 80))
     var outcomes = 0
     let drop = host.ask(probe) { _ in outcomes += 1 }
@@ -101,7 +101,7 @@ import Testing
     drop()
     #expect(started.dropped == 1)
     host.reportUnhealthy("it doesn't answer")
-    #expect(world.notes.all == [.unhealthy(runtime.id, "it doesn't answer")])
+    #expect(world.notes.all == [.unhealthy(worker.id, "it doesn't answer")])
   }
 }
 

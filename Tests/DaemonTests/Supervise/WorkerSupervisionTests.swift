@@ -36,13 +36,13 @@ import Testing
   @Test("A worker's end plans its restart, ends its probes and answers waiting clients")
   func ended() throws {
     signal(SIGWINCH) { _ in }
-    let runtime = try world.add {
+    let worker = try world.add {
       $0.restart = RestartWorld.rules
       $0.liveness = probed(80)
       $0.reloadSignal = SIGWINCH
     }
     transit(from: .launching, to: .background, .becameReady)
-    #expect(runtime.liveness != nil)
+    #expect(worker.liveness != nil)
     var responses: [ControlResponse] = []
     reloads.reloadWorker(ControlRequest(id: 7, verb: .reloadWorker, worker: "web")) {
       responses.append($0)
@@ -50,19 +50,19 @@ import Testing
     #expect(responses.isEmpty)
     world.driver.send(.exited(id, .exited(4)))
     transit(to: .terminated, RestartWorld.failure)
-    #expect(runtime.liveness == nil && world.restarts.plan(of: id) != nil)
+    #expect(worker.liveness == nil && world.restarts.plan(of: id) != nil)
     #expect(responses.count == 1 && responses[0].text.contains("exited with status 4"))
   }
 
   @Test("A worker's stored descriptors are closed only if its end was requested")
   func store() throws {
-    let runtime = try world.add("web", .terminated) { $0.fdstore = 4 }
+    let worker = try world.add("web", .terminated) { $0.fdstore = 4 }
     let storing = DescriptorStoring(
-      world.handle(runtime), timers: world.timers, workers: world.workers
+      world.handle(worker), timers: world.timers, workers: world.workers
     ) { _ in
       { _ in }
     }
-    runtime.stored = storing
+    worker.stored = storing
     storing.keep(
       .store([try EventCounter().descriptor], name: "state", isPolled: false))
     transit(to: .terminated, RestartWorld.failure)
@@ -109,12 +109,12 @@ import Testing
 
   @Test("A new configuration applies to the probe and to the look at traffic")
   func configuration() throws {
-    let runtime = try world.add { $0.liveness = probed(80) }
-    runtime.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    let worker = try world.add { $0.liveness = probed(80) }
+    worker.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
     supervision.restartRulesChanged(id)
-    #expect(runtime.liveness?.probe == probed(80) && runtime.traffic == nil)
-    runtime.configuration.liveness = probed(81)
+    #expect(worker.liveness?.probe == probed(80) && worker.traffic == nil)
+    worker.configuration.liveness = probed(81)
     supervision.restartRulesChanged(id)
-    #expect(runtime.liveness?.probe == probed(81))
+    #expect(worker.liveness?.probe == probed(81))
   }
 }

@@ -46,13 +46,13 @@ import Testing
         $0.asleepSince = 5
         $0.watchdog = 3_000_000_000
       })
-    let runtime = try unit()
-    #expect(!runtime.isDeclared && runtime.configuration.command == ["serve", "-v"])
-    #expect(runtime.configuration.importance == 40 && runtime.environment == ["HOME": "/root"])
-    #expect(runtime.process?.identity.pid == getpid() && runtime.exitWatch != nil)
-    #expect(runtime.asleepSince == Instant(nanoseconds: 5))
-    #expect(runtime.watchdogInterval == .seconds(3) && runtime.external == nil)
-    #expect(runtime.sleep != nil && runtime.wakeWatch != nil && runtime.conversation != nil)
+    let worker = try unit()
+    #expect(!worker.isDeclared && worker.configuration.command == ["serve", "-v"])
+    #expect(worker.configuration.importance == 40 && worker.environment == ["HOME": "/root"])
+    #expect(worker.process?.identity.pid == getpid() && worker.exitWatch != nil)
+    #expect(worker.asleepSince == Instant(nanoseconds: 5))
+    #expect(worker.watchdogInterval == .seconds(3) && worker.external == nil)
+    #expect(worker.sleep != nil && worker.wakeWatch != nil && worker.conversation != nil)
   }
 
   @Test("An importance that no configuration could have is limited to one that it could")
@@ -65,17 +65,17 @@ import Testing
 
   @Test("A declared worker keeps its configuration, and is shown with what it was launched with")
   func declared() throws {
-    let runtime = try world.add("web", .terminated)
+    let worker = try world.add("web", .terminated)
     try takeOver(
       try world.record {
         $0.command = ["old"]
         $0.external = .mayNot
       })
-    #expect(try unit() === runtime && runtime.isDeclared)
-    #expect(runtime.configuration.command == ["web", "--serve"])
-    #expect(runtime.launched?.command == ["old"])
-    #expect(runtime.keysChangedSinceLaunch.contains("command"))
-    #expect(runtime.external?.mayBeTerminated == false)
+    #expect(try unit() === worker && worker.isDeclared)
+    #expect(worker.configuration.command == ["web", "--serve"])
+    #expect(worker.launched?.command == ["old"])
+    #expect(worker.keysChangedSinceLaunch.contains("command"))
+    #expect(worker.external?.mayBeTerminated == false)
   }
 
   @Test("An adopted worker keeps the policy of its adoption, or is in shadow mode without it")
@@ -86,10 +86,10 @@ import Testing
         $0.policy = "server"
         $0.settings = ["hibernate.after=7s"]
       })
-    let runtime = try unit()
-    let policy = runtime.configuration.policy
+    let worker = try unit()
+    let policy = worker.configuration.policy
     #expect(policy.name == "server" && policy.hibernate.after == .seconds(7))
-    #expect(policy.mode == .enforce && runtime.external?.chosen?.name == "server")
+    #expect(policy.mode == .enforce && worker.external?.chosen?.name == "server")
     try takeOver(
       try world.record("db") {
         $0.external = .mayNot
@@ -112,7 +112,7 @@ import Testing
     "A declared worker that couldn't be taken over has nothing of the run that its record describes"
   )
   func notTakenOver() throws {
-    let runtime = try world.add("web", .terminated)
+    let worker = try world.add("web", .terminated)
     let path = world.scratch.path + "/web.worker"
     let record = try world.record {
       $0.process = ProcessIdentity(pid: getpid(), startTime: 1)
@@ -122,10 +122,10 @@ import Testing
       $0.workerSocket = path
     }
     #expect(throws: (any Error).self) { try takeOver(record) }
-    #expect(try unit() === runtime && runtime.isDeclared)
-    #expect(runtime.external == nil, "its next run is the daemon's own")
-    #expect(runtime.asleepSince == nil && runtime.watchdogInterval == nil)
-    #expect(runtime.conversation == nil && runtime.process == nil)
+    #expect(try unit() === worker && worker.isDeclared)
+    #expect(worker.external == nil, "its next run is the daemon's own")
+    #expect(worker.asleepSince == nil && worker.watchdogInterval == nil)
+    #expect(worker.conversation == nil && worker.process == nil)
     world.services.socketFiles.drain(within: .seconds(60))
     #expect(isAbsent(path))
   }

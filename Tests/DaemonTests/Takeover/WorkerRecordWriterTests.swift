@@ -23,26 +23,26 @@ import Testing
     writer = WorkerRecordWriter(records: records, bootID: "boot", log: DaemonLog())
   }
 
-  private func runtime() throws -> WorkerUnit {
-    let runtime = WorkerUnit.forTest("web") { $0.importance = 40 }
-    runtime.process = try .forTest("web")
-    sleeping.sleeps.makeSleep(for: runtime)
-    return runtime
+  private func worker() throws -> WorkerUnit {
+    let worker = WorkerUnit.forTest("web") { $0.importance = 40 }
+    worker.process = try .forTest("web")
+    sleeping.sleeps.makeSleep(for: worker)
+    return worker
   }
 
   @Test("A worker without a process, or one that has ended, has no record")
   func nothing() throws {
     #expect(writer.record(of: .forTest("web"), state: .background) == nil)
-    #expect(writer.record(of: try runtime(), state: .terminated) == nil)
+    #expect(writer.record(of: try worker(), state: .terminated) == nil)
   }
 
   @Test("A worker's record identifies its process and has what the daemon knows of it")
   func contents() throws {
-    let runtime = try runtime()
-    runtime.watchdogInterval = .seconds(3)
-    runtime.asleepSince = Instant(nanoseconds: 5)
-    runtime.external = ExternalWorker(mayBeTerminated: true)
-    let record = try #require(writer.record(of: runtime, state: .suspended))
+    let worker = try worker()
+    worker.watchdogInterval = .seconds(3)
+    worker.asleepSince = Instant(nanoseconds: 5)
+    worker.external = ExternalWorker(mayBeTerminated: true)
+    let record = try #require(writer.record(of: worker, state: .suspended))
     #expect(record.process.pid == getpid() && record.bootID == "boot")
     #expect(record.name == "web" && record.importance == 40 && record.state == "suspended")
     #expect(record.watchdog == 3_000_000_000 && record.asleepSince == 5)
@@ -52,29 +52,29 @@ import Testing
   @Test(
     "A worker is recorded as hibernated only with an image, because without one its memory is lost")
   func image() throws {
-    let runtime = try runtime()
-    #expect(writer.record(of: runtime, state: .hibernated)?.state == "suspended")
-    runtime.sleep?.adopt(asleepWith: ImageOnDisk(path: "/images/web.image"))
-    let record = try #require(writer.record(of: runtime, state: .hibernated))
+    let worker = try worker()
+    #expect(writer.record(of: worker, state: .hibernated)?.state == "suspended")
+    worker.sleep?.adopt(asleepWith: ImageOnDisk(path: "/images/web.image"))
+    let record = try #require(writer.record(of: worker, state: .hibernated))
     #expect(record.state == "hibernated" && record.imagePath == "/images/web.image")
     // Kept while it is woken, too.
-    #expect(writer.record(of: runtime, state: .resuming)?.imagePath == "/images/web.image")
+    #expect(writer.record(of: worker, state: .resuming)?.imagePath == "/images/web.image")
   }
 
   @Test(
     "A foreground worker, or one that returns there, is in the foreground under the next daemon")
   func front() throws {
-    let runtime = try runtime()
-    #expect(writer.record(of: runtime, state: .foreground)?.wasInFront == true)
-    #expect(writer.record(of: runtime, state: .background)?.wasInFront == false)
-    runtime.returnsToFront = true
-    #expect(writer.record(of: runtime, state: .resuming)?.wasInFront == true)
+    let worker = try worker()
+    #expect(writer.record(of: worker, state: .foreground)?.wasInFront == true)
+    #expect(writer.record(of: worker, state: .background)?.wasInFront == false)
+    worker.returnsToFront = true
+    #expect(writer.record(of: worker, state: .resuming)?.wasInFront == true)
   }
 
   @Test("The next daemon finds the state that was saved")
   func saved() throws {
-    let runtime = try runtime()
-    writer.save(runtime, state: .background)
+    let worker = try worker()
+    writer.save(worker, state: .background)
     writer.save(.forTest("db"), state: .background)
     records.drain()
     let found = try WorkerRecordKeeper(directory: scratch.path).loadAll()

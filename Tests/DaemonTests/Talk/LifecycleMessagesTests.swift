@@ -27,7 +27,7 @@ import WorkerProtocol
   /// Its first process has ended.
   private func exit() throws {
     let end = try EndWorld()
-    world.runtime.ending = end.ending
+    world.worker.ending = end.ending
     end.ending.rootHasEnded()
   }
 
@@ -208,10 +208,10 @@ import WorkerProtocol
     let count = Count()
     #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
     let end = try EndWorld()
-    world.runtime.ending = end.ending
+    world.worker.ending = end.ending
     end.ending.kill()
     try answer(worker)
-    world.runtime.ending = nil
+    world.worker.ending = nil
     #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
     conversation.end()
     world.timers.advance(by: .seconds(10))

@@ -69,8 +69,8 @@ import WorkerProtocol
     let world = try ConversationWorld(.launching)
     let conversation = try world.begin()
     defer { conversation.end() }
-    world.runtime.readiness = ReadinessWatch(
-      .notify, try #require(world.runtime.process), of: world.adapters.handle(world.runtime),
+    world.worker.readiness = ReadinessWatch(
+      .notify, try #require(world.worker.process), of: world.adapters.handle(world.worker),
       heldBy: world.adapters.processes)
     if overSocket {
       let worker = try world.connect(conversation)
@@ -198,14 +198,14 @@ import WorkerProtocol
   func early() throws {
     let conversation = try world.begin(listens: false)
     defer { conversation.end() }
-    let process = world.runtime.process
-    world.runtime.process = nil
+    let process = world.worker.process
+    world.worker.process = nil
     let worker = try WorkersEnd(try #require(conversation.workerSocketPath))
     try worker.say(.hold(true))
     try world.notify("WATCHDOG=trigger", conversation)
     try world.watches.serveOnce()
     #expect(world.events == [])
-    world.runtime.process = process
+    world.worker.process = process
     try world.watches.serve()
     #expect(world.events == [.watchdogTriggered(id)])
     try conversation.listenToConnections()

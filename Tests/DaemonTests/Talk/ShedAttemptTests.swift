@@ -149,9 +149,9 @@ import Testing
   func ended() throws {
     world.scans.isHidden = true
     let attempt = try world.begin(.signal(SIGUSR1))
-    let runtime = world.talk.runtime
-    runtime.process = nil
-    runtime.endRun()
+    let worker = world.talk.worker
+    worker.process = nil
+    worker.endRun()
     world.scans.pending.answer(try ProcessScan.read())
     attempt.finish()
     world.timers.advance(by: .seconds(5))
@@ -163,11 +163,11 @@ import Testing
     let workers = world.talk.adapters.workers
     let id = WorkerID("api")
     world.source.isSlow = true
-    var runtime: WorkerUnit? = try world.talk.adapters.add("api")
+    var worker: WorkerUnit? = try world.talk.adapters.add("api")
     world.sheds.beginShed(id, .memoryWarning, until: world.timers.now + .seconds(5))
-    let attempt = try #require(runtime?.shed)
+    let attempt = try #require(worker?.shed)
     workers[id] = nil
-    runtime = nil
+    worker = nil
     world.source.answer()
     attempt.finish()
     world.source.answer()
@@ -236,22 +236,22 @@ import Testing
     let nothing = Event.shedFinished(world.id, before: .zero, after: .zero)
     world.sheds.finishShed(world.id)
     #expect(world.events == [nothing])
-    world.talk.runtime.process = nil
+    world.talk.worker.process = nil
     world.sheds.beginShed(world.id, .memoryWarning, until: world.timers.now + .seconds(5))
-    #expect(world.talk.runtime.shed == nil)
+    #expect(world.talk.worker.shed == nil)
     world.sheds.finishShed(world.id)
     #expect(world.events == [nothing, nothing])
   }
 
   @Test("Each request for memory replaces the one before it, and each run has one client for HTTP")
   func replaces() throws {
-    let runtime = world.talk.runtime
-    runtime.shedOverHTTP = nil
+    let worker = world.talk.worker
+    worker.shedOverHTTP = nil
     let first = try world.begin(nil)
-    let http = runtime.shedOverHTTP
+    let http = worker.shedOverHTTP
     let second = try world.begin(nil)
-    #expect(http != nil && second !== first && runtime.shedOverHTTP === http)
+    #expect(http != nil && second !== first && worker.shedOverHTTP === http)
     world.sheds.finishShed(world.id)
-    #expect(runtime.shed == nil)
+    #expect(worker.shed == nil)
   }
 }

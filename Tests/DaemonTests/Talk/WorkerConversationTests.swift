@@ -142,8 +142,8 @@ import WorkerProtocol
     world.adapters.sheds.beginShed(id, .memoryWarning, until: deadline)
     try worker.say(.done(id: numbers[1]))
     try world.watches.serve()
-    #expect(world.runtime.shed != nil && world.events == [])
-    world.runtime.shed = nil
+    #expect(world.worker.shed != nil && world.events == [])
+    world.worker.shed = nil
     let last = try #require(
       conversation.askForMemory(.didEnterBackground, within: .seconds(1)) { _ in })
     conversation.withdraw(last)

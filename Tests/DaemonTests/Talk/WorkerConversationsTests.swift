@@ -20,11 +20,11 @@ import WorkerProtocol
 
   @Test("Descriptors that a worker stores are kept in one store beyond its run")
   func store() throws {
-    let runtime = talk.runtime
+    let worker = talk.worker
     let conversation = try talk.begin(takesDescriptors: true)
     let socket = try UnixSocket.connected(
       to: try #require(conversation.notifyPath), .datagram)
-    #expect(runtime.stored == nil)
+    #expect(worker.stored == nil)
     for name in ["one", "two"] {
       let stored = try EventCounter().descriptor
       let bytes = Array("FDSTORE=1\nFDNAME=\(name)\nFDPOLL=0".utf8)
@@ -33,10 +33,10 @@ import WorkerProtocol
       }
       conversation.receiveNotifications()
     }
-    let store = try #require(runtime.stored)
+    let store = try #require(worker.stored)
     #expect(store.entriesForLaunch().map(\.name) == ["one", "two"])
-    runtime.endRun()
-    #expect(runtime.stored === store)
+    worker.endRun()
+    #expect(worker.stored === store)
   }
 
   @Test("A snapshot is kept, and one that can't be shown is refused with the reason")
@@ -106,13 +106,13 @@ import WorkerProtocol
   @Test("Messages of a worker that was freed, and its end, concern nothing")
   func freed() throws {
     let world = try AdapterWorld()
-    var runtime: WorkerUnit? = try world.add()
+    var worker: WorkerUnit? = try world.add()
     var channels = WorkerChannels()
     channels.notify = try NotifySocket(path: world.scratch.uniquePath("notify"))
-    try world.conversations.makeConversation(#require(runtime), over: channels)
-    let conversation = try #require(runtime?.conversation)
+    try world.conversations.makeConversation(#require(worker), over: channels)
+    let conversation = try #require(worker?.conversation)
     world.workers.removeAll()
-    runtime = nil
+    worker = nil
     conversation.receiveNotifications()
     conversation.end()
     #expect(conversation.isOver && world.notes.all == [])

@@ -140,12 +140,12 @@ import Testing
 
   @Test("A reload fails if the worker has just ended")
   func hasEnded() throws {
-    let runtime = try add()
-    runtime.process = nil
+    let worker = try add()
+    worker.process = nil
     ask()
-    runtime.process = try .forTest()
+    worker.process = try .forTest()
     let end = try EndWorld()
-    runtime.ending = end.ending
+    worker.ending = end.ending
     end.ending.rootHasEnded()
     ask()
     #expect(results == [.failed, .failed] && text == "web has just ended" && sent == 0)
@@ -161,11 +161,11 @@ import Testing
     }
     #expect(results == [.refused, .refused, .refused] && sent == 0)
     // An earlier daemon's worker, which the engine takes for terminated until it is back.
-    let runtime = try add(.terminated)
+    let worker = try add(.terminated)
     world.returning.begin(id)
     ask()
-    runtime.process = try .forTest()
-    world.driver.send(.adopted(id, runtime.profile, .background))
+    worker.process = try .forTest()
+    world.driver.send(.adopted(id, worker.profile, .background))
     world.returning.isOver(id)
     #expect(results.count == 3 && sent == 1)
   }
@@ -177,9 +177,9 @@ import Testing
     world.wrapped.processes[ClientID(number: 1)] = 77
     _ = world.wrappers.register(WrapperWorld.report("npm"), from: ClientID(number: 1))
     ask("npm")
-    let runtime = try add(signal: nil)
+    let worker = try add(signal: nil)
     ask()
-    runtime.configuration.reloadSignal = SIGWINCH
+    worker.configuration.reloadSignal = SIGWINCH
     world.phase.isLeaving = true
     ask()
     #expect(results == [.badRequest, .unknownWorker, .refused, .refused, .refused] && sent == 0)

@@ -10,11 +10,11 @@ import Testing
 @Suite("A worker's stored descriptors") struct DescriptorStoringTests {
   private final class World {
     let adapters: AdapterWorld
-    let runtime: WorkerUnit
+    let worker: WorkerUnit
     /// Calls on the loop what the store's thread has reported.
     private(set) var hungUp: ((UInt64) -> Void)?
     private(set) lazy var storing = DescriptorStoring(
-      adapters.handle(runtime), timers: timers, workers: adapters.workers
+      adapters.handle(worker), timers: timers, workers: adapters.workers
     ) { [unowned self] body in
       hungUp = body
       return { _ in }
@@ -22,8 +22,8 @@ import Testing
 
     init() throws {
       adapters = try AdapterWorld()
-      runtime = try adapters.add("web", .terminated) { $0.fdstore = 3 }
-      runtime.process = try .forTest()
+      worker = try adapters.add("web", .terminated) { $0.fdstore = 3 }
+      worker.process = try .forTest()
     }
 
     var timers: FakeTimers { adapters.timers }
@@ -81,7 +81,7 @@ import Testing
   @Test("Stored descriptors over a lowered limit are closed at the next launch")
   func lowered() throws {
     try world.store(3)
-    world.runtime.configuration.fdstore = 1
+    world.worker.configuration.fdstore = 1
     #expect(world.names.count == 1)
     #expect(world.lines == ["2 of its stored descriptors closed: fdstore was lowered"])
   }
@@ -102,7 +102,7 @@ import Testing
     world.storing.wasStopped()
     world.timers.advance(by: DescriptorStoring.patience)
     #expect(world.names.count == 2, "it runs again")
-    world.runtime.process = nil
+    world.worker.process = nil
     world.storing.wasStopped()
     world.timers.advance(by: DescriptorStoring.patience - .milliseconds(1))
     #expect(world.names.count == 2)
@@ -114,7 +114,7 @@ import Testing
   @Test("Descriptors that are stored after a stop aren't closed by it")
   func laterStore() throws {
     try world.store(1, "old")
-    world.runtime.process = nil
+    world.worker.process = nil
     world.storing.wasStopped()
     world.storing.wasStopped()
     world.timers.advance(by: DescriptorStoring.patience)
@@ -128,13 +128,13 @@ import Testing
     "Stored descriptors are kept while the worker is launched, or the engine takes it for running")
   func launched() throws {
     try world.store(1)
-    world.runtime.process = nil
-    let (workers, id) = (world.adapters.workers, world.runtime.id)
+    world.worker.process = nil
+    let (workers, id) = (world.adapters.workers, world.worker.id)
     workers.launching = [id]
     world.storing.wasStopped()
     world.timers.advance(by: DescriptorStoring.patience)
     workers.launching = []
-    world.adapters.driver.send(.adopted(id, world.runtime.profile, .background))
+    world.adapters.driver.send(.adopted(id, world.worker.profile, .background))
     world.storing.wasStopped()
     world.timers.advance(by: DescriptorStoring.patience)
     #expect(world.names == ["state"])

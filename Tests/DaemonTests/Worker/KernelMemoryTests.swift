@@ -22,9 +22,9 @@ import Testing
       SpawnRequest(
         path: "/bin/sleep", arguments: ["sleep", "1000"], environment: [:], directory: "/",
         input: null.raw, output: null.raw, error: null.raw, cgroup: nil))
-    let runtime = try world.add("web", state)
-    runtime.process = try .forTest(child.identity)
-    return (runtime, child)
+    let worker = try world.add("web", state)
+    worker.process = try .forTest(child.identity)
+    return (worker, child)
   }
 
   private func end(_ child: SpawnedProcess) {
@@ -34,18 +34,18 @@ import Testing
 
   @Test("A worker's processes are stopped, and its inputs are watched until it runs again")
   func suspended() throws {
-    let (runtime, child) = try launchSleeper(.suspending)
+    let (worker, child) = try launchSleeper(.suspending)
     defer { end(child) }
-    world.sleeps.makeSleep(for: runtime)
-    let sleep = try #require(runtime.sleep)
+    world.sleeps.makeSleep(for: worker)
+    let sleep = try #require(worker.sleep)
     sleep.suspend()
     #expect(sleep.isActing)
     try world.turn { world.notes.events.contains("suspended") }
-    #expect(runtime.wakeWatch?.isWatching == true && runtime.asleepSince != nil)
+    #expect(worker.wakeWatch?.isWatching == true && worker.asleepSince != nil)
     #expect(try ProcessStat.read(child.pid).state == .stopped)
     sleep.resume()
     try world.turn { world.notes.events.contains("resumed") }
-    #expect(runtime.wakeWatch?.isWatching == false && runtime.asleepSince == nil)
+    #expect(worker.wakeWatch?.isWatching == false && worker.asleepSince == nil)
     #expect(try eventually { try ProcessStat.read(child.pid).state != .stopped })
   }
 
@@ -53,19 +53,19 @@ import Testing
 
   /// What a hibernation ends with, and the files that it leaves.
   private func hibernate(with record: Record) throws -> (outcome: String, left: [String]) {
-    let (runtime, child) = try launchSleeper(.hibernating)
+    let (worker, child) = try launchSleeper(.hibernating)
     defer { end(child) }
     sendSignal(SIGSTOP, to: child.pid)
     let gate = ThreadGate()
     defer { gate.open() }
     let records = world.services.records
     if record == .late { records.afterSaves { gate.pass() } }
-    if record != .missing { world.recordWriter.save(runtime, state: .launching) }
+    if record != .missing { world.recordWriter.save(worker, state: .launching) }
     let patience = record == .late ? Duration.milliseconds(50) : .seconds(60)
     let memory = world.makeMemory(recordPatience: patience)
     var outcome: String?
     let order = HibernationOrder(
-      target: try #require(runtime.target()), rules: runtime.configuration.policy.hibernate,
+      target: try #require(worker.target()), rules: worker.configuration.policy.hibernate,
       dropsCache: false)
     let underway = memory.hibernate(order) {
       switch $0.result {

@@ -33,7 +33,7 @@ import Testing
 
     var said: [String] { notes.lines }
 
-    func runtime(_ change: (inout WorkerConfiguration) -> Void = { _ in }) -> WorkerUnit {
+    func worker(_ change: (inout WorkerConfiguration) -> Void = { _ in }) -> WorkerUnit {
       var configuration = WorkerConfiguration(
         name: "web", command: ["serve", "-v"], directory: "/srv", environment: ["MODE": "a"])
       change(&configuration)
@@ -46,7 +46,7 @@ import Testing
     func plan(
       as account: Account? = nil, _ change: (inout WorkerConfiguration) -> Void = { _ in }
     ) throws -> LaunchPlan {
-      try planner.plan(for: runtime(change), as: account, in: nil, listeners: [])
+      try planner.plan(for: worker(change), as: account, in: nil, listeners: [])
     }
   }
 
@@ -111,18 +111,18 @@ import Testing
     var adopted = LaunchPlan(
       name: "web", command: ["serve"], directory: "/", environment: [:], logPath: "/web.log")
     world.planner.complete(
-      adopted: &adopted, of: world.runtime { $0.environmentFiles = ["\(scratch.path)/good"] })
+      adopted: &adopted, of: world.worker { $0.environmentFiles = ["\(scratch.path)/good"] })
     #expect(try adopted.fileVariables?() == ["MORE": "c"], "for commands that run for it")
   }
 
   @Test("Root reads the log that the configuration names with the rights of the worker's user")
   func logUser() {
-    let named = world.runtime {
+    let named = world.worker {
       $0.user = "secb"
       $0.output = WorkerOutput(file: "/srv/w.log")
     }
     #expect(world.planner.logUser(of: named) == "secb")
-    #expect(world.planner.logUser(of: world.runtime { $0.user = "secb" }) == nil)
+    #expect(world.planner.logUser(of: world.worker { $0.user = "secb" }) == nil)
   }
 
   @Test("A launch writes to the log that the configuration names")
@@ -135,9 +135,9 @@ import Testing
     let unlimited = try world.plan { $0.output = WorkerOutput(file: "/var/log/web.log") }
     #expect(unlimited.logLimit == .max)
     #expect(
-      world.planner.logPath(of: world.runtime { $0.output = WorkerOutput(file: "/x.log") })
+      world.planner.logPath(of: world.worker { $0.output = WorkerOutput(file: "/x.log") })
         == "/x.log")
-    #expect(world.planner.logPath(of: world.runtime()) == "/logs/web.log")
+    #expect(world.planner.logPath(of: world.worker()) == "/logs/web.log")
   }
 
   @Test("A launch has limits, a umask and a watchdog, where they can work")
@@ -157,7 +157,7 @@ import Testing
   func wrapped() throws {
     let world = try World(Inheritance(firstArgument: 0))
     #expect(try world.plan().inheritance != nil)
-    let query = world.planner.query(of: world.runtime { $0.user = "no such user" })
+    let query = world.planner.query(of: world.worker { $0.user = "no such user" })
     guard case .success(let terms) = query.perform() else {
       Issue.record("refused")
       return
@@ -167,7 +167,7 @@ import Testing
 
   @Test("A launch as a user that doesn't exist is refused")
   func noUser() {
-    let query = world.planner.query(of: world.runtime { $0.user = "no such user" })
+    let query = world.planner.query(of: world.worker { $0.user = "no such user" })
     guard case .failure(let refusal) = query.perform() else {
       Issue.record("it may be launched")
       return
@@ -183,7 +183,7 @@ import Testing
     #expect(world.said[0].contains("is not enforced: it has no cgroup of its own"))
     var plan = try world.plan()
     world.planner.complete(
-      adopted: &plan, of: world.runtime { $0.limits.memory = .megabytes(5) })
+      adopted: &plan, of: world.worker { $0.limits.memory = .megabytes(5) })
     #expect(world.said.count == 2)
   }
 
@@ -193,7 +193,7 @@ import Testing
       name: "web", command: ["serve"], directory: "/", environment: [:], logPath: "/old/web.log")
     world.planner.complete(
       adopted: &plan,
-      of: world.runtime {
+      of: world.worker {
         $0.output = WorkerOutput(file: "/new/web.log")
         $0.umask = 0o077
       })

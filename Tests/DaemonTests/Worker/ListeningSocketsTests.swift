@@ -40,15 +40,15 @@ import Testing
   @Test("A connection that still waits after five seconds is looked at again")
   func again() throws {
     let port = try freePort()
-    let runtime = world.add("web", tcp(port))
+    let worker = world.add("web", tcp(port))
     world.open()
     let client = try world.connect(port)
-    world.end(runtime)
+    world.end(worker)
     world.timers.advance(by: .seconds(5))
     try world.watches.serveOnce()
     #expect(world.started == ["web", "web"])
-    world.end(runtime)
-    runtime.process = try .forTest()
+    world.end(worker)
+    worker.process = try .forTest()
     world.timers.advance(by: .seconds(5))
     #expect(world.watches.active == 0)
     withExtendedLifetime(client) {}
@@ -59,18 +59,18 @@ import Testing
   )
   func hopeless() throws {
     let port = try freePort()
-    let runtime = world.add("web", tcp(port))
+    let worker = world.add("web", tcp(port))
     world.open()
     let client = try world.connect(port)
     for _ in 0..<6 {
-      world.end(runtime)
-      world.sockets.offer(runtime)
+      world.end(worker)
+      world.sockets.offer(worker)
       try world.watches.serveOnce()
     }
     #expect(world.started.count == 5 && world.watches.active == 0)
     #expect(world.logged.last?.contains("ended 5 times without accepting its connection") == true)
     world.timers.advance(by: .seconds(11))
-    world.sockets.offer(runtime)
+    world.sockets.offer(worker)
     try world.watches.serveOnce()
     #expect(world.started.count == 6, "after that it has another chance")
     withExtendedLifetime(client) {}
@@ -78,20 +78,20 @@ import Testing
 
   @Test("No connection is offered while the worker runs, after a failure and while the daemon ends")
   func notOffered() throws {
-    let runtime = world.add("web", tcp(try freePort()))
+    let worker = world.add("web", tcp(try freePort()))
     let other = world.add("api", tcp(try freePort()))
-    runtime.process = try .forTest()
+    worker.process = try .forTest()
     var isOpen = false
     world.open { isOpen = true }
     try world.turn { isOpen }
     #expect(world.watches.active == 1, "the other one's")
-    runtime.process = nil
-    world.sockets.offer(runtime)
+    worker.process = nil
+    world.sockets.offer(worker)
     #expect(world.watches.active == 2)
-    world.driver.request(.start, runtime.id) { _ in }
-    world.driver.send(.launchFailed(runtime.id, "no such program"))
-    _ = try world.sockets.listeners(for: runtime, as: nil)
-    world.sockets.offer(runtime)
+    world.driver.request(.start, worker.id) { _ in }
+    world.driver.send(.launchFailed(worker.id, "no such program"))
+    _ = try world.sockets.listeners(for: worker, as: nil)
+    world.sockets.offer(worker)
     #expect(world.watches.active == 1)
     _ = try world.sockets.listeners(for: other, as: nil)
     world.restarts.close()
@@ -105,15 +105,15 @@ import Testing
     "A launch gets all sockets in the order of the configuration, and they aren't watched meanwhile"
   )
   func launch() throws {
-    let runtime = world.add("web", tcp(try freePort(), "a"), tcp(try freePort(), "b"))
+    let worker = world.add("web", tcp(try freePort(), "a"), tcp(try freePort(), "b"))
     world.open()
     #expect(world.watches.active == 2)
-    runtime.configuration.listen.reverse()
+    worker.configuration.listen.reverse()
     let third = tcp(try freePort(), "c")
-    runtime.configuration.listen.append(third)
-    let given = try world.sockets.listeners(for: runtime, as: nil)
+    worker.configuration.listen.append(third)
+    let given = try world.sockets.listeners(for: worker, as: nil)
     #expect(given.map(\.socket.name) == ["b", "a", "c"] && world.watches.active == 0)
-    let later = try world.sockets.listeners(for: runtime, as: nil)
+    let later = try world.sockets.listeners(for: worker, as: nil)
     #expect(zip(given, later).allSatisfy { $0 === $1 }, "they outlive a launch")
   }
 
@@ -169,13 +169,13 @@ import Testing
       return {}
     }
     let path = world.scratch.uniquePath("sock")
-    let runtime = world.add("web", ListenSocket(name: "u", address: .unix(path)))
+    let worker = world.add("web", ListenSocket(name: "u", address: .unix(path)))
     var starts = 0
     world.open { starts += 1 }
     world.timers.advance(by: .seconds(1))
     #expect(isBusy && starts == 1)
     var refusals: [String?] = []
-    world.sockets.openFiles(of: runtime, as: nil) { refusals.append($0) }
+    world.sockets.openFiles(of: worker, as: nil) { refusals.append($0) }
     #expect(refusals.isEmpty, "its launch waits for the same outcome")
     answers.raise()
     try world.turn { !refusals.isEmpty }
@@ -185,8 +185,8 @@ import Testing
   @Test("A file in the place of a socket stays, and the error names it")
   func takenByFile() throws {
     let path = try world.scratch.write("web.sock", "precious")
-    let runtime = world.add("web", ListenSocket(name: "", address: .unix(path)))
-    try world.relisten(runtime) { !world.logged.isEmpty }
+    let worker = world.add("web", ListenSocket(name: "", address: .unix(path)))
+    try world.relisten(worker) { !world.logged.isEmpty }
     #expect(world.logged.first?.contains("is not a socket") == true)
     #expect(try readText(path) == "precious")
   }
@@ -196,8 +196,8 @@ import Testing
   @Test("A new worker has its sockets at once, those with a file as well")
   func introduced() throws {
     let (port, path) = (try freePort(), world.scratch.uniquePath("sock"))
-    let runtime = world.add("web", tcp(port), ListenSocket(name: "u", address: .unix(path)))
-    try world.relisten(runtime) { world.watches.active == 2 }
+    let worker = world.add("web", tcp(port), ListenSocket(name: "u", address: .unix(path)))
+    try world.relisten(worker) { world.watches.active == 2 }
     #expect(isOpen(port) && exists(path) && world.logged.isEmpty)
   }
 
@@ -205,28 +205,28 @@ import Testing
   func reloaded() throws {
     let (kept, dropped, added) = (try freePort(), try freePort(), try freePort())
     let path = world.scratch.uniquePath("sock")
-    let runtime = world.add("web", tcp(kept, "kept"), tcp(dropped, "dropped"))
+    let worker = world.add("web", tcp(kept, "kept"), tcp(dropped, "dropped"))
     world.open()
-    let first = try world.sockets.listeners(for: runtime, as: nil)[0]
-    runtime.configuration.listen = [
+    let first = try world.sockets.listeners(for: worker, as: nil)[0]
+    worker.configuration.listen = [
       ListenSocket(name: "file", address: .unix(path)), tcp(kept, "kept"), tcp(added, "added"),
     ]
-    try world.relisten(runtime) { world.watches.active == 3 }
+    try world.relisten(worker) { world.watches.active == 3 }
     #expect(!isOpen(dropped) && isOpen(added) && exists(path))
-    let names = try world.sockets.listeners(for: runtime, as: nil).map(\.socket.name)
+    let names = try world.sockets.listeners(for: worker, as: nil).map(\.socket.name)
     #expect(names == ["file", "kept", "added"])
-    #expect(try world.sockets.listeners(for: runtime, as: nil)[1] === first)
-    runtime.configuration.listen = []
-    try world.relisten(runtime) { !exists(path) }
+    #expect(try world.sockets.listeners(for: worker, as: nil)[1] === first)
+    worker.configuration.listen = []
+    try world.relisten(worker) { !exists(path) }
     #expect(world.watches.active == 0 && !isOpen(added))
   }
 
   @Test("A launch that begins while sockets are being opened opens them itself")
   func launchesMeanwhile() throws {
     let port = try freePort()
-    let runtime = world.add("web", tcp(port))
-    world.workers.launching = [runtime.id]
-    world.sockets.relisten(runtime)
+    let worker = world.add("web", tcp(port))
+    world.workers.launching = [worker.id]
+    world.sockets.relisten(worker)
     #expect(!isOpen(port) && world.watches.active == 0)
   }
 
@@ -235,26 +235,26 @@ import Testing
   @Test("The sockets of a removed worker are closed, and their files removed")
   func closed() throws {
     let (port, path) = (try freePort(), world.scratch.uniquePath("sock"))
-    let runtime = world.add("web", tcp(port), ListenSocket(name: "u", address: .unix(path)))
-    try world.relisten(runtime) { world.watches.active == 2 }
-    world.sockets.closeListeners(of: runtime)
-    world.sockets.closeListeners(of: runtime)
+    let worker = world.add("web", tcp(port), ListenSocket(name: "u", address: .unix(path)))
+    try world.relisten(worker) { world.watches.active == 2 }
+    world.sockets.closeListeners(of: worker)
+    world.sockets.closeListeners(of: worker)
     #expect(world.watches.active == 0 && !isOpen(port))
     #expect(try eventually { !exists(path) })
-    world.sockets.offer(runtime)
+    world.sockets.offer(worker)
     #expect(world.watches.active == 0)
   }
 
   @Test("A socket that is made while its worker is removed leaves no file")
   func removedMeanwhile() throws {
     let path = world.scratch.uniquePath("sock")
-    let runtime = world.add("web", ListenSocket(name: "u", address: .unix(path)))
+    let worker = world.add("web", ListenSocket(name: "u", address: .unix(path)))
     var isMade = false
-    world.sockets.openFiles(of: runtime, as: nil) { _ in isMade = true }
+    world.sockets.openFiles(of: worker, as: nil) { _ in isMade = true }
     // The file is there before the loop hears of it.
     #expect(try eventually { exists(path) })
-    world.sockets.closeListeners(of: runtime)
-    world.workers[runtime.id] = nil
+    world.sockets.closeListeners(of: worker)
+    world.workers[worker.id] = nil
     try world.turn { isMade }
     #expect(try eventually { !exists(path) })
     #expect(world.watches.active == 0)

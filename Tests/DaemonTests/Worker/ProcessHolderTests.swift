@@ -23,23 +23,23 @@ import Testing
 
   @Test("A new run has a sleep, a watch of its readiness, and one of its end")
   func attached() throws {
-    let runtime = WorkerUnit.forTest("web") { $0.readiness = .notify }
+    let worker = WorkerUnit.forTest("web") { $0.readiness = .notify }
     let process = try WorkerProcess.forTest()
-    try holder.attach(process, to: runtime)
-    #expect(runtime.process === process && runtime.sleep != nil && runtime.readiness != nil)
-    #expect(runtime.exitWatch != nil)
+    try holder.attach(process, to: worker)
+    #expect(worker.process === process && worker.sleep != nil && worker.readiness != nil)
+    #expect(worker.exitWatch != nil)
     #expect(loop.watched.count == 1 && loop.watched[0].descriptor === process.pidfd)
     loop.fire()
-    #expect(begun == ["look"] && runtime.hasExited && loop.watched.isEmpty)
+    #expect(begun == ["look"] && worker.hasExited && loop.watched.isEmpty)
   }
 
   @Test("Another process of the same run continues its sleep")
   func successor() throws {
-    let runtime = WorkerUnit.forTest("web")
-    try holder.attach(try .forTest(), to: runtime)
-    let sleep = runtime.sleep
-    try holder.attach(try .forTest(), to: runtime)
-    #expect(sleep != nil && runtime.sleep === sleep)
+    let worker = WorkerUnit.forTest("web")
+    try holder.attach(try .forTest(), to: worker)
+    let sleep = worker.sleep
+    try holder.attach(try .forTest(), to: worker)
+    #expect(sleep != nil && worker.sleep === sleep)
   }
 
   @Test("An adopted run is also one whose earlier kills by the kernel don't count")
@@ -58,24 +58,24 @@ import Testing
 
   @Test("The end of a process whose worker has been removed concerns nothing")
   func removed() throws {
-    var runtime: WorkerUnit? = .forTest("web")
-    if let runtime { try holder.attach(try .forTest(), to: runtime) }
-    runtime = nil
+    var worker: WorkerUnit? = .forTest("web")
+    if let worker { try holder.attach(try .forTest(), to: worker) }
+    worker = nil
     loop.fire()
     #expect(begun.isEmpty)
   }
 
   @Test("Memory that was opened for a process reaches that process alone")
   func memory() throws {
-    let runtime = WorkerUnit.forTest("web")
-    holder.refreshMemory(of: runtime)
+    let worker = WorkerUnit.forTest("web")
+    holder.refreshMemory(of: worker)
     #expect(begun.isEmpty, "it has no process")
-    try holder.attach(try .forTest(), to: runtime)
-    holder.refreshMemory(of: runtime)
+    try holder.attach(try .forTest(), to: worker)
+    holder.refreshMemory(of: worker)
     #expect(begun == ["open memory"])
-    runtime.endRun(loop)
+    worker.endRun(loop)
     let opened = try WorkerProcess.forTest().memoryRefresh.perform()
     world.workerProcesses.opened.first?(opened)
-    #expect(runtime.process == nil)
+    #expect(worker.process == nil)
   }
 }

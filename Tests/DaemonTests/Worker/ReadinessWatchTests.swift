@@ -83,7 +83,7 @@ import Testing
     try world.writeLog("listening\n")
     let watch = try world.watch(.logLine("listening"))
     watch.begin()
-    world.runtime?.process = try .forTest()
+    world.worker?.process = try .forTest()
     try world.look()
     world.pass()
     #expect(world.readies == 0)
@@ -104,7 +104,7 @@ import Testing
     try world.writeLog("listening\n")
     let watch = try world.watch(.logLine("listening"))
     world.adapters.workers.removeAll()
-    world.runtime = nil
+    world.worker = nil
     watch.begin()
     expectQuiet()
     #expect(world.readies == 0)
@@ -257,7 +257,7 @@ import Testing
     log.begin()
     let asked = try world.watch(.probe(Self.probe()))
     asked.begin()
-    if let id = world.runtime?.id { world.adapters.driver.send(.ready(id)) }
+    if let id = world.worker?.id { world.adapters.driver.send(.ready(id)) }
     try world.look()
     world.pass(60_000)
     #expect(world.readies == 1 && world.questions.asked.isEmpty)

@@ -17,8 +17,8 @@ import Testing
 
   @Test("Nothing wakes a worker that is asked to end; its stop signal is sent before it is woken")
   func asked() throws {
-    world.runtime.configuration.stopSignal = SIGINT
-    let watch = try #require(world.runtime.wakeWatch)
+    world.worker.configuration.stopSignal = SIGINT
+    let watch = try #require(world.worker.wakeWatch)
     watch.listen(at: .success(try FakeInputs()))
     var isWatching: [Bool] = []
     processes.whenAsked = { isWatching.append(watch.isWatching) }
@@ -33,9 +33,9 @@ import Testing
     let world = world.world
     var channels = WorkerChannels()
     channels.talk = try WorkerSocket(path: world.scratch.uniquePath("worker"))
-    world.conversations.makeConversation(self.world.runtime, over: channels)
-    try self.world.runtime.conversation?.listenToConnections()
-    let path = try #require(self.world.runtime.conversation?.workerSocketPath)
+    world.conversations.makeConversation(self.world.worker, over: channels)
+    try self.world.worker.conversation?.listenToConnections()
+    let path = try #require(self.world.worker.conversation?.workerSocketPath)
     let worker = try WorkersEnd(path)
     try world.watches.serve()
     _ = try worker.hear()
@@ -61,7 +61,7 @@ import Testing
 
   @Test("A stop command runs while the worker is awake, and the stop signal follows its end")
   func stopCommand() throws {
-    world.runtime.configuration.stopCommand = ["true"]
+    world.worker.configuration.stopCommand = ["true"]
     ending.terminate()
     #expect(world.begun == ["wake"])
     #expect(
@@ -74,7 +74,7 @@ import Testing
 
   @Test("A stop command that outlives its worker is followed by no signal")
   func lateStopCommand() {
-    world.runtime.configuration.stopCommand = ["sleep", "1000"]
+    world.worker.configuration.stopCommand = ["sleep", "1000"]
     ending.terminate()
     world.endRoot()
     let begun = world.begun
@@ -85,13 +85,13 @@ import Testing
 
   @Test("A stop command is followed by the stop signal at half of the grace, and begins once")
   func slowStopCommand() {
-    world.runtime.configuration.stopCommand = ["sleep", "1000"]
+    world.worker.configuration.stopCommand = ["sleep", "1000"]
     ending.terminate()
-    let command = world.runtime.stopCommand
-    timers.advance(by: world.runtime.configuration.policy.terminate.grace / 2)
+    let command = world.worker.stopCommand
+    timers.advance(by: world.worker.configuration.policy.terminate.grace / 2)
     #expect(world.begun == ["wake", "ask \(SIGTERM) and wake"])
     ending.terminate()
-    #expect(world.runtime.stopCommand === command)
+    #expect(world.worker.stopCommand === command)
     #expect(world.begun.last == "ask \(SIGTERM) and wake" && world.begun.count == 3)
   }
 
@@ -105,7 +105,7 @@ import Testing
 
   @Test("A worker whose memory can't be verified is ended by SIGKILL, because it must not run")
   func unverified() {
-    world.runtime.sleep?.killUnverified()
+    world.worker.sleep?.killUnverified()
     ending.terminate()
     #expect(world.begun == ["kill", "kill"] && ending.isKilled)
   }

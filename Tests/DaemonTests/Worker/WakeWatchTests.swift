@@ -73,19 +73,19 @@ import Testing
   @Test("Nothing is left of the wake watch when its worker ends")
   func end() throws {
     let own = try OwnListener()
-    world.runtime.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
+    world.worker.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
     inputs.answered = [own.asleep]
     listen()
     watch.timer.set(at: world.timers.now + .seconds(5), "a timer that it has set")
     #expect(world.watches.active == 2 && watch.answeredCount == 0)
     #expect(world.timers.pending == [.seconds(5)])
-    world.runtime.managerWatch = { nil }
+    world.worker.managerWatch = { nil }
     inputs.arrive("a connection")
     watch.stop()
     try world.watches.serve()
     world.timers.advance(by: .seconds(60))
     #expect(world.watches.active == 0 && world.timers.pending.isEmpty && world.events.isEmpty)
-    #expect(world.runtime.managerWatch == nil && inputs.admissions == 1)
+    #expect(world.worker.managerWatch == nil && inputs.admissions == 1)
     #expect(watch.answeredCount == nil)
     watch.wakeForWhatWaits()
     #expect(world.events.isEmpty)
@@ -251,7 +251,7 @@ import Testing
     "A request at a port for health checks wakes with priority and is repeated, like any arrival")
   func answeredPort() throws {
     let own = try OwnListener()
-    world.runtime.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
+    world.worker.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
     inputs.answered = [own.asleep]
     listen()
     let client = try LoopbackClient(own.port)

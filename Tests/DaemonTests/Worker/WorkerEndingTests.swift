@@ -23,7 +23,7 @@ import Testing
     processes.succeed(lastLines: ["listening", "no such port"])
     #expect(world.begun == Self.inOrder)
     #expect(world.gone == [.exited(3)])
-    #expect(world.world.keptLines[world.runtime.id] == ["listening", "no such port"])
+    #expect(world.world.keptLines[world.worker.id] == ["listening", "no such port"])
     #expect(ending.isReaped && world.isAtRest)
   }
 
@@ -178,9 +178,9 @@ import Testing
 
   @Test("The end of an external worker ends no processes and waits for nothing")
   func external() {
-    world.runtime.external = ExternalWorker(mayBeTerminated: false)
+    world.worker.external = ExternalWorker(mayBeTerminated: false)
     world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 5))
-    #expect(world.world.externalEnds == [world.runtime.id] && world.begun == ["look"])
+    #expect(world.world.externalEnds == [world.worker.id] && world.begun == ["look"])
     #expect(world.gone.isEmpty && world.isAtRest)
   }
 
@@ -191,11 +191,11 @@ import Testing
       { processes.cleared() }, { processes.removals.last?(nil) },
     ]
     for each in steps.dropFirst(step == 0 ? 0 : 1).prefix(max(1, step)) { each() }
-    let runtime = world.runtime
-    runtime.endRun(world.world.loop)
-    runtime.process = try .forTest()
-    world.world.ends.terminate(runtime.id)
+    let worker = world.worker
+    worker.endRun(world.world.loop)
+    worker.process = try .forTest()
+    world.world.ends.terminate(worker.id)
     #expect(world.isAtRest && world.gone.isEmpty)
-    #expect(runtime.ending !== ending && !runtime.hasExited && !runtime.isReaped)
+    #expect(worker.ending !== ending && !worker.hasExited && !worker.isReaped)
   }
 }

@@ -16,8 +16,8 @@ import Testing
   init() throws { world = try AdapterWorld() }
 
   /// Its root process has ended, and nothing of it is left.
-  private func end(_ runtime: WorkerUnit, lastLines: [String]? = nil) {
-    world.ends.rootHasEnded(runtime)
+  private func end(_ worker: WorkerUnit, lastLines: [String]? = nil) {
+    world.ends.rootHasEnded(worker)
     processes.succeed(lastLines: lastLines)
   }
 
@@ -30,28 +30,28 @@ import Testing
     "When nothing of a worker is left, the engine gets its end, and its record, its files and its run are removed"
   )
   func gone() throws {
-    let runtime = try world.add()
-    world.recordWriter.save(runtime, state: .background)
+    let worker = try world.add()
+    world.recordWriter.save(worker, state: .background)
     #expect(isRecorded())
     let files = [world.state.image(of: "web"), world.state.snapshots + "/web"]
     for file in files { try StateFile.replace(file, with: [1], durability: .none) }
     processes.exit = .exited(3)
-    end(runtime, lastLines: ["hello", "bye"])
+    end(worker, lastLines: ["hello", "bye"])
     #expect(!isRecorded())
     #expect(try eventually { files.allSatisfy { access($0, F_OK) != 0 } })
-    #expect(world.notes.all == [.exited(runtime.id, .exited(3))])
-    #expect(world.keptLines == [runtime.id: ["hello", "bye"]])
-    #expect(runtime.process == nil && runtime.sleep == nil)
-    #expect(world.driver.state.state(of: runtime.id) == .terminated)
-    #expect(world.workers[runtime.id] === runtime)
+    #expect(world.notes.all == [.exited(worker.id, .exited(3))])
+    #expect(world.keptLines == [worker.id: ["hello", "bye"]])
+    #expect(worker.process == nil && worker.sleep == nil)
+    #expect(world.driver.state.state(of: worker.id) == .terminated)
+    #expect(world.workers[worker.id] === worker)
   }
 
   @Test("A worker that the engine doesn't know any more is removed at its end")
   func undeclared() throws {
-    let runtime = try world.add()
-    world.driver.send(.removed(runtime.id))
-    end(runtime)
-    #expect(world.workers[runtime.id] == nil)
+    let worker = try world.add()
+    world.driver.send(.removed(worker.id))
+    end(worker)
+    #expect(world.workers[worker.id] == nil)
   }
 
   @Test("The end of a worker that was replaced by another of its name concerns nothing")
@@ -66,11 +66,11 @@ import Testing
 
   @Test("The end of a worker that was freed concerns nothing")
   func freed() throws {
-    var runtime: WorkerUnit? = try world.add()
+    var worker: WorkerUnit? = try world.add()
     let ending = WorkerEnding(
-      of: try #require(runtime), process: try #require(runtime?.process), ends: world.ends)
+      of: try #require(worker), process: try #require(worker?.process), ends: world.ends)
     world.workers.removeAll()
-    runtime = nil
+    worker = nil
     ending.terminate()
     ending.rootHasEnded()
     processes.succeed()
@@ -101,13 +101,13 @@ import Testing
   func unexpected() throws {
     let left = WhatIsLeft(isEmpty: false, others: 1)
     for isRequested in [false, true] {
-      let runtime = try world.add(isRequested ? "asked" : "web")
-      if isRequested { world.driver.request(.stop, runtime.id) { _ in } }
-      world.ends.rootHasEnded(runtime)
+      let worker = try world.add(isRequested ? "asked" : "web")
+      if isRequested { world.driver.request(.stop, worker.id) { _ in } }
+      world.ends.rootHasEnded(worker)
       processes.looked(left)
       // Of one whose end was requested they may save their work, until SIGKILL.
       if isRequested {
-        world.ends.kill(runtime.id)
+        world.ends.kill(worker.id)
         processes.kills.last?(nil)
         processes.looked(left)
       }
@@ -120,15 +120,15 @@ import Testing
 
   @Test("Processes that the end of a worker has ended are in the answer to its start")
   func leftBehind() throws {
-    let runtime = try world.add()
+    let worker = try world.add()
     var answers: [Answer?] = []
-    _ = world.restarts.watch(runtime.id) { answers.append($0) }
-    world.ends.rootHasEnded(runtime)
+    _ = world.restarts.watch(worker.id) { answers.append($0) }
+    world.ends.rootHasEnded(worker)
     processes.looked(WhatIsLeft(isEmpty: false, others: 2))
     processes.cleared()
     world.restarts.record(
       Transition(
-        worker: runtime.id, from: .background, to: .terminated, cause: .exited(.exited(1)),
+        worker: worker.id, from: .background, to: .terminated, cause: .exited(.exited(1)),
         at: world.timers.now))
     let text = answers.last.flatMap(\.self)?.text
     #expect(text?.contains("its other processes were ended with it") == true)
@@ -136,79 +136,79 @@ import Testing
 
   @Test("Processes that have left a worker's tree are found by the mark of its launch")
   func mark() throws {
-    let runtime = try world.add()
-    end(runtime)
-    #expect(processes.marks == [world.planner.mark(of: runtime.id)])
+    let worker = try world.add()
+    end(worker)
+    #expect(processes.marks == [world.planner.mark(of: worker.id)])
   }
 
   @Test("When the root process has ended, the loop doesn't watch for that any more")
   func exitWatch() throws {
-    let runtime = try world.add()
-    let process = try #require(runtime.process)
-    runtime.exitWatch = try world.loop.whenReadable(process.pidfd) {}
-    world.ends.rootHasEnded(runtime)
-    #expect(runtime.exitWatch == nil && world.loop.watched.isEmpty)
+    let worker = try world.add()
+    let process = try #require(worker.process)
+    worker.exitWatch = try world.loop.whenReadable(process.pidfd) {}
+    world.ends.rootHasEnded(worker)
+    #expect(worker.exitWatch == nil && world.loop.watched.isEmpty)
     // A second end finds nothing to unwatch.
-    world.ends.rootHasEnded(runtime)
+    world.ends.rootHasEnded(worker)
   }
 
   @Test("A cgroup whose next process represents the worker has an end of its own")
   func successor() throws {
-    let runtime = try world.add()
-    runtime.external = ExternalWorker(mayBeTerminated: false)
-    world.ends.rootHasEnded(runtime)
+    let worker = try world.add()
+    worker.external = ExternalWorker(mayBeTerminated: false)
+    world.ends.rootHasEnded(worker)
     processes.looked()
-    #expect(world.externalEnds == [runtime.id] && runtime.ending == nil)
+    #expect(world.externalEnds == [worker.id] && worker.ending == nil)
     // None is left: this end is the worker's.
     world.whenExternalRootEnds = { $0.process = nil }
-    world.ends.rootHasEnded(runtime)
+    world.ends.rootHasEnded(worker)
     processes.looked()
-    #expect(world.externalEnds.count == 2 && runtime.ending != nil)
+    #expect(world.externalEnds.count == 2 && worker.ending != nil)
   }
 
   // MARK: the requests to end it
 
   @Test("A worker without a process isn't ended")
   func withoutProcess() throws {
-    let runtime = try world.add("web", .terminated)
-    world.ends.terminate(runtime.id)
-    world.ends.kill(runtime.id)
-    world.ends.rootHasEnded(runtime)
+    let worker = try world.add("web", .terminated)
+    world.ends.terminate(worker.id)
+    world.ends.kill(worker.id)
+    world.ends.rootHasEnded(worker)
     world.ends.terminate(WorkerID("unknown"))
-    #expect(runtime.ending == nil && world.notes.all == [])
+    #expect(worker.ending == nil && world.notes.all == [])
   }
 
   @Test("Every request to end a run, and the end of its process, reach the same sequence")
   func oneSequence() throws {
-    let runtime = try world.add()
-    world.ends.terminate(runtime.id, by: SIGABRT)
+    let worker = try world.add()
+    world.ends.terminate(worker.id, by: SIGABRT)
     #expect(processes.begun == ["ask \(SIGABRT) and wake"])
-    let ending = runtime.ending
-    world.ends.kill(runtime.id)
+    let ending = worker.ending
+    world.ends.kill(worker.id)
     #expect(processes.begun.last == "kill")
-    world.ends.rootHasEnded(runtime)
-    #expect(runtime.hasExited && runtime.ending === ending)
+    world.ends.rootHasEnded(worker)
+    #expect(worker.hasExited && worker.ending === ending)
   }
 
   @Test("The engine hears that a worker has lost its channels only if it had some")
   func channels() throws {
-    let runtime = try world.add()
-    world.ends.clearAway(runtime)
+    let worker = try world.add()
+    world.ends.clearAway(worker)
     #expect(world.notes.all == [])
-    runtime.process = try .forTest()
+    worker.process = try .forTest()
     do {
       var channels = WorkerChannels()
       channels.talk = try WorkerSocket(path: world.scratch.uniquePath("worker"))
-      world.conversations.makeConversation(runtime, over: channels)
+      world.conversations.makeConversation(worker, over: channels)
     }
-    try runtime.conversation?.listenToConnections()
-    let worker = try WorkersEnd(try #require(runtime.conversation?.workerSocketPath))
+    try worker.conversation?.listenToConnections()
+    let peer = try WorkersEnd(try #require(worker.conversation?.workerSocketPath))
     try world.watches.serve()
     world.notes.forget()
-    world.ends.clearAway(runtime)
+    world.ends.clearAway(worker)
     #expect(
-      world.notes.all == [.channelsChanged(runtime.id, canShed: false, canAnswer: false)])
+      world.notes.all == [.channelsChanged(worker.id, canShed: false, canAnswer: false)])
     // Another thread closes it.
-    #expect(try eventually { worker.isClosed })
+    #expect(try eventually { peer.isClosed })
   }
 }

@@ -41,8 +41,8 @@ extension AdapterWorld {
   private func launch(
     _ change: (inout WorkerConfiguration) -> Void = { _ in }
   ) throws -> (WorkerUnit, WorkerLaunch) {
-    let runtime = try world.add("web", .terminated, change)
-    return (runtime, WorkerLaunch(runtime, world.launches))
+    let worker = try world.add("web", .terminated, change)
+    return (worker, WorkerLaunch(worker, world.launches))
   }
 
   /// The outcome of one step; nil: it has succeeded.
@@ -57,19 +57,19 @@ extension AdapterWorld {
 
   @Test("A wrapped program has no sockets and no channels of the daemon")
   func steps() throws {
-    let runtime = try world.add("web", .terminated)
-    #expect(WorkerLaunch(runtime, world.launches).steps == LaunchStep.allCases)
+    let worker = try world.add("web", .terminated)
+    #expect(WorkerLaunch(worker, world.launches).steps == LaunchStep.allCases)
     #expect(
-      WorkerLaunch(runtime, world.launches(Program())).steps == [.terms, .fork, .program])
+      WorkerLaunch(worker, world.launches(Program())).steps == [.terms, .fork, .program])
   }
 
   @Test("A launch is wanted only for the worker that is in the registry")
   func wanted() throws {
-    let (runtime, launch) = try launch()
+    let (worker, launch) = try launch()
     #expect(launch.isWanted)
     try world.add("web", .terminated)
     #expect(!launch.isWanted)
-    world.workers[runtime.id] = nil
+    world.workers[worker.id] = nil
     #expect(!launch.isWanted && launch.pid == nil)
   }
 
@@ -98,40 +98,40 @@ extension AdapterWorld {
   @Test(
     "The worker's sockets are there after their step, and none of them after the launch is undone")
   func channels() throws {
-    let (runtime, launch) = try launch { $0.readiness = .notify }
+    let (worker, launch) = try launch { $0.readiness = .notify }
     #expect(try perform(.channels, launch) == nil)
-    let conversation = try #require(runtime.conversation)
+    let conversation = try #require(worker.conversation)
     let paths = conversation.paths
     #expect(conversation.notifyPath != nil && conversation.workerSocketPath != nil)
     #expect(!paths.isEmpty && paths.allSatisfy { fileExists($0) })
     var undone = 0
     launch.undo { undone += 1 }
     #expect(undone == 1, "nothing has to be waited for")
-    #expect(runtime.conversation == nil && conversation.isOver)
+    #expect(worker.conversation == nil && conversation.isOver)
     world.services.socketFiles.drain(within: .seconds(60))
     #expect(paths.allSatisfy { isAbsent($0) })
   }
 
   @Test("Sockets that are made after the launch was undone are removed again")
   func lateChannels() throws {
-    let (runtime, launch) = try launch { $0.readiness = .notify }
+    let (worker, launch) = try launch { $0.readiness = .notify }
     var outcomes: [String?] = []
     launch.perform(.channels, within: .seconds(60)) { outcomes.append($0) }
     launch.undo {}
     try world.turn { !outcomes.isEmpty }
     world.services.socketFiles.drain(within: .seconds(60))
-    #expect(runtime.conversation == nil)
+    #expect(worker.conversation == nil)
     let directory = ChannelPlan.directory(of: world.socket)
     #expect(try listDirectory(directory).filter { $0.hasPrefix("web") } == [])
   }
 
   @Test("A directory in which the sockets can't be made ends the launch")
   func noChannels() throws {
-    let (runtime, launch) = try launch { $0.readiness = .notify }
+    let (worker, launch) = try launch { $0.readiness = .notify }
     // A file is where the directory should be.
     try world.scratch.write("run", "")
     #expect(try perform(.channels, launch) != nil)
-    #expect(runtime.conversation == nil)
+    #expect(worker.conversation == nil)
   }
 
   @Test("A log that can't be opened ends the launch before anything is forked")
@@ -156,10 +156,10 @@ extension AdapterWorld {
       mv \(seen).partial \(seen)
       sleep 60
       """
-    let (runtime, launch) = try launch { $0.command = ["/bin/sh", "-c", script] }
+    let (worker, launch) = try launch { $0.command = ["/bin/sh", "-c", script] }
     #expect(try perform(.fork, launch) == nil)
     #expect(try perform(.program, launch) == nil)
-    let pid = try #require(runtime.process?.identity.pid)
+    let pid = try #require(worker.process?.identity.pid)
     try #require(try eventually { fileExists(seen) })
     #expect(try readText(seen) == "pid=\(pid)\n")
     let record = try world.services.records.store.load("web")

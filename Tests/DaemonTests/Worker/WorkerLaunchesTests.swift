@@ -48,35 +48,35 @@ import Testing
 
   @Test("A program that runs has a record before the engine knows it, so that no daemon loses it")
   func recorded() throws {
-    let runtime = try world.add("web", .launching)
-    host.programRuns(runtime.id)
+    let worker = try world.add("web", .launching)
+    host.programRuns(worker.id)
     world.services.records.drain()
     #expect(try world.services.records.store.load("web").state == "launching")
-    #expect(runtime.launched?.command == ["web", "--serve"])
+    #expect(worker.launched?.command == ["web", "--serve"])
     #expect(world.logged.contains("web: launched as pid \(getpid())"))
     #expect(world.notes.all == [])
   }
 
   @Test("A program whose worker has no process any more is neither recorded nor logged")
   func unrecorded() throws {
-    let runtime = try world.add("web", .terminated)
-    host.programRuns(runtime.id)
+    let worker = try world.add("web", .terminated)
+    host.programRuns(worker.id)
     host.programRuns(WorkerID("unknown"))
     world.services.records.drain()
-    #expect(!world.services.records.store.contains("web") && runtime.launched == nil)
+    #expect(!world.services.records.store.contains("web") && worker.launched == nil)
     #expect(world.logged == "")
   }
 
   @Test(
     "A failed launch removes a worker that the configuration has dropped meanwhile, and no other")
   func failed() throws {
-    let runtime = try world.add("web", .terminated)
-    host.launchHasFailed(runtime.id)
-    #expect(world.workers[runtime.id] === runtime)
-    world.driver.send(.removed(runtime.id))
-    host.launchHasFailed(runtime.id)
+    let worker = try world.add("web", .terminated)
+    host.launchHasFailed(worker.id)
+    #expect(world.workers[worker.id] === worker)
+    world.driver.send(.removed(worker.id))
+    host.launchHasFailed(worker.id)
     host.launchHasFailed(WorkerID("unknown"))
-    #expect(world.workers[runtime.id] == nil)
+    #expect(world.workers[worker.id] == nil)
   }
 
   @Test("A `run` that can't be launched counts among those that are forgotten one day")
@@ -91,12 +91,12 @@ import Testing
   @Test("When a worker runs, those that depend on it are started")
   func dependents() throws {
     let web = try world.add("web", .terminated) { $0.dependsOn = [Dependency("db", .started)] }.id
-    let runtime = try world.add("db", .terminated)
+    let worker = try world.add("db", .terminated)
     world.starter.start(web) { _ in }
-    runtime.process = try .forTest("db")
+    worker.process = try .forTest("db")
     host.hasLaunched(WorkerID("unknown"))
     #expect(world.asked == ["restart db"])
-    host.hasLaunched(runtime.id)
+    host.hasLaunched(worker.id)
     #expect(world.asked == ["restart db", "start web"])
   }
 }

@@ -18,7 +18,7 @@ struct WorkerRunTests {
 
   init() throws { wakes = try SleepWorld() }
 
-  private func runtime() -> WorkerUnit {
+  private func worker() -> WorkerUnit {
     WorkerUnit(
       configuration: WorkerConfiguration(
         name: "web", command: ["sleep", "1"], directory: "/", importance: 0,
@@ -27,13 +27,13 @@ struct WorkerRunTests {
   }
 
   /// Puts something into every property that a test can fill. The test's own process plays the worker's root.
-  private func fill(_ runtime: WorkerUnit, _ world: ConversationWorld) throws {
+  private func fill(_ worker: WorkerUnit, _ world: ConversationWorld) throws {
     let process = try WorkerProcess.adopt(
       ProcessStat.read(getpid()).identity,
       plan: LaunchPlan(
         name: "web", command: ["web"], directory: "/", environment: [:], logPath: "/dev/null"),
       opensMemory: false)
-    let run = runtime.run
+    let run = worker.run
     run.process = process
     run.exitWatch = try watches.whenReadable(process.pidfd) {}
     let end = try EndWorld(timers)
@@ -41,7 +41,7 @@ struct WorkerRunTests {
     run.conversation = try world.begin()
     let adapters = try AdapterWorld()
     run.readiness = ReadinessWatch(
-      .notify, process, of: adapters.handle(runtime), heldBy: adapters.processes)
+      .notify, process, of: adapters.handle(worker), heldBy: adapters.processes)
     let shed = try ShedWorld()
     let monitor = LivenessMonitor(
       Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers: timers, questions: shed.questions.run
@@ -50,12 +50,12 @@ struct WorkerRunTests {
     run.liveness = monitor
     run.shed = try shed.begin(nil)
     run.shedOverHTTP = shed.http
-    wakes.sleeps.makeSleep(for: runtime)
+    wakes.sleeps.makeSleep(for: worker)
     // The end waits for an operation, and for the outcome of a SIGKILL.
     end.actOnMemory()
     end.ending.kill()
     end.ending.rootHasEnded()
-    run.launched = runtime.configuration
+    run.launched = worker.configuration
     run.returnsToFront = true
     run.lastHibernation = LastHibernation(
       written: 1, unchanged: 2, seconds: 3, footprintBefore: .zero)
@@ -88,11 +88,11 @@ struct WorkerRunTests {
 
   @Test("Closing a run leaves every property as in a new run, and no watch or timer")
   func nothingIsLeft() throws {
-    let (runtime, world) = (runtime(), try ConversationWorld())
+    let (worker, world) = (worker(), try ConversationWorld())
     let new = properties(WorkerRun())
-    let profile = runtime.profile
-    try fill(runtime, world)
-    let filled = properties(runtime.run)
+    let profile = worker.profile
+    try fill(worker, world)
+    let filled = properties(worker.run)
     let untouched = Set(new.keys.filter { new[$0] == filled[$0] })
       // Where the kernel doesn't count what it kills, there is nothing to be filled.
       .subtracting(MemoryInfo.killedForMemory() == nil ? ["kernelKills"] : [])
@@ -101,15 +101,15 @@ struct WorkerRunTests {
       "a property of `WorkerRun` isn't filled by this test, or has become fillable")
     #expect(wakes.watches.active == 1 && !wakes.timers.pending.isEmpty)
     #expect(watches.active == 1 && world.watches.active > 0 && !timers.pending.isEmpty)
-    let run = runtime.run
-    let paths = runtime.ownChannels
+    let run = worker.run
+    let paths = worker.ownChannels
     #expect(paths.count == 3)
 
-    runtime.endRun(watches)
+    worker.endRun(watches)
 
-    #expect(runtime.run !== run)
-    #expect(properties(runtime.run) == new)
-    #expect(runtime.profile == profile)
+    #expect(worker.run !== run)
+    #expect(properties(worker.run) == new)
+    #expect(worker.profile == profile)
     #expect(watches.active == 0, "the watch for the root process's end")
     #expect(world.watches.active == 0, "the conversation's")
     #expect(try eventually { paths.allSatisfy { access($0, F_OK) != 0 } })
@@ -119,24 +119,24 @@ struct WorkerRunTests {
 
   @Test("A closed run gets no further events")
   func deaf() throws {
-    let (runtime, world) = (runtime(), try ConversationWorld())
-    try fill(runtime, world)
-    let run = runtime.run
-    runtime.endRun(watches)
-    let next = properties(runtime.run)
+    let (worker, world) = (worker(), try ConversationWorld())
+    try fill(worker, world)
+    let run = worker.run
+    worker.endRun(watches)
+    let next = properties(worker.run)
     run.ending?.rootHasEnded()
     run.ending?.kill()
     run.sleep?.suspend()
     timers.advance(by: .seconds(600))
-    #expect(properties(runtime.run) == next)
-    #expect(!runtime.hasExited && !runtime.isKilled && !runtime.isReaped)
+    #expect(properties(worker.run) == next)
+    #expect(!worker.hasExited && !worker.isKilled && !worker.isReaped)
     #expect(timers.pending.isEmpty)
   }
 
   @Test("All state of a run is in its own value, except for the properties named here")
   func onlyTheWorkers() {
     #expect(
-      Set(properties(runtime()).keys) == [
+      Set(properties(worker()).keys) == [
         "id", "_configuration", "environment", "isDeclared", "external", "run",
         // Stored descriptors are kept from one run to the next.
         "stored",
@@ -159,14 +159,14 @@ struct WorkerRunTests {
 
   @Test("A run lists the configuration keys that have changed since its launch")
   func changed() {
-    let runtime = runtime()
-    #expect(runtime.keysChangedSinceLaunch.isEmpty, "it doesn't run")
-    runtime.launched = runtime.configuration
-    runtime.configuration.command = ["sleep", "2"]
-    runtime.configuration.importance = 5
-    #expect(runtime.keysChangedSinceLaunch == ["command"])
-    runtime.endRun(watches)
-    #expect(runtime.keysChangedSinceLaunch.isEmpty)
+    let worker = worker()
+    #expect(worker.keysChangedSinceLaunch.isEmpty, "it doesn't run")
+    worker.launched = worker.configuration
+    worker.configuration.command = ["sleep", "2"]
+    worker.configuration.importance = 5
+    #expect(worker.keysChangedSinceLaunch == ["command"])
+    worker.endRun(watches)
+    #expect(worker.keysChangedSinceLaunch.isEmpty)
   }
 
   @Test("An operation's outcome is ignored after another operation has begun")

@@ -47,20 +47,20 @@ import Testing
     let (memory, sleep) = (world.memory, try world.makeSleep())
     let supervisor = FakeQuestions.supervisor(
       world.timers, world.driver, world.workers, FakeQuestions.World())
-    let process = try #require(world.runtime.process)
+    let process = try #require(world.worker.process)
     // The question is never answered.
     let monitor = LivenessMonitor(
       Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers: world.timers,
-      questions: supervisor.questions(to: world.runtime, process))
-    world.runtime.liveness = monitor
+      questions: supervisor.questions(to: world.worker, process))
+    world.worker.liveness = monitor
     monitor.runs(since: world.timers.now)
-    for _ in 0..<600 where !world.runtime.isAsked { world.timers.advance(by: .milliseconds(100)) }
+    for _ in 0..<600 where !world.worker.isAsked { world.timers.advance(by: .milliseconds(100)) }
     world.driver.request(.suspend, world.id) { _ in }
     world.driver.send(.fileLocks(world.id, held: 0))
     sleep.suspend()
     #expect(memory.asked.isEmpty)
     if isInspected { sleep.inspect() }
-    world.runtime.whenUnasked?()
+    world.worker.whenUnasked?()
     #expect(memory.asked == [isInspected ? "look" : "suspend"])
     withExtendedLifetime(supervisor) {}
   }
@@ -73,7 +73,7 @@ import Testing
     let conversation = try talk.begin()
     let worker = try talk.connect(conversation)
     try talk.suspend()
-    world.runtime.conversation = conversation
+    world.worker.conversation = conversation
     sleep.suspend()
     #expect(memory.asked.isEmpty)
     if isInspected { sleep.inspect() }
@@ -90,30 +90,30 @@ import Testing
     #expect(world.named.isEmpty && sleep.isBusy && !world.isWatched)
     world.disk.waiting.removeFirst()()
     #expect(world.named == ["suspended"] && world.isWatched)
-    #expect(world.runtime.asleepSince == world.timers.now)
+    #expect(world.worker.asleepSince == world.timers.now)
   }
 
   @Test("A resume from an image ends the watch for what wakes it, and has the disk looked at again")
   func awake() {
     putToSleep()
     #expect(world.watches.active == 1 && world.disk.count == 1)
-    #expect(world.runtime.lastHibernation?.written == 100)
+    #expect(world.worker.lastHibernation?.written == 100)
     sleep.resume()
     memory.restored?(.success(.forTest))
     #expect(world.watches.active == 0 && world.disk.count == 2)
-    #expect(world.runtime.asleepSince == nil)
+    #expect(world.worker.asleepSince == nil)
   }
 
   @Test("A worker without a process isn't acted on, and one whose end has begun isn't hibernated")
   func noProcess() throws {
     let end = try EndWorld()
-    world.runtime.ending = end.ending
+    world.worker.ending = end.ending
     end.ending.kill()
     sleep.hibernate()
     #expect(world.named.isEmpty, "it is reported later")
     world.timers.advance(by: .zero)
     #expect(world.named == ["hibernateFailed"] && memory.asked.isEmpty)
-    world.runtime.process = nil
+    world.worker.process = nil
     for act in [sleep.suspend, sleep.hibernate, sleep.resume] { act() }
     #expect(world.named == ["hibernateFailed"] && memory.asked.isEmpty)
   }
@@ -229,7 +229,7 @@ import Testing
     sleep.resume()
     memory.restored?(.failure(failure))
     #expect(world.named.last == "resumeFailed", "its inputs wake it")
-    world.runtime.wakeWatch?.stop()
+    world.worker.wakeWatch?.stop()
     sleep.resume()
     memory.restored?(.failure(failure))
     #expect(world.named.suffix(2) == ["resumeFailed", "wakeNeeded"])

@@ -82,11 +82,11 @@ final class RuleAdoption {
 
   /// What the rules would take of all processes that run now, and what they have taken.
   func preview(footprint: (WorkerID) -> ByteCount) -> AdoptionPreview {
-    let adopted = workers.values.compactMap { runtime -> AdoptionPreview.Adopted? in
-      guard let rule = runtime.external?.rule, let process = runtime.process else { return nil }
+    let adopted = workers.values.compactMap { worker -> AdoptionPreview.Adopted? in
+      guard let rule = worker.external?.rule, let process = worker.process else { return nil }
       return AdoptionPreview.Adopted(
-        worker: runtime.id.name, rule: rule, process: process.identity, session: process.session,
-        command: runtime.configuration.command, footprint: footprint(runtime.id))
+        worker: worker.id.name, rule: rule, process: process.identity, session: process.session,
+        command: worker.configuration.command, footprint: footprint(worker.id))
     }
     return AdoptionPreview(
       look: look(known: [:]), adopted: adopted.sorted { $0.worker < $1.worker })
@@ -211,10 +211,10 @@ final class RuleAdoption {
 
   /// Those that no rule matches any more are released, and the others get the policy of their rule.
   private func examineWorkers() {
-    let ruled = workers.values.compactMap { runtime -> RuledWorker? in
-      guard runtime.external?.rule != nil, let process = runtime.process else { return nil }
+    let ruled = workers.values.compactMap { worker -> RuledWorker? in
+      guard worker.external?.rule != nil, let process = worker.process else { return nil }
       return RuledWorker(
-        id: runtime.id, process: process.identity, command: runtime.configuration.command)
+        id: worker.id, process: process.identity, command: worker.configuration.command)
     }
     if ruled.isEmpty { return }
     let asked = generation
@@ -224,7 +224,7 @@ final class RuleAdoption {
         log(.warning, "the workers of rules can't be examined in time; they stay as they are")
         return examineLater()
       }
-      for worker in ruled { apply(choices[worker.id], to: worker) }
+      for entry in ruled { apply(choices[entry.id], to: entry) }
     }
   }
 
@@ -235,8 +235,8 @@ final class RuleAdoption {
     }
   }
 
-  private func apply(_ rule: AdoptionRule?, to worker: RuledWorker) {
-    guard let runtime = workers[worker.id], runtime.process?.identity == worker.process else {
+  private func apply(_ rule: AdoptionRule?, to ruled: RuledWorker) {
+    guard let worker = workers[ruled.id], worker.process?.identity == ruled.process else {
       return
     }
     guard let rule else {
@@ -247,14 +247,14 @@ final class RuleAdoption {
         examineLater()
       }
     }
-    let old = (runtime.external?.rule, runtime.external?.mayBeTerminated, runtime.configuration)
-    runtime.external?.rule = rule.name
-    runtime.external?.mayBeTerminated = rule.mayTerminate
-    runtime.configuration.importance = rule.importance
-    runtime.configuration.policy = rule.effectivePolicy
-    let new = (runtime.external?.rule, runtime.external?.mayBeTerminated, runtime.configuration)
+    let old = (worker.external?.rule, worker.external?.mayBeTerminated, worker.configuration)
+    worker.external?.rule = rule.name
+    worker.external?.mayBeTerminated = rule.mayTerminate
+    worker.configuration.importance = rule.importance
+    worker.configuration.policy = rule.effectivePolicy
+    let new = (worker.external?.rule, worker.external?.mayBeTerminated, worker.configuration)
     guard old != new else { return }
-    externals.driver.send(.profileChanged(runtime.id, runtime.profile))
-    externals.save(runtime)
+    externals.driver.send(.profileChanged(worker.id, worker.profile))
+    externals.save(worker)
   }
 }

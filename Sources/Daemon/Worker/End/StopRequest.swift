@@ -11,15 +11,15 @@ extension WorkerEnding {
   /// - Parameter signal: sent instead of the worker's stop signal. The end isn't announced over
   ///   `DORMOUSE_WORKER_SOCKET` then.
   func terminate(by signal: Int32? = nil) {
-    guard step == .runs, let runtime = worker.runtime else { return }
+    guard step == .runs, let worker = handle.worker else { return }
     hasBegun = true
     // No input wakes the worker any more.
-    runtime.wakeWatch?.stop()
-    if runtime.sleep?.isMemoryUnverified == true { return kill() }
-    runtime.conversation?.offers.dropFound()
-    if signal == nil, runStopCommand(of: runtime) {
+    worker.wakeWatch?.stop()
+    if worker.sleep?.isMemoryUnverified == true { return kill() }
+    worker.conversation?.offers.dropFound()
+    if signal == nil, runStopCommand(of: worker) {
       // The command needs a worker that runs.
-      return wake(runtime, askingBy: nil)
+      return wake(worker, askingBy: nil)
     }
     ask(by: signal)
   }
@@ -28,42 +28,42 @@ extension WorkerEnding {
   /// time limit is reached.
   ///
   /// - Returns: false if the worker has no stop command, or if that has started already.
-  private func runStopCommand(of runtime: WorkerUnit) -> Bool {
-    guard runtime.external == nil, runtime.run.stopCommand == nil,
-      let arguments = runtime.configuration.stopCommand
+  private func runStopCommand(of worker: WorkerUnit) -> Bool {
+    guard worker.external == nil, worker.run.stopCommand == nil,
+      let arguments = worker.configuration.stopCommand
     else { return false }
-    worker.log(.info, "stop command: \(arguments.joined(separator: " "))")
-    runtime.run.stopCommand = StopCommand(
+    handle.log(.info, "stop command: \(arguments.joined(separator: " "))")
+    worker.run.stopCommand = StopCommand(
       arguments, of: process,
       // The remaining half of the grace is for the worker to handle its stop signal.
-      within: runtime.configuration.policy.terminate.grace / 2, loop: ends.loop, log: worker.log
+      within: worker.configuration.policy.terminate.grace / 2, loop: ends.loop, log: handle.log
     ) { [weak self] in self?.ask(by: nil) }
     return true
   }
 
   private func ask(by signal: Int32?) {
-    guard step == .runs, let runtime = worker.runtime else { return }
-    let asked = signal ?? runtime.configuration.stopSignal
-    let isAnnounced = signal == nil && announce(to: runtime, askingBy: asked)
+    guard step == .runs, let worker = handle.worker else { return }
+    let asked = signal ?? worker.configuration.stopSignal
+    let isAnnounced = signal == nil && announce(to: worker, askingBy: asked)
     // The signal is pending while the worker is frozen or stopped, and is delivered when it
     // continues.
-    wake(runtime, askingBy: isAnnounced ? nil : asked)
+    wake(worker, askingBy: isAnnounced ? nil : asked)
   }
 
   /// Announces the end over `DORMOUSE_WORKER_SOCKET`. The signal is sent when the worker has
   /// received that. Returns false if the worker has no connection there.
-  private func announce(to runtime: WorkerUnit, askingBy signal: Int32) -> Bool {
-    guard let lifecycle = runtime.conversation?.lifecycle else { return false }
-    let grace = runtime.configuration.policy.terminate.grace
+  private func announce(to worker: WorkerUnit, askingBy signal: Int32) -> Bool {
+    guard let lifecycle = worker.conversation?.lifecycle else { return false }
+    let grace = worker.configuration.policy.terminate.grace
     return lifecycle.willTerminate(within: grace) { [processes, process, id] in
       processes.ask(process, of: id.name, by: signal)
     }
   }
 
-  private func wake(_ runtime: WorkerUnit, askingBy signal: Int32?) {
-    guard let target = runtime.target() else { return }
-    processes.wake(target, process, askingBy: signal) { [worker] failure in
-      if let failure { worker.log(.warning, "can't be woken before its end: \(failure)") }
+  private func wake(_ worker: WorkerUnit, askingBy signal: Int32?) {
+    guard let target = worker.target() else { return }
+    processes.wake(target, process, askingBy: signal) { [handle] failure in
+      if let failure { handle.log(.warning, "can't be woken before its end: \(failure)") }
     }
   }
 }

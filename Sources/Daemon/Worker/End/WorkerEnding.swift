@@ -38,7 +38,7 @@ final class WorkerEnding {
   /// The interval of checks for processes that may still save their work.
   static let savingInterval = Duration.milliseconds(10)
 
-  let worker: WorkerHandle
+  let handle: WorkerHandle
   let process: WorkerProcess
   let ends: WorkerEnds
 
@@ -61,13 +61,13 @@ final class WorkerEnding {
   private var nextKill: EventLoop.Token?
   static let killPauses = Backoff()
 
-  init(of runtime: WorkerUnit, process: WorkerProcess, ends: WorkerEnds) {
-    worker = WorkerHandle(runtime: runtime, driver: ends.driver, log: ends.log)
+  init(of worker: WorkerUnit, process: WorkerProcess, ends: WorkerEnds) {
+    handle = WorkerHandle(worker: worker, driver: ends.driver, log: ends.log)
     self.process = process
     self.ends = ends
   }
 
-  var id: WorkerID { worker.id }
+  var id: WorkerID { handle.id }
   private var timers: any Timers { ends.loop }
   var processes: any WorkerProcesses { ends.processes }
 
@@ -82,15 +82,15 @@ final class WorkerEnding {
     if isReaped, process.cgroup == nil { return }
     set(nextKill: nil)
     (hasBegun, isKilled) = (true, true)
-    worker.runtime?.run.stopCommand?.cancel()
+    handle.worker?.run.stopCommand?.cancel()
     killCount += 1
     let number = killCount
     kills[number] = timers.after(Self.patience) { [weak self] in
       self?.killHasEnded(number, "no effect of SIGKILL within \(Self.patience.spoken)")
     }
-    processes.kill(process, of: id.name) { [weak self, worker] failure in
+    processes.kill(process, of: id.name) { [weak self, handle] failure in
       guard let self else {
-        if let failure { worker.log(.warning, failure) }
+        if let failure { handle.log(.warning, failure) }
         return
       }
       killHasEnded(number, failure)
@@ -104,7 +104,7 @@ final class WorkerEnding {
   private func killLater() {
     guard step == .runs else { return }
     let pause = Self.killPauses.delay(afterRestarts: failedKills - 1)
-    worker.log(.warning, "next SIGKILL in \(pause.spoken)")
+    handle.log(.warning, "next SIGKILL in \(pause.spoken)")
     set(
       nextKill: timers.after(pause) { [weak self] in
         guard let self, step == .runs else { return }
@@ -113,7 +113,7 @@ final class WorkerEnding {
   }
 
   private func killHasEnded(_ number: UInt64, _ failure: String?) {
-    if let failure { worker.log(.warning, failure) }
+    if let failure { handle.log(.warning, failure) }
     guard let timer = kills.removeValue(forKey: number) else { return }
     timers.cancel(timer)
     if step == .waits { rootHasEnded() }
@@ -144,17 +144,17 @@ final class WorkerEnding {
 
   /// Reads the last messages while their sender can still be identified, and ends all watches.
   private func takeLastMessages() {
-    guard let runtime = worker.runtime else { return }
-    runtime.wakeWatch?.stop()
-    if runtime.configuration.fdstore > 0 { runtime.conversation?.receiveNotifications(limit: 64) }
-    runtime.traffic = nil
-    if let token = runtime.exitWatch { ends.loop.unwatch(process.pidfd, token) }
-    runtime.exitWatch = nil
+    guard let worker = handle.worker else { return }
+    worker.wakeWatch?.stop()
+    if worker.configuration.fdstore > 0 { worker.conversation?.receiveNotifications(limit: 64) }
+    worker.traffic = nil
+    if let token = worker.exitWatch { ends.loop.unwatch(process.pidfd, token) }
+    worker.exitWatch = nil
   }
 
   /// Whether the process must not be reaped yet. While an operation works on its memory, waitid
   /// would consume a ptrace stop that the tracing thread waits for.
-  private var mustWait: Bool { worker.runtime?.sleep?.isActing == true || !kills.isEmpty }
+  private var mustWait: Bool { handle.worker?.sleep?.isActing == true || !kills.isEmpty }
 
   private func look() {
     if mustWait { return lookAgain(in: Self.interval) }
@@ -175,20 +175,20 @@ final class WorkerEnding {
     if mustWait { return lookAgain(in: Self.interval) }
     // A shell that was asked to end ends at once. The processes that it leaves behind have been
     // asked, too.
-    if !left.isEmpty, worker.state == .terminating, !isKilled {
+    if !left.isEmpty, handle.state == .terminating, !isKilled {
       return lookAgain(in: Self.savingInterval)
     }
-    if let runtime = worker.runtime, runtime.external != nil { return externalEnds(runtime) }
+    if let worker = handle.worker, worker.external != nil { return externalEnds(worker) }
     clear(others: left.others, tries: 1)
   }
 
   /// Handles the end of an external worker's root process: its other processes aren't ended, and it
   /// isn't reaped, since another program supervises it.
-  private func externalEnds(_ runtime: WorkerUnit) {
+  private func externalEnds(_ worker: WorkerUnit) {
     end()
-    ends.externalRootHasEnded(runtime)
+    ends.externalRootHasEnded(worker)
     // Another process represents the worker now, and has an instance of its own.
-    if runtime.process != nil { runtime.ending = nil }
+    if worker.process != nil { worker.ending = nil }
   }
 
   // MARK: remaining processes
@@ -196,7 +196,7 @@ final class WorkerEnding {
   private func clear(others: Int, tries: Int) {
     step = .clears
     let mark = ends.launchPlanner.mark(of: id)
-    let notify = worker.runtime?.conversation?.notifyPath
+    let notify = handle.worker?.conversation?.notifyPath
     begin(orElse: nil) { (ending, then: @escaping (Clearing?) -> Void) in
       ending.processes.clear(ending.process, of: ending.id.name, mark: mark, notify: notify) {
         then($0)
@@ -210,11 +210,11 @@ final class WorkerEnding {
   private func hasCleared(_ outcome: Clearing?, others: Int, tries: Int) {
     let failure = outcome.map(\.failure) ?? "can't look for its remaining processes"
     if let failure {
-      worker.log(.warning, "can't kill all of its processes: \(failure)")
+      handle.log(.warning, "can't kill all of its processes: \(failure)")
       // Without an outcome, a thread hangs, and so would another attempt.
       if outcome != nil, tries < Self.maxTries {
         let pause = Duration.seconds(Int64(1) << Int64(tries - 1))
-        worker.log(.warning, "next attempt in \(pause.spoken)")
+        handle.log(.warning, "next attempt in \(pause.spoken)")
         return set(
           timer: timers.after(pause) { [weak self] in
             self?.clear(others: others, tries: tries + 1)
@@ -225,8 +225,8 @@ final class WorkerEnding {
   }
 
   private func reap(others: Int) {
-    if others > 0, ends.requests.isAlive(id), worker.state != .terminating {
-      worker.log(
+    if others > 0, ends.requests.isAlive(id), handle.state != .terminating {
+      handle.log(
         .warning,
         "its first process has ended; its \(others) other processes are ended with "
           + "it; if the program puts itself into the background, use its option that prevents that")
@@ -239,9 +239,9 @@ final class WorkerEnding {
   }
 
   private func status(_ exit: WorkerExit) -> ExitStatus {
-    guard let runtime = worker.runtime else { return ExitStatus(exit) }
-    let status = ends.kernelKills.status(exit, of: runtime)
-    if status == .outOfMemory { ends.kernelKills.keepReport(ofKernelKill: runtime) }
+    guard let worker = handle.worker else { return ExitStatus(exit) }
+    let status = ends.kernelKills.status(exit, of: worker)
+    if status == .outOfMemory { ends.kernelKills.keepReport(ofKernelKill: worker) }
     return status
   }
 
@@ -251,7 +251,7 @@ final class WorkerEnding {
     begin(orElse: lost) {
       $0.processes.removeGroup(of: $0.process, $0.id.name, then: $1)
     } then: {
-      if let failure = $1 { $0.worker.log(.warning, failure) }
+      if let failure = $1 { $0.handle.log(.warning, failure) }
       $0.readLastLines(status)
     }
   }
@@ -261,7 +261,7 @@ final class WorkerEnding {
       $0.processes.readLastLines(of: $0.process, $0.id.name, then: $1)
     } then: {
       $0.end()
-      if let runtime = $0.worker.runtime { $0.ends.concludeRun(runtime, status, lastLines: $1) }
+      if let worker = $0.handle.worker { $0.ends.concludeRun(worker, status, lastLines: $1) }
     }
   }
 

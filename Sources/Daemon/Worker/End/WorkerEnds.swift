@@ -38,55 +38,55 @@ struct WorkerEnds {
   func kill(_ id: WorkerID) { ending(of: workers[id])?.kill() }
 
   /// Handles the end of the worker's root process, or of an operation that its end waits for.
-  func rootHasEnded(_ runtime: WorkerUnit) { ending(of: runtime)?.rootHasEnded() }
+  func rootHasEnded(_ worker: WorkerUnit) { ending(of: worker)?.rootHasEnded() }
 
   /// The `WorkerEnding` of the worker's current run; nil: it has no process.
-  private func ending(of runtime: WorkerUnit?) -> WorkerEnding? {
-    guard let runtime, let process = runtime.process else { return nil }
-    if let ending = runtime.ending { return ending }
-    let ending = WorkerEnding(of: runtime, process: process, ends: self)
-    runtime.ending = ending
+  private func ending(of worker: WorkerUnit?) -> WorkerEnding? {
+    guard let worker, let process = worker.process else { return nil }
+    if let ending = worker.ending { return ending }
+    let ending = WorkerEnding(of: worker, process: process, ends: self)
+    worker.ending = ending
     return ending
   }
 
   /// Completes the end of a run of which no process is left: the engine gets the end, and the next
   /// run may begin.
-  func concludeRun(_ runtime: WorkerUnit, _ status: ExitStatus, lastLines: [String]?) {
-    let id = runtime.id
-    guard workers[id] === runtime else { return }
+  func concludeRun(_ worker: WorkerUnit, _ status: ExitStatus, lastLines: [String]?) {
+    let id = worker.id
+    guard workers[id] === worker else { return }
     restarts.record(
       footprint: driver.state.footprint(of: id), lastWords: lastLines?.last, of: id)
     keepLastLines(id, lastLines)
-    clearAway(runtime)
+    clearAway(worker)
     records.remove(id.name)
     program?.hasEnded(status)
     driver.send(.exited(id, status))
-    listening.offer(runtime)
+    listening.offer(worker)
     // The worker isn't declared any more, and its removal only waited for its end.
     if driver.state.state(of: id) == nil { supervision.removeWorker(id) }
-    if !runtime.isDeclared { endedRuns.forgetOldRuns(after: id) }
+    if !worker.isDeclared { endedRuns.forgetOldRuns(after: id) }
   }
 
   /// Removes what belongs to a worker's run: sockets, watches, image and process.
-  func clearAway(_ runtime: WorkerUnit) {
-    let before = runtime.profile
+  func clearAway(_ worker: WorkerUnit) {
+    let before = worker.profile
     // The conversation ends before the files of its sockets are removed, so that it can't create
     // new ones.
-    runtime.conversation?.end()
-    snapshots.remove(runtime.id.name)
-    removeImage(of: runtime)
-    runtime.endRun(loop)
-    if runtime.profile != before { driver.send(runtime.channelsChanged) }
+    worker.conversation?.end()
+    snapshots.remove(worker.id.name)
+    removeImage(of: worker)
+    worker.endRun(loop)
+    if worker.profile != before { driver.send(worker.channelsChanged) }
   }
 
-  private func removeImage(of runtime: WorkerUnit) {
-    let name = runtime.id.name
+  private func removeImage(of worker: WorkerUnit) {
+    let name = worker.id.name
     imageDisk.imageGone(of: name, keepsBase: false)
     // Only an image of this worker has made the disk fuller.
-    let then = runtime.image == nil ? nil : { [imageDisk] in imageDisk.sendReading() }
+    let then = worker.image == nil ? nil : { [imageDisk] in imageDisk.sendReading() }
     // The image may belong to another process of that name whose record is lost.
-    runtime.imageRemoval = memory.removeImage(
-      of: name, isUnreadableNeeded: runtime.process == nil, then: then)
+    worker.imageRemoval = memory.removeImage(
+      of: name, isUnreadableNeeded: worker.process == nil, then: then)
   }
 }
 

@@ -11,7 +11,7 @@ final class DescriptorStoring {
   static let patience = Duration.seconds(10)
 
   private let timers: any Timers
-  private let worker: WorkerHandle
+  private let handle: WorkerHandle
   private let workers: WorkerRegistry
   /// Makes a callback for the store's thread. The argument is called on the loop when that thread
   /// calls the returned closure.
@@ -21,23 +21,23 @@ final class DescriptorStoring {
   private var hasComplained = (noRoom: false, unsafe: false)
 
   init(
-    _ worker: WorkerHandle, timers: any Timers, workers: WorkerRegistry,
+    _ handle: WorkerHandle, timers: any Timers, workers: WorkerRegistry,
     returning: @escaping (@escaping (UInt64) -> Void) -> @Sendable (UInt64) -> Void
   ) {
     self.timers = timers
-    self.worker = worker
+    self.handle = handle
     self.workers = workers
     self.returning = returning
   }
 
   /// The current value of `fdstore`.
-  private var limit: Int { worker.runtime?.configuration.fdstore ?? 0 }
+  private var limit: Int { handle.worker?.configuration.fdstore ?? 0 }
 
   /// The worker doesn't run, and isn't being started.
   private var isDown: Bool {
-    guard let runtime = worker.runtime else { return true }
-    return runtime.process == nil && !workers.launching.contains(worker.id)
-      && worker.state ?? .terminated == .terminated
+    guard let worker = handle.worker else { return true }
+    return worker.process == nil && !workers.launching.contains(handle.id)
+      && handle.state ?? .terminated == .terminated
   }
 
   /// Handles a request of the worker.
@@ -57,7 +57,7 @@ final class DescriptorStoring {
     guard let store else { return [] }
     let dropped = store.keep(atMost: limit)
     if dropped > 0 {
-      worker.log(.notice, "\(dropped) of its stored descriptors closed: fdstore was lowered")
+      handle.log(.notice, "\(dropped) of its stored descriptors closed: fdstore was lowered")
     }
     return store.entries
   }
@@ -69,7 +69,7 @@ final class DescriptorStoring {
     timers.after(Self.patience) { [weak self] in
       guard let self, store === stopped, isDown else { return }
       store = nil
-      worker.log(.info, "its stored descriptors closed: it was stopped")
+      handle.log(.info, "its stored descriptors closed: it was stopped")
     }
   }
 
@@ -81,14 +81,14 @@ final class DescriptorStoring {
   private func report(_ refused: DescriptorStore.Refused, _ name: String) {
     if refused.noRoom > 0, !hasComplained.noRoom {
       hasComplained.noRoom = true
-      worker.log(
+      handle.log(
         .warning,
         "\(refused.noRoom) descriptors named \(name) closed: the store is full "
           + "(fdstore: \(limit))")
     }
     if refused.unsafe > 0, !hasComplained.unsafe {
       hasComplained.unsafe = true
-      worker.log(
+      handle.log(
         .warning,
         "\(refused.unsafe) descriptors named \(name) closed: only sockets, pipes, "
           + "memfds and anonymous inodes (eventfd, timerfd) can be stored")
@@ -97,6 +97,6 @@ final class DescriptorStoring {
 
   private func hungUp(_ number: UInt64) {
     guard let name = store?.hungUp(number) else { return }
-    worker.log(.info, "stored descriptor \(name) closed: the other end hung up")
+    handle.log(.info, "stored descriptor \(name) closed: the other end hung up")
   }
 }

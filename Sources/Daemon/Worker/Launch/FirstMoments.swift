@@ -51,45 +51,45 @@ final class FirstMoments {
   /// Passes on the answer to a start: at once, or when it is known whether the worker keeps
   /// running.
   func watch(_ id: WorkerID, _ answer: Answer, then respond: @escaping (Answer) -> Void) {
-    guard let runtime = workers[id] else { return respond(answer) }
+    guard let worker = workers[id] else { return respond(answer) }
     if answer.code == .failed {
       return respond(Answer(.failed, answer.text + restarts.lastWords(of: id)))
     }
-    guard answer.code == .done, runtime.configuration.readiness == nil, requests.isAlive(id),
+    guard answer.code == .done, worker.configuration.readiness == nil, requests.isAlive(id),
       age(of: id) < Self.maxStarved
     else { return respond(answer) }
     let isFirst = restarts.watch(id) { end in respond(end ?? answer) }
-    if isFirst { look(at: runtime, restingSince: nil) }
+    if isFirst { look(at: worker, restingSince: nil) }
   }
 
   private func age(of id: WorkerID) -> Duration { timers.now - restarts.launchedAt(of: id) }
 
   /// - Parameter before: the processor time that the worker had used if it was idle at the last
   ///   reading; nil: it wasn't idle.
-  private func look(at runtime: WorkerUnit, restingSince before: UInt64?) {
-    let id = runtime.id
+  private func look(at worker: WorkerUnit, restingSince before: UInt64?) {
+    let id = worker.id
     // Another worker of the same name may have been started since.
-    guard workers[id] === runtime, restarts.isWatched(id) else { return }
+    guard workers[id] === worker, restarts.isWatched(id) else { return }
     // The end of a worker that has exited will be reported soon, so it only has to be waited for.
-    if runtime.hasExited { return lookAgain(at: runtime, restingSince: nil) }
-    guard let process = runtime.process else { return restarts.stays(id) }
+    if worker.hasExited { return lookAgain(at: worker, restingSince: nil) }
+    guard let process = worker.process else { return restarts.stays(id) }
     // The outcome counts once. A lost outcome counts as processes that can't be read.
     var deadline: EventLoop.Token?
     let take: (RestLook?) -> Void = { [self] found in
       guard let token = deadline else { return }
       timers.cancel(token)
       deadline = nil
-      hasLooked(found, at: runtime, restingSince: before)
+      hasLooked(found, at: worker, restingSince: before)
     }
     deadline = timers.after(Self.patience) { take(nil) }
     scanner.withTree(of: process) { take($0.map(RestLook.init)) }
   }
 
   private func hasLooked(
-    _ found: RestLook?, at runtime: WorkerUnit, restingSince before: UInt64?
+    _ found: RestLook?, at worker: WorkerUnit, restingSince before: UInt64?
   ) {
-    let id = runtime.id
-    guard workers[id] === runtime else { return }
+    let id = worker.id
+    guard workers[id] === worker else { return }
     let rests = found?.rests == true && found?.timeUsed == before
     let used = found?.rests == true ? found?.timeUsed : nil
     // Processes that can't be read have ended meanwhile.
@@ -97,14 +97,14 @@ final class FirstMoments {
     let limit = hasBegun ? Self.most : Self.maxStarved
     let ran = age(of: id)
     let runs = driver.state.state(of: id)?.runs == true
-    if !runtime.hasExited, !runs || rests && ran >= Self.least || ran >= limit {
+    if !worker.hasExited, !runs || rests && ran >= Self.least || ran >= limit {
       return restarts.stays(id)
     }
-    lookAgain(at: runtime, restingSince: used)
+    lookAgain(at: worker, restingSince: used)
   }
 
-  private func lookAgain(at runtime: WorkerUnit, restingSince used: UInt64?) {
-    timers.after(Self.interval) { [unowned self] in look(at: runtime, restingSince: used) }
+  private func lookAgain(at worker: WorkerUnit, restingSince used: UInt64?) {
+    timers.after(Self.interval) { [unowned self] in look(at: worker, restingSince: used) }
   }
 }
 

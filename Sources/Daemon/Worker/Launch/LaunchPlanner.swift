@@ -65,39 +65,39 @@ final class LaunchPlanner {
   }
 
   /// Describes what a launch has to look up and create on another thread.
-  func query(of runtime: WorkerUnit) -> TermsQuery {
+  func query(of worker: WorkerUnit) -> TermsQuery {
     let leftovers = Leftovers(
       records: settings.records, logs: settings.logs,
       groups: [settings.cgroups, settings.earlierCgroups].compactMap(\.self),
       processes: settings.processes)
     return TermsQuery(
-      name: runtime.id.name, wanted: WantedAccount(runtime.configuration),
+      name: worker.id.name, wanted: WantedAccount(worker.configuration),
       leftovers: settings.inheritance == nil ? leftovers : nil, cgroups: settings.cgroups,
-      memoryLimit: runtime.configuration.limits.memory?.bytes)
+      memoryLimit: worker.configuration.limits.memory?.bytes)
   }
 
   /// - Parameters:
   ///   - account: the user that the worker runs as; nil: the daemon's user.
   ///   - listeners: the worker's `listen` sockets, in the order of the configuration.
   func plan(
-    for runtime: WorkerUnit, as account: Account?, in cgroup: WorkerCgroup?,
+    for worker: WorkerUnit, as account: Account?, in cgroup: WorkerCgroup?,
     listeners: [Listener]
   ) throws(SystemCallError) -> LaunchPlan {
-    let configuration = runtime.configuration
-    let base = account.map { environment(of: runtime, as: $0) } ?? runtime.environment
+    let configuration = worker.configuration
+    let base = account.map { environment(of: worker, as: $0) } ?? worker.environment
     var plan = LaunchPlan(
-      name: runtime.id.name, command: configuration.command, directory: configuration.directory,
-      environment: restarts.environment(of: runtime.id, over: base),
-      cgroup: cgroup, logPath: ownLog(of: runtime.id),
-      notifySocket: runtime.conversation?.notifyPath,
-      pressureWatch: runtime.conversation?.pressurePath)
-    plan.workerSocket = runtime.conversation?.workerSocketPath
-    plan.mark = mark(of: runtime.id)
+      name: worker.id.name, command: configuration.command, directory: configuration.directory,
+      environment: restarts.environment(of: worker.id, over: base),
+      cgroup: cgroup, logPath: ownLog(of: worker.id),
+      notifySocket: worker.conversation?.notifyPath,
+      pressureWatch: worker.conversation?.pressurePath)
+    plan.workerSocket = worker.conversation?.workerSocketPath
+    plan.mark = mark(of: worker.id)
     plan.watchdog = plan.notifySocket == nil ? nil : configuration.watchdog
-    plan.stored = runtime.stored?.entriesForLaunch() ?? []
+    plan.stored = worker.stored?.entriesForLaunch() ?? []
     plan.inheritance = settings.inheritance
     plan.account = account
-    planFiles(&plan, runtime)
+    planFiles(&plan, worker)
     plan.limits = configuration.limits.spawnLimits
     plan.umask = configuration.umask
     if let score = configuration.limits.oomScore { plan.oomScore = .value(Int32(score)) }
@@ -117,37 +117,37 @@ final class LaunchPlanner {
 
   /// Completes the plan of a worker that runs already, with what matters to a running worker.
   /// Called while the daemon starts, when it may wait.
-  func complete(adopted plan: inout LaunchPlan, of runtime: WorkerUnit) {
-    guard runtime.isDeclared || !runtime.configuration.settings.isEmpty else { return }
+  func complete(adopted plan: inout LaunchPlan, of worker: WorkerUnit) {
+    guard worker.isDeclared || !worker.configuration.settings.isEmpty else { return }
     do throws(TermsError) {
-      plan.account = try WantedAccount(runtime.configuration).lookUp()
-    } catch { log(.warning, "\(runtime.id): \(error)") }
-    planFiles(&plan, runtime)
-    plan.umask = runtime.configuration.umask
+      plan.account = try WantedAccount(worker.configuration).lookUp()
+    } catch { log(.warning, "\(worker.id): \(error)") }
+    planFiles(&plan, worker)
+    plan.umask = worker.configuration.umask
     plan.ownKeyring = geteuid() == 0
     // The memory controller may have been off meanwhile (`DelegatedGroup.prepareForStart`).
-    if let limit = runtime.configuration.limits.memory {
-      limitMemory(of: runtime.id, plan.cgroup, limit)
+    if let limit = worker.configuration.limits.memory {
+      limitMemory(of: worker.id, plan.cgroup, limit)
     }
     let path = plan.logPath
-    planLog(&plan, runtime.configuration)
+    planLog(&plan, worker.configuration)
     // The log stays the file to which the worker was launched to write.
-    plan.logIsElsewhere = plan.logIsElsewhere || path != ownLog(of: runtime.id)
+    plan.logIsElsewhere = plan.logIsElsewhere || path != ownLog(of: worker.id)
     plan.logPath = path
   }
 
   /// The path of the log that a worker writes to, or would write to if it were started.
-  func logPath(of runtime: WorkerUnit) -> String {
-    runtime.process?.plan.logPath ?? runtime.configuration.output.file ?? ownLog(of: runtime.id)
+  func logPath(of worker: WorkerUnit) -> String {
+    worker.process?.plan.logPath ?? worker.configuration.output.file ?? ownLog(of: worker.id)
   }
 
   /// The user, by name or number, that could put symbolic links on the path of that log; nil: only
   /// the daemon's user could.
-  func logUser(of runtime: WorkerUnit) -> String? {
-    if let plan = runtime.process?.plan {
+  func logUser(of worker: WorkerUnit) -> String? {
+    if let plan = worker.process?.plan {
       return plan.logIsElsewhere ? plan.account.map { "\($0.identity.user)" } : nil
     }
-    return runtime.configuration.output.file == nil ? nil : runtime.configuration.user
+    return worker.configuration.output.file == nil ? nil : worker.configuration.user
   }
 
   /// The value of DORMOUSE_RUN, which all processes of a worker have in their environment. It is
@@ -175,10 +175,10 @@ final class LaunchPlanner {
 
   private func ownLog(of id: WorkerID) -> String { "\(settings.logs)/\(id.name).log" }
 
-  private func planFiles(_ plan: inout LaunchPlan, _ runtime: WorkerUnit) {
-    let paths = runtime.configuration.environmentFiles
+  private func planFiles(_ plan: inout LaunchPlan, _ worker: WorkerUnit) {
+    let paths = worker.configuration.environmentFiles
     guard !paths.isEmpty else { return }
-    let fixed = runtime.configuration.environment.keys
+    let fixed = worker.configuration.environment.keys
     let files = EnvironmentFiles(
       paths, account: plan.account, fixed: Set(RunHistory.variables).union(fixed))
     plan.fileVariables = { () throws(LaunchError) in try files.read() }
@@ -195,8 +195,8 @@ final class LaunchPlanner {
 
   /// The environment of a worker that runs as another user: that user's home and directories,
   /// unless the configuration names them.
-  private func environment(of runtime: WorkerUnit, as account: Account) -> [String: String] {
-    var result = runtime.environment
+  private func environment(of worker: WorkerUnit, as account: Account) -> [String: String] {
+    var result = worker.environment
     for key in [
       "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
       "DBUS_SESSION_BUS_ADDRESS", "MAIL", "XAUTHORITY",
@@ -209,7 +209,7 @@ final class LaunchPlanner {
       result["USER"] = account.name
       result["LOGNAME"] = account.name
     }
-    return result.merging(runtime.configuration.environment) { $1 }
+    return result.merging(worker.configuration.environment) { $1 }
   }
 
   /// Limits the memory of a running worker. If the worker uses more than the limit, the kernel

@@ -20,13 +20,13 @@ extension ListeningSockets {
       .compactMap { workers[WorkerID($0.name)] }
     whenOpened = then
     unopened = Set(listening.map(\.id))
-    for runtime in listening {
-      takeBack(runtime) { [weak self] in
-        let configuration = runtime.configuration
-        self?.relisten(runtime) { then in
+    for worker in listening {
+      takeBack(worker) { [weak self] in
+        let configuration = worker.configuration
+        self?.relisten(worker) { then in
           then(Result { () throws(TermsError) in try WantedAccount(configuration).lookUp() })
         } then: {
-          self?.unopened.remove(runtime.id)
+          self?.unopened.remove(worker.id)
           if self?.unopened.isEmpty == true { self?.endOpening() }
         }
       }
@@ -43,16 +43,16 @@ extension ListeningSockets {
 
   /// Copies the sockets from the worker's processes, if it has any. A file system on which the
   /// sockets' files are may not respond.
-  private func takeBack(_ runtime: WorkerUnit, then: @escaping () -> Void) {
+  private func takeBack(_ worker: WorkerUnit, then: @escaping () -> Void) {
     // The sockets of a worker that has ended, or can't be read, aren't copied: they are opened
     // again.
-    guard let tree = try? runtime.process?.tree() else { return then() }
-    jobs.run(about: "sockets of \(runtime.id)", within: WorkerStart.patience) {
-      [wanted = runtime.configuration.listen] in
+    guard let tree = try? worker.process?.tree() else { return then() }
+    jobs.run(about: "sockets of \(worker.id)", within: WorkerStart.patience) {
+      [wanted = worker.configuration.listen] in
       Listener.recover(wanted, from: tree)
     } then: { [weak self] outcome in
       if case .done(let found) = outcome {
-        for listener in found { self?.keep(listener, of: runtime) }
+        for listener in found { self?.keep(listener, of: worker) }
       }
       then()
     }

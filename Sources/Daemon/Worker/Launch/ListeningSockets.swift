@@ -56,35 +56,35 @@ final class ListeningSockets {
     self.log = log
   }
 
-  private func set(of runtime: WorkerUnit) -> Sockets {
-    if let set = sets[runtime.id] { return set }
+  private func set(of worker: WorkerUnit) -> Sockets {
+    if let set = sets[worker.id] { return set }
     let new = Sockets()
-    sets[runtime.id] = new
+    sets[worker.id] = new
     return new
   }
 
-  private func isCurrent(_ runtime: WorkerUnit) -> Bool { workers[runtime.id] === runtime }
+  private func isCurrent(_ worker: WorkerUnit) -> Bool { workers[worker.id] === worker }
 
-  private func warn(_ runtime: WorkerUnit, _ text: String) {
-    log(.warning, "\(runtime.id): \(text)")
+  private func warn(_ worker: WorkerUnit, _ text: String) {
+    log(.warning, "\(worker.id): \(text)")
   }
 
   // MARK: opening
 
   /// Opens the sockets of a worker whose configuration has changed. The name service may take a
   /// long time.
-  func relisten(_ runtime: WorkerUnit) {
-    let wanted = WantedAccount(runtime.configuration)
-    relisten(runtime) { then in
+  func relisten(_ worker: WorkerUnit) {
+    let wanted = WantedAccount(worker.configuration)
+    relisten(worker) { then in
       if wanted.isOurs { return then(.success(nil)) }
       let limit = WorkerStart.patience
-      jobs.run(about: "user of \(runtime.id)", within: limit) {
+      jobs.run(about: "user of \(worker.id)", within: limit) {
         Result { () throws(TermsError) in try wanted.lookUp() }
       } then: { [weak self] outcome in
         switch outcome {
         case .done(let result): then(result)
-        case .overdue: self?.warn(runtime, wanted.isSilent(limit))
-        case .busy: self?.warn(runtime, wanted.isStillSilent)
+        case .overdue: self?.warn(worker, wanted.isSilent(limit))
+        case .busy: self?.warn(worker, wanted.isStillSilent)
         }
       }
     }
@@ -94,41 +94,41 @@ final class ListeningSockets {
   /// connections if these start the worker. What fails is tried again when the worker is launched,
   /// and then the launch fails.
   func relisten(
-    _ runtime: WorkerUnit,
+    _ worker: WorkerUnit,
     as look: (@escaping (Result<Account?, TermsError>) -> Void) -> Void,
     then: @escaping () -> Void = {}
   ) {
-    let configuration = runtime.configuration
-    let isOpen = sets[runtime.id]?.all.isEmpty == false
+    let configuration = worker.configuration
+    let isOpen = sets[worker.id]?.all.isEmpty == false
     guard isOpen || !configuration.listen.isEmpty else { return then() }
     // If the worker was removed, changed again or started meanwhile, that opens its sockets.
     let isWanted = { [unowned self] in
-      isCurrent(runtime) && runtime.configuration == configuration
-        && !workers.launching.contains(runtime.id)
+      isCurrent(worker) && worker.configuration == configuration
+        && !workers.launching.contains(worker.id)
     }
     look { [weak self] account in
       guard let self, isWanted() else { return then() }
       do {
         let account = try account.get()
-        openFiles(of: runtime, as: account) { [weak self] refusal in
+        openFiles(of: worker, as: account) { [weak self] refusal in
           defer { then() }
           guard let self, isWanted() else { return }
-          if let refusal { warn(runtime, refusal) }
-          finish(relistening: runtime, as: account)
+          if let refusal { warn(worker, refusal) }
+          finish(relistening: worker, as: account)
         }
       } catch {
-        warn(runtime, "\(error)")
-        offer(runtime)
+        warn(worker, "\(error)")
+        offer(worker)
         then()
       }
     }
   }
 
-  private func finish(relistening runtime: WorkerUnit, as account: Account?) {
+  private func finish(relistening worker: WorkerUnit, as account: Account?) {
     do {
-      _ = try listeners(for: runtime, as: account)
-    } catch { warn(runtime, "\(error)") }
-    offer(runtime)
+      _ = try listeners(for: worker, as: account)
+    } catch { warn(worker, "\(error)") }
+    offer(worker)
   }
 
   /// Opens the missing Unix sockets, whose files may be in any file system. A further call for the
@@ -137,24 +137,24 @@ final class ListeningSockets {
   /// - Parameter then: called with the reason if some socket couldn't be opened; perhaps before
   ///   this returns.
   func openFiles(
-    of runtime: WorkerUnit, as account: Account?, then: @escaping (String?) -> Void
+    of worker: WorkerUnit, as account: Account?, then: @escaping (String?) -> Void
   ) {
-    if openings[runtime.id] != nil {
-      openings[runtime.id]?.append { [weak self] in
-        self?.openFiles(of: runtime, as: account, then: then)
+    if openings[worker.id] != nil {
+      openings[worker.id]?.append { [weak self] in
+        self?.openFiles(of: worker, as: account, then: then)
       }
       return
     }
-    openings[runtime.id] = []
-    let configuration = runtime.configuration
-    closeUnwanted(of: runtime)
+    openings[worker.id] = []
+    let configuration = worker.configuration
+    closeUnwanted(of: worker)
     let limit = WorkerStart.patience
     files.open(
-      missing(of: runtime), of: runtime.id.name, for: account,
+      missing(of: worker), of: worker.id.name, for: account,
       isForGroup: configuration.group != nil, within: limit
     ) { [weak self] outcome in
       guard let self else { return }
-      let waiting = openings.removeValue(forKey: runtime.id) ?? []
+      let waiting = openings.removeValue(forKey: worker.id) ?? []
       defer { for proceed in waiting { proceed() } }
       guard case .done(let results) = outcome else {
         return then(
@@ -163,8 +163,8 @@ final class ListeningSockets {
       var refusal: String?
       for result in results {
         switch result {
-        case .success(let listener): keep(listener, of: runtime)
-        case .failure(let error): refusal = refusal ?? "\(named(error, runtime))"
+        case .success(let listener): keep(listener, of: worker)
+        case .failure(let error): refusal = refusal ?? "\(named(error, worker))"
         }
       }
       then(refusal)
@@ -173,64 +173,64 @@ final class ListeningSockets {
 
   /// Adds an open socket. If the configuration doesn't contain it any more, it is closed at the
   /// next change.
-  func keep(_ listener: Listener, of runtime: WorkerUnit) {
-    guard isCurrent(runtime) else { return files.remove(listener) }
-    set(of: runtime).all.append(listener)
+  func keep(_ listener: Listener, of worker: WorkerUnit) {
+    guard isCurrent(worker) else { return files.remove(listener) }
+    set(of: worker).all.append(listener)
   }
 
   /// Adds to the error the name of this daemon's worker that has the address.
-  private func named(_ error: ListenError, _ runtime: WorkerUnit) -> ListenError {
+  private func named(_ error: ListenError, _ worker: WorkerUnit) -> ListenError {
     var error = error
     guard error.code == EADDRINUSE,
-      let socket = runtime.configuration.listen.first(where: { $0.address == error.address })
+      let socket = worker.configuration.listen.first(where: { $0.address == error.address })
     else { return error }
-    error.owner = holder(of: socket, otherThan: runtime)
+    error.owner = holder(of: socket, otherThan: worker)
     return error
   }
 
   /// Returns the sockets for a launch, in the order of the configuration. It opens missing sockets
   /// that have no file; `openFiles` has opened the others.
-  func listeners(for runtime: WorkerUnit, as account: Account?) throws -> [Listener] {
-    let configuration = runtime.configuration
-    closeUnwanted(of: runtime)
-    for socket in missing(of: runtime) where socket.filePath == nil {
+  func listeners(for worker: WorkerUnit, as account: Account?) throws -> [Listener] {
+    let configuration = worker.configuration
+    closeUnwanted(of: worker)
+    for socket in missing(of: worker) where socket.filePath == nil {
       do throws(ListenError) {
-        set(of: runtime).all.append(
+        set(of: worker).all.append(
           try Listener.open(socket, for: account, isForGroup: configuration.group != nil))
-      } catch { throw named(error, runtime) }
+      } catch { throw named(error, worker) }
     }
     return configuration.listen.compactMap { socket in
-      sets[runtime.id]?.all.first { $0.socket == socket }
+      sets[worker.id]?.all.first { $0.socket == socket }
     }
   }
 
-  private func missing(of runtime: WorkerUnit) -> [ListenSocket] {
-    runtime.configuration.listen.filter { socket in
-      sets[runtime.id]?.all.contains { $0.socket == socket } != true
+  private func missing(of worker: WorkerUnit) -> [ListenSocket] {
+    worker.configuration.listen.filter { socket in
+      sets[worker.id]?.all.contains { $0.socket == socket } != true
     }
   }
 
-  private func holder(of socket: ListenSocket, otherThan runtime: WorkerUnit) -> String? {
+  private func holder(of socket: ListenSocket, otherThan worker: WorkerUnit) -> String? {
     sets.first { id, set in
-      id != runtime.id && set.all.contains { $0.socket.conflicts(with: socket) }
+      id != worker.id && set.all.contains { $0.socket.conflicts(with: socket) }
     }.map { "worker `\($0.key)`" }
   }
 
   // MARK: closing
 
-  private func closeUnwanted(of runtime: WorkerUnit) {
-    guard let set = sets[runtime.id] else { return }
-    withdraw(runtime)
-    for listener in set.all where !runtime.configuration.listen.contains(listener.socket) {
+  private func closeUnwanted(of worker: WorkerUnit) {
+    guard let set = sets[worker.id] else { return }
+    withdraw(worker)
+    for listener in set.all where !worker.configuration.listen.contains(listener.socket) {
       files.remove(listener)
     }
-    set.all.removeAll { !runtime.configuration.listen.contains($0.socket) }
+    set.all.removeAll { !worker.configuration.listen.contains($0.socket) }
   }
 
   /// Closes all sockets of the worker. It has been removed, or the daemon is ending.
-  func closeListeners(of runtime: WorkerUnit) {
-    withdraw(runtime)
-    for listener in sets.removeValue(forKey: runtime.id)?.all ?? [] { files.remove(listener) }
+  func closeListeners(of worker: WorkerUnit) {
+    withdraw(worker)
+    for listener in sets.removeValue(forKey: worker.id)?.all ?? [] { files.remove(listener) }
   }
 
   // MARK: starting a worker for a connection
@@ -238,18 +238,18 @@ final class ListeningSockets {
   /// Watches the worker's sockets if a connection starts it. It starts a worker that was terminated
   /// for lack of memory, ended successfully by itself, or never ran. A worker that the operator
   /// stopped stays stopped, and `restart` decides about failures.
-  func offer(_ runtime: WorkerUnit) {
-    guard let set = sets[runtime.id], !phase.isClosing, runtime.process == nil,
-      startsOnConnection(runtime.id)
+  func offer(_ worker: WorkerUnit) {
+    guard let set = sets[worker.id], !phase.isClosing, worker.process == nil,
+      startsOnConnection(worker.id)
     else { return }
-    withdraw(runtime)
+    withdraw(worker)
     for listener in set.all {
       do throws(SystemCallError) {
-        let token = try watches.whenReadable(listener.descriptor) { [weak self, weak runtime] in
-          if let self, let runtime { connected(to: listener, of: runtime, set) }
+        let token = try watches.whenReadable(listener.descriptor) { [weak self, weak worker] in
+          if let self, let worker { connected(to: listener, of: worker, set) }
         }
         set.watched.append((listener, token))
-      } catch { warn(runtime, "connections can't start it: \(error)") }
+      } catch { warn(worker, "connections can't start it: \(error)") }
     }
   }
 
@@ -265,15 +265,15 @@ final class ListeningSockets {
 
   /// Ends the watches, because the worker runs and accepts connections itself. Closing the daemon's
   /// descriptors wouldn't end a watch while the worker has the sockets open, too.
-  private func withdraw(_ runtime: WorkerUnit) {
-    guard let set = sets[runtime.id] else { return }
+  private func withdraw(_ worker: WorkerUnit) {
+    guard let set = sets[worker.id] else { return }
     for (listener, token) in set.watched { watches.unwatch(listener.descriptor, token) }
     set.watched = []
   }
 
-  private func connected(to listener: Listener, of runtime: WorkerUnit, _ set: Sockets) {
-    withdraw(runtime)
-    let (id, now) = (runtime.id, timers.now)
+  private func connected(to listener: Listener, of worker: WorkerUnit, _ set: Sockets) {
+    withdraw(worker)
+    let (id, now) = (worker.id, timers.now)
     set.starts.removeAll { now - $0 > Self.startsWithin }
     guard set.starts.count < Self.maxStarts else {
       return log(
@@ -286,7 +286,7 @@ final class ListeningSockets {
     declared.startAutomatically(id, verb: .start, occasion: .connection)
     // If the start was refused or delayed, a connection that still waits is detected again.
     timers.after(Self.pause) { [weak self] in
-      if let self, isCurrent(runtime) { offer(runtime) }
+      if let self, isCurrent(worker) { offer(worker) }
     }
   }
 }

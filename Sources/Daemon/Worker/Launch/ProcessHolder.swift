@@ -26,33 +26,33 @@ final class ProcessHolder {
   }
 
   /// Begins a run with this process, and watches for its end.
-  func attach(_ process: WorkerProcess, to runtime: WorkerUnit) throws(SystemCallError) {
-    runtime.process = process
-    if runtime.sleep == nil { sleeps.makeSleep(for: runtime) }
-    runtime.readiness?.end()
-    runtime.readiness = runtime.configuration.readiness.map {
+  func attach(_ process: WorkerProcess, to worker: WorkerUnit) throws(SystemCallError) {
+    worker.process = process
+    if worker.sleep == nil { sleeps.makeSleep(for: worker) }
+    worker.readiness?.end()
+    worker.readiness = worker.configuration.readiness.map {
       ReadinessWatch(
         ReadinessRule($0), process,
-        of: WorkerHandle(runtime: runtime, driver: ends.driver, log: ends.log), heldBy: self)
+        of: WorkerHandle(worker: worker, driver: ends.driver, log: ends.log), heldBy: self)
     }
-    runtime.exitWatch = try loop.whenReadable(process.pidfd) { [unowned self, weak runtime] in
-      if let runtime { ends.rootHasEnded(runtime) }
+    worker.exitWatch = try loop.whenReadable(process.pidfd) { [unowned self, weak worker] in
+      if let worker { ends.rootHasEnded(worker) }
     }
   }
 
   /// Continues a run that an earlier daemon, or another supervisor, has begun.
-  func adopt(_ process: WorkerProcess, as runtime: WorkerUnit) throws(SystemCallError) {
-    try attach(process, to: runtime)
+  func adopt(_ process: WorkerProcess, as worker: WorkerUnit) throws(SystemCallError) {
+    try attach(process, to: worker)
     // Earlier kills by the kernel in its cgroup don't count for this daemon.
-    ends.kernelKills.adopt(runtime)
+    ends.kernelKills.adopt(worker)
   }
 
   /// Opens the memory of all of the worker's processes again. If a process can't be opened now,
   /// that is tried again before a suspension.
-  func refreshMemory(of runtime: WorkerUnit) {
-    guard let process = runtime.process else { return }
-    ends.processes.openMemory(process.memoryRefresh, of: runtime.id.name) { [weak runtime] opened in
-      if let now = runtime?.process, now.identity == process.identity { now.adopt(opened) }
+  func refreshMemory(of worker: WorkerUnit) {
+    guard let process = worker.process else { return }
+    ends.processes.openMemory(process.memoryRefresh, of: worker.id.name) { [weak worker] opened in
+      if let now = worker?.process, now.identity == process.identity { now.adopt(opened) }
     }
   }
 }

@@ -15,7 +15,7 @@ final class ReadinessWatch {
 
   private let readiness: Readiness
   private let process: WorkerProcess
-  private let worker: WorkerHandle
+  private let handle: WorkerHandle
   private let timers: any Timers
   private let jobs: LoopJobs
   private let processes: any Processes
@@ -27,12 +27,12 @@ final class ReadinessWatch {
   private var isOver = false
 
   init(
-    _ rule: ReadinessRule, _ process: WorkerProcess, of worker: WorkerHandle,
+    _ rule: ReadinessRule, _ process: WorkerProcess, of handle: WorkerHandle,
     heldBy holder: ProcessHolder
   ) {
     readiness = Readiness(rule, worker: process)
     self.process = process
-    self.worker = worker
+    self.handle = handle
     self.holder = holder
     (timers, jobs) = (holder.loop, holder.jobs)
     (processes, probes) = (holder.processes, holder.probes)
@@ -61,13 +61,13 @@ final class ReadinessWatch {
     readiness.notified()
     stop()
     // A wrapper script may have executed the real program by now.
-    if let runtime = worker.runtime { holder.refreshMemory(of: runtime) }
-    worker.send(.ready(worker.id))
+    if let worker = handle.worker { holder.refreshMemory(of: worker) }
+    handle.send(.ready(handle.id))
   }
 
   /// Whether the engine still waits for the worker's readiness.
   private var isLaunching: Bool {
-    worker.runtime?.process === process && worker.state == .launching
+    handle.worker?.process === process && handle.state == .launching
   }
 
   private func stop() {
@@ -93,7 +93,7 @@ final class ReadinessWatch {
   private func confirm(_ port: UInt16) {
     readiness.reject()
     let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
-    jobs.run(about: "port of \(worker.id)", within: Self.patience) { [processes] in
+    jobs.run(about: "port of \(handle.id)", within: Self.patience) { [processes] in
       processes.holder(of: port, earlierThan: root, session: session, cgroup: cgroup)
     } then: { [weak self] outcome in
       guard let self, !isOver, readiness.needsChecking, isLaunching else { return }
@@ -118,7 +118,7 @@ final class ReadinessWatch {
   /// Searches the log on another thread: it may be in a file system that doesn't respond, and
   /// matching an expression may take long.
   private func search(_ scan: LogScan) {
-    jobs.run(about: "log of \(worker.id)", within: Self.patience) {
+    jobs.run(about: "log of \(handle.id)", within: Self.patience) {
       Result { () throws(SystemCallError) in try scan.look() }
     } then: { [weak self] outcome in
       guard let self, !isOver, readiness.needsChecking, timer == nil else { return }
@@ -135,7 +135,7 @@ final class ReadinessWatch {
 
   /// Logs a warning, once for each launch.
   private func complain(_ text: String) {
-    if readiness.takeComplaint() { worker.log(.warning, text) }
+    if readiness.takeComplaint() { handle.log(.warning, text) }
   }
 
   // MARK: probes

@@ -9,7 +9,7 @@ import Supervision
 /// a name service, a file system or a cgroup is done on other threads.
 final class WorkerLaunch: LaunchSteps {
   private let launches: WorkerLaunches
-  private let runtime: WorkerUnit
+  private let worker: WorkerUnit
   private var account: Account?
   /// The worker's cgroup, as soon as it has been created.
   private var cgroup: WorkerCgroup?
@@ -21,10 +21,10 @@ final class WorkerLaunch: LaunchSteps {
   private static let recordPatience = Duration.seconds(1)
 
   private var services: Services { launches.services }
-  private var id: WorkerID { runtime.id }
+  private var id: WorkerID { worker.id }
 
-  init(_ runtime: WorkerUnit, _ launches: WorkerLaunches) {
-    self.runtime = runtime
+  init(_ worker: WorkerUnit, _ launches: WorkerLaunches) {
+    self.worker = worker
     self.launches = launches
     start = StartWatch(launches.services.loop)
   }
@@ -35,7 +35,7 @@ final class WorkerLaunch: LaunchSteps {
     launches.program == nil ? LaunchStep.allCases : [.terms, .fork, .program]
   }
 
-  var isWanted: Bool { launches.workers[id] === runtime }
+  var isWanted: Bool { launches.workers[id] === worker }
   var pid: Int32? { start.pid }
 
   func perform(
@@ -43,7 +43,7 @@ final class WorkerLaunch: LaunchSteps {
   ) {
     switch step {
     case .terms: lookUp(within: limit, then)
-    case .sockets: launches.listening.openFiles(of: runtime, as: account, then: then)
+    case .sockets: launches.listening.openFiles(of: worker, as: account, then: then)
     case .channels: openChannels(within: limit, then)
     case .fork: fork(within: limit, then)
     case .program: executeProgram(within: limit, then)
@@ -55,7 +55,7 @@ final class WorkerLaunch: LaunchSteps {
   /// Looks up the user, and creates the cgroup. The name service, /proc, the worker's record and a
   /// change of the cgroup tree may take long.
   private func lookUp(within limit: Duration, _ then: @escaping (String?) -> Void) {
-    let query = launches.planner.query(of: runtime)
+    let query = launches.planner.query(of: worker)
     services.jobs.run(about: "terms of \(id)", within: limit, query.perform) { [self] outcome in
       switch outcome {
       case .done(.success(let terms)):
@@ -65,7 +65,7 @@ final class WorkerLaunch: LaunchSteps {
         if let refusal = terms.cgroupRefusal {
           log(.warning, "no cgroup of its own: \(refusal)")
         }
-        if let limit = runtime.configuration.limits.memory {
+        if let limit = worker.configuration.limits.memory {
           launches.planner.complainOfMemoryLimit(
             id, limit: limit, cgroup: terms.cgroup, error: terms.limitRefusal)
         }
@@ -78,7 +78,7 @@ final class WorkerLaunch: LaunchSteps {
   }
 
   private func openChannels(within limit: Duration, _ then: @escaping (String?) -> Void) {
-    let configuration = runtime.configuration
+    let configuration = worker.configuration
     let socket = launches.socket
     let directory = ChannelPlan.directory(of: socket)
     let plan = ChannelPlan(
@@ -105,10 +105,10 @@ final class WorkerLaunch: LaunchSteps {
       return nil
     }
     for remark in made.remarks { log(remark.level, remark.text) }
-    launches.conversations.makeConversation(runtime, over: made.take() ?? WorkerChannels())
+    launches.conversations.makeConversation(worker, over: made.take() ?? WorkerChannels())
     return failureText {
-      try runtime.conversation?.listen()
-      try runtime.conversation?.listenToConnections()
+      try worker.conversation?.listen()
+      try worker.conversation?.listenToConnections()
     }
   }
 
@@ -118,9 +118,9 @@ final class WorkerLaunch: LaunchSteps {
   private func fork(within limit: Duration, _ then: @escaping (String?) -> Void) {
     let plan: LaunchPlan
     do {
-      let listeners = try launches.listening.listeners(for: runtime, as: account)
+      let listeners = try launches.listening.listeners(for: worker, as: account)
       plan = try launches.planner.plan(
-        for: runtime, as: account, in: cgroup, listeners: listeners)
+        for: worker, as: account, in: cgroup, listeners: listeners)
     } catch { return then("\(error)") }
     services.jobs.run(about: "launch of \(id)", within: limit) {
       Result { () throws(LaunchError) in try plan.prepare().fork() }
@@ -146,7 +146,7 @@ final class WorkerLaunch: LaunchSteps {
     // The record is written before the program runs: a daemon that ends now must leave either a
     // worker that the next daemon finds, or no worker.
     isRecorded = true
-    launches.recordWriter.save(runtime, launching: forked) { forked.release() }
+    launches.recordWriter.save(worker, launching: forked) { forked.release() }
     let timer = services.loop.after(Self.recordPatience) { forked.release() }
     start.begin(WorkerStart(forked), within: limit) { [self] outcome in
       services.loop.cancel(timer)
@@ -162,7 +162,7 @@ final class WorkerLaunch: LaunchSteps {
       log(.warning, "runs outside its cgroup: \(refusal)")
       remove(process.plan.cgroup)
     }
-    try launches.processes.attach(process, to: runtime)
+    try launches.processes.attach(process, to: worker)
   }
 
   // MARK: undoing
@@ -173,8 +173,8 @@ final class WorkerLaunch: LaunchSteps {
     start.abandon()
     if isRecorded { services.records.remove(id.name) }
     // The worker may run already, and nothing watches for its end.
-    let killing = runtime.process?.killing
-    launches.ends.clearAway(runtime)
+    let killing = worker.process?.killing
+    launches.ends.clearAway(worker)
     guard cgroup != nil || killing != nil else { return then() }
     let done = services.loopReturn.callback { [self] (failure: String?) in
       if let failure { log(.warning, "can't kill all of its processes: \(failure)") }

@@ -42,28 +42,28 @@ struct WorkerLaunches: LaunchHost {
   }
 
   func programRuns(_ id: WorkerID) {
-    guard let runtime = workers[id], let process = runtime.process else { return }
-    runtime.noteLaunch()
+    guard let worker = workers[id], let process = worker.process else { return }
+    worker.noteLaunch()
     program?.hasLaunched()
     // The record now contains what is known only after the launch.
-    recordWriter.save(runtime, state: .launching)
+    recordWriter.save(worker, state: .launching)
     services.log(.info, "\(id): launched as pid \(process.identity.pid)")
   }
 
   func hasLaunched(_ id: WorkerID) {
-    guard let runtime = workers[id] else { return }
-    senses.kernelKills.begin(runtime)
-    senses.watchdogs.startWatchdog(of: runtime)
+    guard let worker = workers[id] else { return }
+    senses.kernelKills.begin(worker)
+    senses.watchdogs.startWatchdog(of: worker)
     starter.advance()
-    runtime.readiness?.begin()
+    worker.readiness?.begin()
   }
 
   func launchHasFailed(_ id: WorkerID) {
-    guard let runtime = workers[id] else { return }
-    listening.offer(runtime)
+    guard let worker = workers[id] else { return }
+    listening.offer(worker)
     // The worker isn't declared any more, and its removal only waited for the launch.
     if driver.state.state(of: id) == nil { supervision.removeWorker(id) }
-    if !runtime.isDeclared { endedRuns.forgetOldRuns(after: id) }
+    if !worker.isDeclared { endedRuns.forgetOldRuns(after: id) }
   }
 
   func log(_ id: WorkerID, _ text: String) {

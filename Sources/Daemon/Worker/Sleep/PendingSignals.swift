@@ -49,11 +49,11 @@ final class PendingSignals {
 
   convenience init(timers: any Timers, driver: EngineDriver, workers: WorkerRegistry) {
     self.init(timers: timers) {
-      workers.values.compactMap { runtime in
-        guard driver.state.state(of: runtime.id)?.sleeps == true, !runtime.isBusy,
-          let pid = runtime.process?.identity.pid
+      workers.values.compactMap { worker in
+        guard driver.state.state(of: worker.id)?.sleeps == true, !worker.isBusy,
+          let pid = worker.process?.identity.pid
         else { return nil }
-        return (runtime.id, pid)
+        return (worker.id, pid)
       }
     } pending: {
       // A worker that has ended is skipped.

@@ -29,13 +29,13 @@ extension WorkerSleep {
   /// Suspends the worker. The outcome is reported when the engine also knows how much space the
   /// images may use.
   func stop(then: @escaping (Result<Asleep, Refusal>) -> Void) {
-    guard let runtime, let process = runtime.process else {
+    guard let worker, let process = worker.process else {
       return refuse(then, .failure(Refusal(text: Self.noProcess)))
     }
     let job = SuspendJob(
-      of: runtime, process, leftUnread: watch.leftUnread,
+      of: worker, process, leftUnread: watch.leftUnread,
       because: driver.state.snapshot(of: id, at: timers.now)?.cause)
-    runtime.traffic = nil
+    worker.traffic = nil
     var (result, isRead): (Result<Asleep, Refusal>?, Bool) = (nil, false)
     let end = { if isRead, let result { then(result) } }
     // The worker may be hibernated next.
@@ -43,8 +43,8 @@ extension WorkerSleep {
       isRead = true
       end()
     }
-    current = memory.suspend(job, of: id.name, isRestoring: missing != nil) { [weak runtime] in
-      let process = runtime?.process
+    current = memory.suspend(job, of: id.name, isRestoring: missing != nil) { [weak worker] in
+      let process = worker?.process
       if let opened = $0.opened, process?.identity == job.identity { process?.adopt(opened) }
       result = $0.result
       end()
@@ -54,45 +54,45 @@ extension WorkerSleep {
   /// Prepares the sleep: the worker has just been suspended, and the engine learns that next. Its
   /// inputs are watched from now on.
   func fallsAsleep(_ asleep: Asleep) {
-    guard let runtime, !watch.isOver else { return }
-    runtime.asleepSince = timers.now
-    if let measurement = asleep.measurement { runtime.measuring.rests(measurement) }
+    guard let worker, !watch.isOver else { return }
+    worker.asleepSince = timers.now
+    if let measurement = asleep.measurement { worker.measuring.rests(measurement) }
     watch.listen(at: asleep.sources)
     let hasClients = !asleep.hasNoClients
-    let rule = runtime.configuration.policy.background.wakeForTimers
+    let rule = worker.configuration.policy.background.wakeForTimers
     watch.timer.set(asleep.times, shortest: TimerWake.shortest(rule, hasClients: hasClients))
     watch.noteStoppedWork(
       hasClients ? [] : asleep.times,
-      isWriting: runtime.sample.writing.isUnderWay(hasClients: hasClients, at: timers.now))
-    sleeps.managers.watchManager(of: runtime, asleep.manager.map { $0.look })
-    runtime.conversation?.offers.recount()
+      isWriting: worker.sample.writing.isUnderWay(hasClients: hasClients, at: timers.now))
+    sleeps.managers.watchManager(of: worker, asleep.manager.map { $0.look })
+    worker.conversation?.offers.recount()
   }
 
   func evict(
     then: @escaping (Result<(RestingImage, HibernationResult), HibernationError>) -> Void
   ) {
-    guard let runtime, runtime.ending?.hasBegun != true, let target = runtime.target() else {
+    guard let worker, worker.ending?.hasBegun != true, let target = worker.target() else {
       return refuse(then, .failure(.noProcess))
     }
-    runtime.conversation?.offers.recount()
+    worker.conversation?.offers.recount()
     let disk = driver.state.policy.hibernate.disk
     if sleeps.imageDisk.isShort(of: driver.state.footprint(of: id), by: disk) {
       memory.dropIdleBases()
     }
     let order = HibernationOrder(
-      target: target, rules: runtime.configuration.policy.hibernate,
+      target: target, rules: worker.configuration.policy.hibernate,
       dropsCache: driver.state.pressure != .normal,
-      footprint: runtime.measuring.atRest?.footprint, missing: missing,
-      removal: runtime.imageRemoval)
-    runtime.measuring.memoryMoves()
-    runtime.imageRemoval = nil
+      footprint: worker.measuring.atRest?.footprint, missing: missing,
+      removal: worker.imageRemoval)
+    worker.measuring.memoryMoves()
+    worker.imageRemoval = nil
     let started = timers.now
-    current = memory.hibernate(order) { [timers, costs = sleeps.costs, weak runtime] outcome in
-      runtime?.measuring.memoryMoves()
+    current = memory.hibernate(order) { [timers, costs = sleeps.costs, weak worker] outcome in
+      worker?.measuring.memoryMoves()
       let took = timers.now - started
       then(
         outcome.result.map { summary in
-          if let runtime { costs.record(summary, of: runtime, from: outcome.before, took: took) }
+          if let worker { costs.record(summary, of: worker, from: outcome.before, took: took) }
           return (
             summary.image,
             HibernationResult(
@@ -104,49 +104,49 @@ extension WorkerSleep {
   }
 
   func thaw(isStopped: Bool, then: @escaping (String?) -> Void) {
-    guard let runtime, let target = runtime.target() else { return refuse(then, Self.noProcess) }
-    runtime.conversation?.offers.dropFound()
-    runtime.measuring.memoryMoves()
+    guard let worker, let target = worker.target() else { return refuse(then, Self.noProcess) }
+    worker.conversation?.offers.dropFound()
+    worker.measuring.memoryMoves()
     current = memory.thaw(target, isStopped: isStopped, then: then)
   }
 
   func restore(
     from image: ImageOnDisk, then: @escaping (Result<ResumeSummary, HibernationError>) -> Void
   ) {
-    guard let runtime, let target = runtime.target() else {
+    guard let worker, let target = worker.target() else {
       return refuse(then, .failure(.noProcess))
     }
-    runtime.conversation?.offers.dropFound()
-    runtime.measuring.memoryMoves()
-    current = memory.restore(target, from: image, keepsBase: runtime.keepsBase) {
-      [weak runtime] in
-      runtime?.measuring.memoryMoves()
+    worker.conversation?.offers.dropFound()
+    worker.measuring.memoryMoves()
+    current = memory.restore(target, from: image, keepsBase: worker.keepsBase) {
+      [weak worker] in
+      worker?.measuring.memoryMoves()
       then($0)
     }
   }
 
   func recover(expecting: ImageExpectation, then: @escaping (Recovered) -> Void) {
-    guard let runtime, let target = runtime.target() else {
+    guard let worker, let target = worker.target() else {
       return refuse(then, Recovered(result: .failure(.noProcess)))
     }
-    runtime.conversation?.offers.dropFound()
-    runtime.measuring.memoryMoves()
-    current = memory.recover(target, expecting: expecting) { [weak runtime] in
-      runtime?.measuring.memoryMoves()
+    worker.conversation?.offers.dropFound()
+    worker.measuring.memoryMoves()
+    current = memory.recover(target, expecting: expecting) { [weak worker] in
+      worker?.measuring.memoryMoves()
       then($0)
     }
   }
 
   func findInputs(then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void) {
-    guard let runtime, let target = runtime.target() else {
+    guard let worker, let target = worker.target() else {
       return refuse(then, .failure(SystemCallError("pidfd_open", on: "\(id)", code: ESRCH)))
     }
     current = memory.findInputs(
-      of: target, ownChannels: runtime.ownChannels, answering: runtime.answeredPorts, then: then)
+      of: target, ownChannels: worker.ownChannels, answering: worker.answeredPorts, then: then)
   }
 
   func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {
-    guard let target = runtime?.target() else {
+    guard let target = worker?.target() else {
       timers.after(.zero) { then(nil, nil) }
       return
     }
@@ -157,14 +157,14 @@ extension WorkerSleep {
   ///
   /// - Parameter why: the reason as a clause, if it isn't the engine's cause.
   func isAwake(why: String? = nil, fromImage: Bool = false) {
-    guard let runtime else { return }
+    guard let worker else { return }
     if why == nil { watch.stop() }
-    releaseMasters(runtime.run.masters)
-    let asleep = runtime.asleepSince.map { timers.now - $0 } ?? .zero
-    runtime.asleepSince = nil
-    runtime.conversation?.lifecycle.didResume(after: asleep, why: why)
+    releaseMasters(worker.run.masters)
+    let asleep = worker.asleepSince.map { timers.now - $0 } ?? .zero
+    worker.asleepSince = nil
+    worker.conversation?.lifecycle.didResume(after: asleep, why: why)
     guard fromImage else { return }
-    sleeps.imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
+    sleeps.imageDisk.imageGone(of: id.name, keepsBase: worker.keepsBase)
     sleeps.imageDisk.sendReading()
   }
 

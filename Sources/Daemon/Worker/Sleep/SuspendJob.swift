@@ -245,18 +245,18 @@ struct SuspendJob: Sendable {
 extension SuspendJob {
   /// - Parameter cause: the cause of the transition to `suspending`.
   init(
-    of runtime: WorkerUnit, _ process: WorkerProcess, leftUnread: LeftUnread,
+    of worker: WorkerUnit, _ process: WorkerProcess, leftUnread: LeftUnread,
     because cause: Cause?
   ) {
     self.init(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
-      ownChannels: runtime.ownChannels, leftUnread: leftUnread, waits: runtime.waits,
-      masters: runtime.run.masters,
-      dependsOnInputs: runtime.configuration.policy.foreground.mode == .activity,
-      wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil,
-      answeredPorts: runtime.answeredPorts)
-    isExternal = runtime.external != nil
-    jobs = runtime.external?.jobs
+      ownChannels: worker.ownChannels, leftUnread: leftUnread, waits: worker.waits,
+      masters: worker.run.masters,
+      dependsOnInputs: worker.configuration.policy.foreground.mode == .activity,
+      wakesForTimers: worker.configuration.policy.background.wakeForTimers != nil,
+      answeredPorts: worker.answeredPorts)
+    isExternal = worker.external != nil
+    jobs = worker.external?.jobs
     mustBeIdle = dependsOnInputs && cause?.meansIdle == true
     // Yama doesn't permit this daemon to open the sockets of a worker that an earlier daemon has
     // started. The worker's clients would wait for ever.

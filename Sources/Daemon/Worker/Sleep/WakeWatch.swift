@@ -46,7 +46,7 @@ extension Result where Success == any WakeInputs, Failure == SystemCallError {
 /// arrival to the engine, once. Belongs to the loop's thread; each run has its own instance.
 final class WakeWatch {
   private let id: WorkerID
-  private weak var runtime: WorkerUnit?
+  private weak var worker: WorkerUnit?
   private let watches: any DescriptorWatches
   private let driver: EngineDriver
   private let memory: any WorkerMemory
@@ -68,12 +68,12 @@ final class WakeWatch {
   private(set) var isOver = false
 
   init(
-    of runtime: WorkerUnit, watches: any DescriptorWatches, timers: any Timers,
+    of worker: WorkerUnit, watches: any DescriptorWatches, timers: any Timers,
     driver: EngineDriver, memory: any WorkerMemory, log: DaemonLog
   ) {
-    let id = runtime.id
+    let id = worker.id
     self.id = id
-    self.runtime = runtime
+    self.worker = worker
     self.watches = watches
     self.driver = driver
     self.memory = memory
@@ -116,7 +116,7 @@ final class WakeWatch {
       }
       watched = (inputs, token)
     } catch { return mayMissCalls(error) }
-    let checks = runtime?.configuration.healthChecksWhileAsleep ?? []
+    let checks = worker?.configuration.healthChecksWhileAsleep ?? []
     answerer.answer(at: inputs.answered, checks) { [weak self] in self?.report($0) }
   }
 
@@ -171,7 +171,7 @@ final class WakeWatch {
   /// Ends the watch: the worker runs again, or its end has begun.
   func stop() {
     unheardCall = nil
-    runtime?.managerWatch = nil
+    worker?.managerWatch = nil
     timer.cancel()
     stoppedWork = nil
     answerer.stop()

@@ -10,7 +10,7 @@ import Supervision
 /// the loop's thread. Each run has its own instance, which gets no outcomes of an earlier run.
 final class WorkerSleep {
   let id: WorkerID
-  private(set) weak var runtime: WorkerUnit?
+  private(set) weak var worker: WorkerUnit?
   let watch: WakeWatch
   let sleeps: WorkerSleeps
 
@@ -30,9 +30,9 @@ final class WorkerSleep {
 
   private static let unverified = "its memory can't be verified"
 
-  init(_ runtime: WorkerUnit, watch: WakeWatch, sleeps: WorkerSleeps) {
-    id = runtime.id
-    self.runtime = runtime
+  init(_ worker: WorkerUnit, watch: WakeWatch, sleeps: WorkerSleeps) {
+    id = worker.id
+    self.worker = worker
     self.watch = watch
     self.sleeps = sleeps
   }
@@ -42,9 +42,9 @@ final class WorkerSleep {
 
   var isMemoryUnverified: Bool { if case .unverified = rest { true } else { false } }
   private var isUnderWay: Bool { current?.isTrue == true }
-  private var hasEnded: Bool { runtime?.hasExited ?? true }
+  private var hasEnded: Bool { worker?.hasExited ?? true }
   /// The worker has a process that hasn't ended.
-  private var mayBegin: Bool { runtime?.process != nil && !hasEnded }
+  private var mayBegin: Bool { worker?.process != nil && !hasEnded }
 
   /// Kills the worker. Even if that fails, the worker never runs again.
   func killUnverified() {
@@ -59,8 +59,8 @@ final class WorkerSleep {
     if isMemoryUnverified { return driver.send(.suspendFailed(id, Self.unverified)) }
     let number = operations.begin()
     // First the daemon's own requests to the worker end, and then `willSuspend` is sent to it.
-    runtime?.onceUnasked(driver) { [weak self] in
-      self?.runtime?.onceTold { [weak self] in
+    worker?.onceUnasked(driver) { [weak self] in
+      self?.worker?.onceTold { [weak self] in
         // An inspection may have ended the wait.
         guard let self, !isOver, mayBegin, operations.isLatest(number) else { return }
         rest = .thaw(mayBeStopped: false)
@@ -164,7 +164,7 @@ final class WorkerSleep {
 
   /// Continues the end of the worker, which waited for the operation.
   private func operationHasEnded() {
-    if let runtime, runtime.hasExited { runtime.ending?.rootHasEnded() }
+    if let worker, worker.hasExited { worker.ending?.rootHasEnded() }
   }
 
   private func suspensionEnded(_ outcome: Result<Asleep, Refusal>) {

@@ -35,15 +35,15 @@ final class WorkerSleeps {
   }
 
   /// Called for a new run, and for an adopted one.
-  func makeSleep(for runtime: WorkerUnit) {
+  func makeSleep(for worker: WorkerUnit) {
     let watch = WakeWatch(
-      of: runtime, watches: watches, timers: timers, driver: driver, memory: memory, log: log)
-    runtime.wakeWatch = watch
-    runtime.sleep = WorkerSleep(runtime, watch: watch, sleeps: self)
+      of: worker, watches: watches, timers: timers, driver: driver, memory: memory, log: log)
+    worker.wakeWatch = watch
+    worker.sleep = WorkerSleep(worker, watch: watch, sleeps: self)
   }
 
   func inspect(_ id: WorkerID) {
-    guard let runtime = workers[id], runtime.process != nil, let sleep = runtime.sleep else {
+    guard let worker = workers[id], worker.process != nil, let sleep = worker.sleep else {
       return driver.send(.exited(id, .unknown))
     }
     sleep.inspect()
