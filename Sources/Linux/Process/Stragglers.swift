@@ -88,7 +88,7 @@ public final class Stragglers: Sendable {
       // If another process's child has ended, its tracer must reap it first. The event loop handles
       // the end of this process's own child.
       let isOurs = tid == straggler.pid && isOurChild(tid)
-      return isOurs || clinux_ptrace_bury(tid) != 0 ? nil : straggler
+      return isOurs || clinux_ptrace_reap(tid) != 0 ? nil : straggler
     case CLINUX_STOP_NONE, CLINUX_STOP_EVENT, CLINUX_STOP_SYSCALL, CLINUX_STOP_OTHER:
       return clinux_ptrace_detach(tid, 0) == 0 ? nil : straggler
     case CLINUX_STOP_SIGNAL:

@@ -115,7 +115,7 @@ public enum CallsBeforeStop {
     withUnsafeMutableBytes(of: &call.arguments) { target in
       recorded.arguments.withUnsafeBytes { target.copyMemory(from: $0) }
     }
-    _ = clinux_registers_know_call(&registers, &call)
+    _ = clinux_registers_complete_call(&registers, &call)
   }
 
   /// Removes a process's record. Its threads' registers already say that the calls are made again.

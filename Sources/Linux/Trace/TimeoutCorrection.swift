@@ -95,7 +95,7 @@ extension TraceSession {
       let waiting = WaitingCall(call)
       guard waiting.again != CLINUX_AGAIN_AS_IT_IS, call.keeps_its_end == 0 else { continue }
       // A receive ends with EINTR only if it has a timeout, and that EINTR has been corrected.
-      if waiting.again == CLINUX_AGAIN_FROM_SOCKET, call.was_mended == 0 { continue }
+      if waiting.again == CLINUX_AGAIN_FROM_SOCKET, call.was_restarted == 0 { continue }
       let now = Clocks.monotonic
       guard case .relative(let limit) = reader.limit(of: waiting),
         let waited = waits.waited(thread.tid, since: now),
@@ -201,7 +201,7 @@ extension clinux_registers {
     let waiting = WaitingCall(call)
     switch waiting.again {
     case CLINUX_AGAIN_AS_IT_IS: return false
-    case CLINUX_AGAIN_FROM_SOCKET: return call.was_mended == 1
+    case CLINUX_AGAIN_FROM_SOCKET: return call.was_restarted == 1
     case CLINUX_AGAIN_FROM_REGISTER: return waiting.limit(read: { _ in nil }) != nil
     default: return waiting.timeAddress != nil
     }

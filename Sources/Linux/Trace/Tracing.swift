@@ -290,7 +290,7 @@ public final class TraceSession {
     for thread in threads.filter({ $0.tid != pid }) + threads.filter({ $0.tid == pid }) {
       var signal: Int32 = 0
       let stop = clinux_ptrace_poll(thread.tid, &signal)
-      if stop == CLINUX_STOP_EXITED, thread.tid != pid { _ = clinux_ptrace_bury(thread.tid) }
+      if stop == CLINUX_STOP_EXITED, thread.tid != pid { _ = clinux_ptrace_reap(thread.tid) }
       if stop == CLINUX_STOP_NONE || stop > 0 && stop != CLINUX_STOP_EXITED { alive = true }
     }
     return alive
