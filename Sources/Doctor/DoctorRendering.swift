@@ -74,6 +74,7 @@ extension DoctorReport {
     for (index, check) in wanting.enumerated() {
       let part =
         ["", "\(check.name): \(check.result.rawValue)"]
+        + labelled("without it  ", check.lost, width: width)
         + labelled("to enable   ", check.enable, width: width)
       // Two lines are reserved for the line that counts the omitted mechanisms.
       if count + lines.count + part.count + 2 + all.count > Self.maxLines {

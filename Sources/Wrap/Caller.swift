@@ -3,15 +3,16 @@ import Linux
 
 /// The process that started the wrapper.
 struct Caller {
-  /// Becomes readable at its end; nil: it has ended already.
+  /// Readable when the process has ended; nil if it had ended before.
   let descriptor: Descriptor?
-  /// It is a Jupyter server, and the program is its kernel. A kernel ends with its server: it compares the pid
-  /// of its parent, which a wrapper is. And its server interrupts the kernel's whole process group, which
-  /// isn't the wrapper's.
+  /// True if the caller is a Jupyter server, and the program is its kernel. A kernel ends with its
+  /// server: it compares the pid of its parent, which is the wrapper here. And the server
+  /// interrupts the kernel's whole process group, which isn't the wrapper's.
   let servesKernels: Bool
 
-  /// - Parameter announced: what jupyter_client sets for a kernel that has to end with the process that started
-  ///   it. A kernel's own children inherit it, and it names none of their parents.
+  /// - Parameter announced: the pid that jupyter_client sets for a kernel that has to end with the
+  ///   process that started it (JPY_PARENT_PID). A kernel's own children inherit it, but it is the
+  ///   pid of none of their parents.
   static func ofThisProcess(announced: String?) -> Caller {
     let parent = getppid()
     // An error means that the caller has ended already, and there is nothing to watch.

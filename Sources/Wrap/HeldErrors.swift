@@ -1,21 +1,21 @@
 import Glibc
 import Linux
 
-/// Errors of a wrapper whose program has the terminal: they would be written over its screen, so they wait in a pipe
-/// for the program's end. The pipe holds 64 KiB.
+/// The errors of a wrapper whose program has the terminal. They would overwrite the program's
+/// screen, so they wait in a pipe until the program has ended. The pipe has room for 64 KiB.
 final class HeldErrors: Sendable {
-  /// Where they are written; it doesn't block.
+  /// The end to which errors are written. A write doesn't block.
   let descriptor: Descriptor
   private let held: Descriptor
 
-  /// nil: there is no pipe. The errors are written at once then.
+  /// Returns nil if no pipe can be made. The errors are written at once then.
   init?() {
     do throws(SystemCallError) { (held, descriptor) = try unblockedPipe() } catch { return nil }
   }
 
-  /// Writes them to standard error.
+  /// Writes the errors to standard error.
   func write() {
-    // Empty if none waits (EAGAIN). There is no other reason.
+    // The pipe is empty if no error waits (EAGAIN). The read fails for no other reason.
     let bytes = (try? held.read(upTo: 1 << 16)) ?? []
     writeToStandardError(bytes)
   }

@@ -1,9 +1,10 @@
 import Glibc
 import Linux
 
-/// What started a wrapper, for people: `claude`, `nvim`, or the terminal.
+/// The name of the program that started a wrapper, for the operator: `claude`, `nvim`, or the
+/// terminal.
 struct HostName {
-  /// A process's arguments, and its parent.
+  /// The arguments of a process, and the pid of its parent.
   struct Ancestor {
     var arguments: [String]
     var parent: Int32
@@ -11,26 +12,26 @@ struct HostName {
 
   private let ancestor: (Int32) -> Ancestor?
 
-  /// - Parameter ancestor: nil: it has ended, or can't be read.
+  /// - Parameter ancestor: reads a process; nil if it has ended or can't be read.
   init(_ ancestor: @escaping (Int32) -> Ancestor?) { self.ancestor = ancestor }
 
-  /// nil: nothing with a name.
+  /// The name for this process, or nil if no ancestor has a name.
   static func ofThisProcess() -> String? {
     if isatty(STDIN_FILENO) == 1 { return terminal() }
     return HostName { pid in
-      // It has ended, or is another user's.
+      // The process has ended, or belongs to another user.
       guard let stat = try? ProcessStat.read(pid), let command = try? ProcessCommand.read(pid)
       else { return nil }
       return Ancestor(arguments: command.arguments, parent: stat.parent)
     }.name(from: getppid())
   }
 
-  /// `pts/3`
+  /// The name of the terminal at standard input, such as `pts/3`.
   private static func terminal() -> String? {
     readLink("/proc/self/fd/0").map { $0.hasPrefix("/dev/") ? String($0.dropFirst(5)) : $0 }
   }
 
-  /// The nearest ancestor that isn't there only to start another program.
+  /// The name of the nearest ancestor that isn't only there to start another program.
   func name(from parent: Int32) -> String? {
     var pid = parent
     for _ in 0..<16 where pid > 1 {
@@ -46,13 +47,14 @@ struct HostName {
     "uv", "uvx", "dormouse", "systemd",
   ]
   private static let interpreters = ["node", "python", "ruby", "bun", "deno", "perl"]
-  /// Names of files and directories that say nothing of the program.
+  /// Names of files and directories that don't identify a program.
   private static let general: Set = [
     "index", "main", "cli", "server", "start", "__main__", "bin", "dist", "out", "lib", "src",
     "build", "app", "bootstrap-fork",
   ]
 
-  /// The program's name; of an interpreted one the script's, or the nearest directory's that says something.
+  /// The program's name. For an interpreter it is the name of the script, or of the nearest
+  /// directory that identifies the program.
   static func name(of arguments: [String]) -> String? {
     guard let first = arguments.first else { return nil }
     // A program may have written a title over its arguments.
@@ -72,11 +74,11 @@ struct HostName {
 
   private static func last(_ path: String) -> String {
     let name = path.split(separator: "/").last.map(String.init) ?? ""
-    // A login shell's.
+    // The name of a login shell begins with `-`.
     return name.hasPrefix("-") ? String(name.dropFirst()) : name
   }
 
-  /// `python3.11` of `python`.
+  /// True for an interpreter with a version, such as `python3.11`.
   private static func isVersion(of interpreter: String, _ program: String) -> Bool {
     program.hasPrefix(interpreter)
       && program.dropFirst(interpreter.count).allSatisfy { $0.isNumber || $0 == "." }

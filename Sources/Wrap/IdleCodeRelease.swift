@@ -2,9 +2,9 @@ import Daemon
 import Linux
 import Policy
 
-/// Unmaps the wrapper's own code when no state has changed for a moment. The code that starts, suspends and
-/// resumes a program is most of a wrapper's memory, and isn't used between two changes. The kernel may keep
-/// those pages in its cache, and maps code again when it runs.
+/// Unmaps the wrapper's own code when no state has changed for a moment. The code that starts,
+/// suspends and resumes a program is most of a wrapper's memory, and isn't used between two
+/// changes. The kernel may keep those pages in its cache, and maps code again when it runs.
 final class IdleCodeRelease {
   private let timers: any Timers
   private let release: () -> Void
@@ -17,7 +17,7 @@ final class IdleCodeRelease {
     self.release = release
   }
 
-  /// A state has changed: the release waits until the change has been processed.
+  /// Starts the delay again, because a state has changed and the change has to be processed first.
   func postpone() {
     if let timer { timers.cancel(timer) }
     timer = timers.after(Self.delay) { [unowned self] in

@@ -1,22 +1,23 @@
 import Daemon
 import Linux
 
-/// Wrappers that the program has started (an agent's wrapped servers, a shell's wrapped jobs). They run while the
-/// program sleeps, and one may end or be stopped then: the SIGCHLD for it waits until the program runs again. Belongs
-/// to the loop's thread.
+/// Wrappers that the program has started (an agent's wrapped servers, a shell's wrapped jobs). They
+/// run while the program sleeps, and one may end or be stopped then. The program gets the SIGCHLD
+/// for it only when it runs again, so this class wakes it. It belongs to the loop's thread.
 final class InnerWrappers {
   private let watches: any DescriptorWatches
   private let timers: any Timers
   private let state: (ProcessIdentity) -> ProcessStat.State?
   private var watched: [(descriptor: Descriptor, token: LoopToken)] = []
   private var look: LoopToken?
-  /// While the program still ran, these had ended or were stopped: the program has heard of that.
+  /// Wrappers that had ended or were stopped while the program still ran. The program has received
+  /// SIGCHLD for them.
   private var known: Set<ProcessIdentity> = []
 
-  /// A job's stop isn't announced to anything but its parent.
+  /// The interval at which stops are checked: the kernel reports a job's stop only to its parent.
   static let pace = Duration.milliseconds(500)
 
-  /// - Parameter state: nil: the process has been reaped.
+  /// - Parameter state: reads the state of a process; nil if it has been reaped.
   init(
     watches: any DescriptorWatches, timers: any Timers,
     state: @escaping (ProcessIdentity) -> ProcessStat.State? = InnerWrappers.current
@@ -29,28 +30,30 @@ final class InnerWrappers {
   deinit { forget() }
 
   static func current(_ process: ProcessIdentity) -> ProcessStat.State? {
-    // It has been reaped.
+    // The process has been reaped.
     guard let stat = try? ProcessStat.read(process.pid), stat.identity == process else {
       return nil
     }
     return stat.state
   }
 
-  /// The program is about to sleep.
+  /// Records the states of the wrappers. The program is about to sleep.
   func programFallsAsleep(_ wrappers: [ProcessStat]) {
     known = Set(wrappers.filter { $0.state.isEnded || $0.state == .stopped }.map(\.identity))
   }
 
-  /// In place of those that were watched.
+  /// Watches these wrappers instead of the earlier ones.
   ///
-  /// - Parameter seesStops: their stops wake the program, too (it has a terminal, and they may be its jobs).
+  /// - Parameter seesStops: whether their stops wake the program, too: it has a terminal, and they
+  ///   may be its jobs.
   func watch(
     _ wrappers: [ProcessStat], seesStops: Bool, wake: @escaping (_ reason: String) -> Void
   ) {
     forget()
     let news = wrappers.map(\.identity).filter { !known.contains($0) }
     for process in news {
-      // One that has been reaped needs no watch. Without descriptors the program isn't woken for this end.
+      // A process that has been reaped needs no watch. If no descriptor is free, the program isn't
+      // woken for this end.
       guard let descriptor = try? Descriptor.pidfd(of: process.pid),
         let token = try? watches.whenReadable(
           descriptor,
@@ -78,7 +81,7 @@ final class InnerWrappers {
     }
   }
 
-  /// The program runs.
+  /// Ends all watches, because the program runs.
   func forget() {
     for (descriptor, token) in watched { watches.unwatch(descriptor, token) }
     watched = []

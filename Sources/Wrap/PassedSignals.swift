@@ -1,19 +1,20 @@
 import Glibc
+import Supervision
 
-/// Passes signals to the wrapper on to its program, which has no terminal, and wakes a sleeping program for them.
-/// Belongs to the loop's thread.
+/// Passes signals that the wrapper receives on to its program, which has no terminal, and wakes a
+/// sleeping program for them. It belongs to the loop's thread.
 final class PassedSignals {
   private let target: any ProgramProcesses
-  /// Their sender means the program's whole process group: in the program's own place, the wrapper got what was
-  /// sent to its group.
+  /// True if senders mean the program's whole process group. Without a wrapper, the program's group
+  /// would have received what the wrapper's group receives.
   private let reachGroup: Bool
-  /// Signals for a sleeping program, until it runs.
+  /// Signals for a sleeping program. They wait until it runs.
   private var waiting: [Int32] = []
-  /// Stopped by the terminal (Ctrl-Z), together with the wrapper.
+  /// True while the program is stopped by the terminal (Ctrl-Z), together with the wrapper.
   private var isHeld = false
 
-  /// All signals that a host or a terminal sends. SIGKILL and SIGSTOP can't be passed on; the guardian acts on
-  /// SIGKILL.
+  /// All signals that a host or a terminal sends. SIGKILL and SIGSTOP can't be passed on; the
+  /// guardian acts on SIGKILL.
   static let passed = [
     SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT, SIGTSTP, SIGWINCH,
   ]
@@ -35,13 +36,15 @@ final class PassedSignals {
   private func pass(_ signal: Int32, toGroup: Bool) {
     guard target.hasProcess else { return }
     if target.isAsleep {
-      // A program isn't woken for a signal that it would drop, mostly a terminal's new size.
+      // A program isn't woken for a signal that it would drop. Mostly that is a terminal's new
+      // size.
       if signal == SIGWINCH, !target.catches(signal) { return }
-      // The kernel drops an ignored signal when it is sent. Delivered after the wake, it could meet a handler: an
-      // idle Jupyter kernel ignores SIGINT, and its next cell would be interrupted.
+      // The kernel drops an ignored signal when it is sent. Delivered after the wake, it could
+      // reach a handler: an idle Jupyter kernel ignores SIGINT, and its next cell would be
+      // interrupted.
       if target.ignores(signal) { return }
       waiting.append(signal)
-      return target.wake("the signal \(signal)")
+      return target.wake(SignalName.text(signal))
     }
     // A terminal sends a signal to its whole foreground group.
     deliver(signal, toGroup: toGroup || reachGroup)
@@ -52,20 +55,20 @@ final class PassedSignals {
     target.signal(signal)
   }
 
-  /// The program runs: sends it the signals that waited.
+  /// Sends the signals that waited, because the program runs.
   func deliverWaiting() {
     guard target.hasProcess else { return }
     for signal in waiting { deliver(signal, toGroup: reachGroup) }
     waiting = []
   }
 
-  /// Ctrl-Z: stops the program and the wrapper, so that the shell sees it.
+  /// Stops the program and the wrapper after Ctrl-Z, so that the shell sees the stop.
   private func hold() {
     if target.hasProcess, !target.isAsleep, target.stopAll() { isHeld = true }
     target.stopWrapper()
   }
 
-  /// A sleeping program stays where it is.
+  /// Continues a stopped program. A sleeping program isn't woken.
   private func letGo() {
     guard target.hasProcess else { return }
     if isHeld {

@@ -3,24 +3,26 @@ import Glibc
 import Linux
 
 enum WitnessReport: Hashable {
-  /// A signal for the group in which the witness is.
+  /// The witness has received a signal for its process group.
   case signal(Int32)
+  /// The witness has reported everything that it received before the question.
   case answer
 }
 
-/// A process in the wrapper's process group that only notes which signals it gets.
+/// A process in the wrapper's process group that only reports which signals it receives.
 ///
-/// A program with a terminal stays in the group in which the shell has started the wrapper, and the terminal's
-/// Ctrl-C or the shell's `kill %1` reaches wrapper and program. The wrapper must not pass these on: the program
-/// would get them twice. What is sent to the wrapper alone, it has to pass on. It doesn't see the difference, but
-/// this process gets only the first kind.
+/// A program with a terminal stays in the group in which the shell has started the wrapper. The
+/// terminal's Ctrl-C, or the shell's `kill %1`, reaches wrapper and program. The wrapper must not
+/// pass these signals on: the program would receive them twice. Signals that are sent to the
+/// wrapper alone must be passed on. The wrapper can't see the difference, but the witness only
+/// receives signals for the group.
 ///
-/// A shell in the terminal puts its jobs in other groups. While such a program sleeps, the witness is in the
-/// terminal's foreground group, so that the wrapper hears of Ctrl-C and of a new size.
+/// A shell in the terminal puts its jobs in other groups. While such a program sleeps, the witness
+/// is in the terminal's foreground group, so that the wrapper learns of Ctrl-C and of a new size.
 final class SignalWitness {
   private let channel: WordChannel
   let pid: Int32
-  /// nil: it has ended already.
+  /// The witness's pidfd; nil if it has ended already.
   private let process: Descriptor?
 
   /// Readable if a report waits.
@@ -28,20 +30,23 @@ final class SignalWitness {
 
   /// Call it only while the process has one thread, and after the guardian was forked.
   ///
-  /// - Parameter queue: of the signals, which are blocked. A child reads its own there.
+  /// - Parameter queue: the queue of the blocked signals. In the child it contains the child's own
+  ///   signals.
   init(_ queue: SignalQueue) throws(SystemCallError) {
     let (own, other) = try WordChannel.pair()
     pid = try shim("fork") { clinux_fork() }
     if pid == 0 { Self.witness(other, queue) }
     channel = own
-    // An error means that it has ended.
+    // An error means that the witness has ended.
     process = try? Descriptor.pidfd(of: pid)
   }
 
+  /// Asks the witness to report what it has received, and then to answer.
   func ask() { channel.send(0) }
+  /// Moves the witness to another process group.
   func join(_ group: Int32) { channel.send(group) }
 
-  /// All reports that wait; nil: the witness has ended.
+  /// All reports that wait, or nil if the witness has ended.
   func reports() -> [WitnessReport]? {
     var result: [WitnessReport] = []
     while true {
@@ -53,9 +58,9 @@ final class SignalWitness {
     }
   }
 
-  /// Ends it: the program has ended.
+  /// Ends the witness, because the program has ended.
   func dismiss() {
-    // It may be stopped, and not read the end of the channel.
+    // The witness may be stopped, and wouldn't read the end of the channel then.
     if let process { clinux_pidfd_send_signal(process.raw, SIGKILL) }
     waitForChild(pid)
   }
@@ -63,7 +68,7 @@ final class SignalWitness {
   // MARK: the process itself
 
   private static func witness(_ channel: WordChannel, _ queue: SignalQueue) -> Never {
-    // A background process that the terminal stops could not report.
+    // If the terminal stopped this background process, it couldn't report.
     for number in [SIGTTIN, SIGTTOU] { signal(number, SIG_IGN) }
     clinux_set_thread_name("dormouse-signal")
     Guardian.letGoOfEverything(but: [channel.descriptor.raw, queue.raw])
@@ -72,7 +77,8 @@ final class SignalWitness {
       do throws(SystemCallError) {
         try waitForInput([channel.descriptor, queue.descriptor])
       } catch { _exit(1) }
-      // Before the answer to a question: a signal that came first is reported first.
+      // The queue is read before a question is answered, so that earlier signals are reported
+      // first.
       while case let arrivals = queue.arrivals(), !arrivals.isEmpty {
         for arrival in arrivals where arrival.number != SIGCHLD { channel.send(arrival.number) }
       }

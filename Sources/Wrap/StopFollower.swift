@@ -3,28 +3,32 @@ import Glibc
 import Linux
 import Policy
 
-/// Stops the wrapper, for which the shell waits, when its program was stopped (Ctrl-Z), and gives the terminal back
-/// when the shell continues it. Belongs to the loop's thread.
+/// Stops the wrapper when its program was stopped (Ctrl-Z), because the shell waits for the
+/// wrapper, and returns the terminal when the shell continues it. It belongs to the loop's thread.
 final class StopFollower {
   private let program: any ProgramProcesses
   private let timers: any Timers
   private let ownGroup: Int32
-  /// The program gets a SIGCONT in a moment: a stop that is seen now is over then.
+  /// True if the program gets a SIGCONT in a moment, which will end the present stop.
   var isAboutToContinue: () -> Bool = { false }
 
-  /// The wrapper was stopped together with the program, and the end of that stop hasn't been handled.
+  /// True if the wrapper was stopped together with the program, and the end of that stop hasn't
+  /// been handled.
   private var hasStopped = false
   private var look: LoopToken?
-  /// The shell's SIGCONT reaches the processes of a group one after the other: the wrapper may run while the program
-  /// still counts as stopped. A stop that is seen before this counts only if it lasts.
+  /// The shell's SIGCONT reaches the processes of a group one after the other: the wrapper may run
+  /// while the program still counts as stopped. A stop that is seen before this time counts only if
+  /// it lasts.
   private var unsureUntil = Instant.zero
-  /// Stops in a row that the kernel has dropped.
+  /// The number of consecutive stops that the kernel has dropped.
   private var vainStops = 0
   /// The program's group that had the terminal before the stop.
   private var owner: Int32?
 
-  /// While the wrapper is stopped, no time passes for it.
+  /// The interval at which the end of a stop is checked. While the wrapper is stopped, its timers
+  /// don't run.
   static let pace = Duration.milliseconds(20)
+  /// After this number of dropped stops, the wrapper isn't stopped again.
   private static let mostVainStops = 3
 
   init(_ program: any ProgramProcesses, timers: any Timers, ownGroup: Int32) {
@@ -33,7 +37,7 @@ final class StopFollower {
     self.ownGroup = ownGroup
   }
 
-  /// The program may have been stopped.
+  /// Checks whether the program was stopped.
   func follow() {
     guard program.hasProcess, !program.isAsleep else { return }
     guard let signal = program.stopSignal else {
@@ -41,7 +45,8 @@ final class StopFollower {
       return
     }
     if isAboutToContinue() { return }
-    // A shell follows its own job only. Elsewhere a program that is stopped by SIGSTOP is continued by its pid.
+    // A shell follows its own job only. Without a shell, a program that is stopped by SIGSTOP is
+    // continued by its pid.
     if signal == SIGSTOP, !program.isJobOfShell { return }
     // The shell sees one stop, and continues the wrapper once.
     if !hasStopped {
@@ -61,7 +66,8 @@ final class StopFollower {
     program.stopWrapper(by: [SIGTTIN, SIGTTOU].contains(signal) ? signal : SIGTSTP)
   }
 
-  /// The SIGCONT that ended the stop can't be relied on: another Ctrl-Z removes it before it is read.
+  /// Waits for the end of the stop. SIGCONT doesn't show it reliably: another Ctrl-Z removes a
+  /// SIGCONT that hasn't been read yet.
   private func lookForEnd() {
     guard look == nil else { return }
     look = timers.after(Self.pace) { [unowned self] in
@@ -73,7 +79,7 @@ final class StopFollower {
     }
   }
 
-  /// The shell has continued the wrapper, after any time.
+  /// Handles the end of a stop. The shell may have continued the wrapper some time ago.
   func noteContinue() {
     guard hasStopped else { return }
     hasStopped = false
@@ -82,7 +88,8 @@ final class StopFollower {
     if program.hasProcess, !program.isAsleep { program.noteUse() }
   }
 
-  /// The shell has given the terminal to the wrapper's group. A program that is a shell had it for its own group.
+  /// Gives the terminal back to the program's group. The shell has given it to the wrapper's group,
+  /// but a program that is a shell itself had it for its own group.
   private func returnTerminal() {
     guard let owner else { return }
     self.owner = nil

@@ -3,10 +3,12 @@ import Daemon
 import Glibc
 import Linux
 import Policy
+import Supervision
 
-/// The signals of a wrapper whose program has its terminal. Program and wrapper are in one process group, as if the
-/// shell had started the program itself, so most signals reach both. What reaches the wrapper alone is passed on
-/// (`SignalWitness`). Belongs to the loop's thread.
+/// Handles the signals of a wrapper whose program has its terminal. Program and wrapper are in one
+/// process group, as if the shell had started the program itself, so most signals reach both.
+/// Signals that reach the wrapper alone are passed on (`SignalWitness`). It belongs to the loop's
+/// thread.
 final class TerminalSignals {
   private let program: any ProgramProcesses
   private let timers: any Timers
@@ -16,35 +18,39 @@ final class TerminalSignals {
   private struct Arrival {
     var signal: Int32
     var at: Instant
-    /// The program was there, so it could get the signal too.
+    /// True if the program existed, so that it could receive the signal, too.
     var hadProgram: Bool
-    /// The end of the program's sleep drops it.
+    /// True if the end of the program's sleep drops the signal.
     var isLost: Bool
   }
 
-  /// Signals to the wrapper; the witness wasn't asked about the first, and hasn't answered about the others.
+  /// Signals that the wrapper has received and that the witness wasn't asked about yet.
   private var undecided: [Arrival] = []
+  /// Signals that the witness was asked about and hasn't answered yet.
   private var asked: [Arrival] = []
-  /// What the witness has reported, and when.
+  /// The signals that the witness has reported, and when.
   private var seen: [Int32: [Instant]] = [:]
   private var question: LoopToken?
   private var hasWitness = true
-  /// Signals for a sleeping program, until it runs.
+  /// Signals for a sleeping program. They wait until it runs.
   private var waiting: [Int32] = []
-  /// The group in which the witness is, if not in the wrapper's.
+  /// The group in which the witness is, if that isn't the wrapper's group.
   private var joined: Int32?
   private var foregroundLook: LoopToken?
-  /// The group of another job that was seen to have the terminal.
+  /// The group of another job that had the terminal at the last check.
   private var otherForeground: Int32?
   /// The group whose SIGTSTP is lost, and is sent again.
   private var stopped: Int32?
 
-  /// The kernel sends a signal to one member of a group after the other, without a pause.
+  /// The time to wait for the other members of a group. The kernel sends a signal to them one after
+  /// the other, without a pause.
   static let patience = Duration.milliseconds(5)
-  /// The witness answers within microseconds unless it was stopped.
+  /// The time to wait for the witness. It answers within microseconds unless it was stopped.
   static let answerLimit = Duration.milliseconds(500)
-  /// A shell that brings a job to the foreground sends no signal if the job wasn't stopped.
+  /// The interval at which the foreground group is checked. A shell that brings a job to the
+  /// foreground sends no signal if the job wasn't stopped.
   static let foregroundPace = Duration.milliseconds(500)
+  /// A report of the witness isn't matched with a signal that arrived this much later.
   private static let staleAfter = Duration.seconds(1)
 
   init(
@@ -68,7 +74,7 @@ final class TerminalSignals {
     }
     if signal == SIGCONT {
       stops.noteContinue()
-      // As the kernel does.
+      // SIGCONT removes pending SIGTSTP, as it does in the kernel.
       undecided.removeAll { $0.signal == SIGTSTP }
       asked.removeAll { $0.signal == SIGTSTP }
       waiting.removeAll { $0 == SIGTSTP }
@@ -93,7 +99,8 @@ final class TerminalSignals {
     }
   }
 
-  /// From now on all signals are passed on, because it isn't known which of them the program has got.
+  /// Passes on all signals from now on, because it isn't known which of them the program has
+  /// received.
   func loseWitness() {
     hasWitness = false
     if !asked.isEmpty { decide() }
@@ -104,7 +111,7 @@ final class TerminalSignals {
     // A program isn't woken for a signal that it would drop.
     if signal == SIGWINCH, !program.catches(signal) { return }
     if signal != SIGCONT, program.ignores(signal) { return }
-    program.wake("the signal \(signal)")
+    program.wake(SignalName.text(signal))
   }
 
   // MARK: what is passed on
@@ -129,18 +136,20 @@ final class TerminalSignals {
         repeatStop()
       }
     }
-    // The kernel merges equal signals that wait: the witness may have read more of them than the wrapper.
+    // The kernel merges equal pending signals: the witness may have read more of them than the
+    // wrapper.
     let open = Set(undecided.map(\.signal))
     seen = seen.filter { open.contains($0.key) }
     if asked.contains(where: { $0.signal == SIGCONT }) {
-      // In the background it may have stopped again at once. A look now could come before it was continued.
+      // In the background the program may have stopped again at once. A check now could come before
+      // it was continued.
       timers.after(Self.patience) { [unowned self] in stops.follow() }
     }
     asked = []
     if !undecided.isEmpty { question = timers.after(Self.patience) { [unowned self] in ask() } }
   }
 
-  /// The wrapper has heard of the terminal's Ctrl-Z before the witness.
+  /// Repeats the terminal's Ctrl-Z, which the wrapper has received before the witness.
   private func repeatStop() {
     if program.isAsleep {
       stopped = ownGroup
@@ -159,14 +168,14 @@ final class TerminalSignals {
 
   private func pass(_ signal: Int32) {
     if program.hasProcess, !program.isAsleep { return program.signal(signal) }
-    // As in PassedSignals.
+    // It isn't woken for an ignored signal, for the reason given in `PassedSignals.pass`.
     if program.hasProcess, signal != SIGCONT, program.ignores(signal) { return }
     waiting.append(signal)
   }
 
   // MARK: the program's states
 
-  /// It runs: sends it the signals that waited.
+  /// Sends the signals that waited, because the program runs.
   func programRuns() {
     guard program.hasProcess else { return }
     if let foregroundLook { timers.cancel(foregroundLook) }
@@ -191,8 +200,8 @@ final class TerminalSignals {
     lookAtForeground(isFirst: true)
   }
 
-  /// A program in the foreground hears its terminal's signals; one in the background is woken when it comes to the
-  /// foreground.
+  /// A program in the foreground is woken by its terminal's signals: the witness joins its group. A
+  /// program in the background is woken when it comes to the foreground.
   private func lookAtForeground(isFirst: Bool) {
     foregroundLook = nil
     guard let foreground = program.foregroundGroup else { return }

@@ -7,30 +7,32 @@ import Linux
 import Policy
 import PolicyFile
 
-/// `dormouse wrap`: a daemon of one worker, its caller's program. `Daemon` is composed with another role,
-/// and fewer of its parts begin: no journal, no earlier daemon's workers, no restarts, no schedules.
+/// The composition of `dormouse wrap`: a daemon with one worker, its caller's program. It composes
+/// `Daemon` with another role, and starts fewer components: there is no journal, no takeover of
+/// workers, no restart and no schedule.
 public final class WrapComposition {
   private let settings: WrapSettings
   private let program: WrappedProgram
-  /// The composed daemon; its parts need it.
+  /// The composed daemon. It is kept alive here for its components.
   private let daemon: Daemon
   private let run: ProgramRun
   private let process: WrappedProcess
   private let signals: WrapperSignals
-  /// Hears of the processes of a program in a terminal, which no session of its own holds together.
+  /// The guardian, if the program has a terminal. Such a program has no session of its own, so the
+  /// guardian must be sent the pids of its processes.
   private let guardian: Guardian?
   private let code: IdleCodeRelease
   private let inner: InnerWrappers
   private var registration: WrapperRegistration?
   private var hostPipes: HostPipes?
-  /// The wrapper's own.
+  /// The path of the wrapper's own socket.
   private let socket: String
   private let caller: Caller
   private var hasEnded = false
 
-  /// Runs the program to its end. It is started from this thread, which lives as long.
+  /// Runs the program until it ends. The program is started from this thread, which lives as long.
   public static func run(_ settings: WrapSettings) -> WrapEnd {
-    // Before the group's children, which are born in it.
+    // The wrapper leaves the group before it forks children, which start in its group.
     let outerGroup = OuterWrapper.leaveItsGroup()
     let end = runInItsGroup(settings)
     if case .unmanaged = end, let outerGroup { OuterWrapper.enter(outerGroup) }
@@ -42,7 +44,8 @@ public final class WrapComposition {
     let socket = "\(settings.socketDirectory)/\(name).sock"
     let directory = "\(settings.stateDirectory)/wrap/\(name)"
     WrapperTree.beginInThisProcess()
-    // Before the first thread, and before the lock, which a fork would share.
+    // The guardian is forked before the first thread, and before the lock, which a fork would
+    // share.
     let guardian: Guardian
     do throws(SystemCallError) {
       guardian = try Guardian(directory: directory, socket: socket)
@@ -54,7 +57,7 @@ public final class WrapComposition {
       guardian.dismiss()
       return .unmanaged("can't start the process that watches its terminal: \(error)")
     }
-    // Also before the first thread: each would get a heap of its own.
+    // This is done before the first thread, too: each thread would get a heap of its own.
     ProgramRun.prepareProcess()
     let caller = Caller.ofThisProcess(
       announced: getenv("JPY_PARENT_PID").map { String(cString: $0) })
@@ -98,7 +101,7 @@ public final class WrapComposition {
     daemon = try Daemon(
       DaemonSettings(wrapping: settings, program.id, directory: directory, socket: socket),
       .wrapper(settings, program, errors: held?.descriptor))
-    // Until the daemon has locked its own directory.
+    // The lock of the store is held until the daemon has locked its own directory.
     withExtendedLifetime(store) {}
     run = daemon.programRun(of: program.id)
     process = WrappedProcess(run, terminal)
@@ -123,14 +126,15 @@ public final class WrapComposition {
     return program.end ?? .exited(CommandExit.internalError.rawValue)
   }
 
-  /// Wakes the program when its caller ends, so that a program that checks for its caller can react. The end
-  /// of its standard input would show that as well, but another process may hold the other end. A Jupyter
-  /// kernel checks for its parent, which is the wrapper: that one is ended, as without a wrapper.
+  /// Wakes the program when its caller ends, so that a program that checks for its caller can
+  /// react. The end of its standard input would show that, too, but another process may have the
+  /// other end open. A Jupyter kernel checks for its parent, which is the wrapper. So the wrapper
+  /// ends it, as it would end without a wrapper.
   private func watchCaller() {
     guard let descriptor = caller.descriptor else { return }
     let (run, servesKernels, pipes) = (run, caller.servesKernels, hostPipes)
     var token: LoopToken?
-    // Without this watch, the program is woken only by its own inputs.
+    // If the watch fails, the program is woken only by its own inputs.
     token = try? run.loop.whenReadable(descriptor) { [unowned run] in
       if let token { run.loop.unwatch(descriptor, token) }
       if let pipes, !pipes.hasBoth { pipes.watch() }
@@ -142,8 +146,8 @@ public final class WrapComposition {
     }
   }
 
-  /// Stops the program when its host has closed both of its pipes, and the program ignores that. A single
-  /// pipe is watched from the end of its host on.
+  /// Stops the program when its host has closed both of its pipes, and the program ignores that. A
+  /// single pipe is watched only when the host has ended.
   private func watchHostPipes() {
     guard let grace = settings.hostGrace else { return }
     hostPipes = HostPipes(
@@ -170,7 +174,7 @@ public final class WrapComposition {
 }
 
 extension WrapComposition {
-  /// The program is in the foreground or background, now.
+  /// True if the program is in the foreground or background now.
   var isRunning: Bool { run.state?.runs == true }
 
   func take(_ step: WrappedProgram.Step) {
@@ -194,14 +198,15 @@ extension WrapComposition {
       code.postpone()
     case .end:
       hasEnded = true
-      // The loop checks for the end after each turn; this timer starts a turn.
+      // The loop checks for the end after each turn. This timer starts a turn.
       run.loop.after(.zero) {}
     }
   }
 }
 
 extension DaemonRole {
-  /// As often as `idle_after` needs. While the program sleeps, only the machine's memory is measured.
+  /// The sampling pace that `idle_after` needs. While the program sleeps, only the machine's memory
+  /// is measured.
   static func paceOfWrapper(idleAfter: Duration) -> SamplingPace {
     SamplingPace(
       running: min(max(idleAfter / 8, .milliseconds(100)), .seconds(2)), resting: .seconds(5))
@@ -225,11 +230,11 @@ extension DaemonSettings {
       autostart: false, policy: settings.policy)
     worker.shed = settings.shed
     var configuration = DaemonConfiguration(policy: settings.policy, workers: [worker])
-    // A wrapper has to be small. If there is a daemon, that keeps a journal.
+    // A wrapper has to be small. If a daemon runs, that keeps a journal.
     configuration.journal.enabled = false
     self.init(
       configuration: configuration, stateDirectory: directory, socket: socket,
-      // The program has its caller's environment in any case; a command of `shed` gets this one.
+      // The program has its caller's environment in any case. This one is for a command of `shed`.
       environment: settings.shed == nil ? [:] : ProcessEnvironment.current().variables,
       version: settings.version,
       reload: { [configuration] in ParseResult(value: configuration, diagnostics: []) })

@@ -5,12 +5,13 @@ import Lifecycle
 
 /// How a wrapper ends.
 public enum WrapEnd: Hashable, Sendable {
-  /// With its program's exit status.
+  /// The program has exited with this status, and the wrapper does the same.
   case exited(Int32)
+  /// The program was ended by this signal, and the wrapper ends by the same.
   case signaled(Int32)
-  /// The program didn't start; the reason, in a sentence.
+  /// The program didn't start. The reason is a sentence.
   case notStarted(String)
-  /// The program can't be managed here, and wasn't started; the reason, in a sentence.
+  /// The program can't be managed here, and wasn't started. The reason is a sentence.
   case unmanaged(String)
 
   init(_ status: ExitStatus) {

@@ -6,35 +6,38 @@ import PolicyFile
 
 /// The options and the command of `dormouse wrap`.
 public struct WrapSettings: Sendable {
-  /// For messages, and to find the program. The program gets its arguments by `inheritance`.
+  /// The program and its arguments, for messages and to find the program. The program itself gets
+  /// its arguments by `inheritance`.
   public var command: [String]
   /// The program's path.
   public var path: String
   public var inheritance: Inheritance
   public var policy: LifecyclePolicy
-  /// Holds `wrap/NAME` for each wrapper.
+  /// The directory that contains `wrap/NAME` for each wrapper.
   public var stateDirectory: String
-  /// The socket of the daemon that it registers with. The wrapper's own socket is in `wrap` beside that.
+  /// The socket of the daemon that the wrapper registers with. The wrapper's own socket is in the
+  /// directory `wrap` beside that.
   public var daemonSocket: String
-  /// nil: standard error, with errors only; if that is the program's terminal, they are held until its end.
+  /// The path of the log. If it is nil, errors are written to standard error; if that is the
+  /// program's terminal, they wait until the program has ended.
   public var log: String?
   public var version: String
-  /// A daemon may terminate it when memory runs out.
+  /// Whether a daemon may terminate the program when memory is short.
   public var mayBeTerminated: Bool
-  /// The first part of its name, in place of the command's.
+  /// The first part of the wrapper's name. If it is nil, the command's name is used.
   public var label: String?
-  /// How it is asked to free memory; nil: it can't be asked.
+  /// How the program is asked to free memory; nil if it can't be asked.
   public var shed: WorkerConfiguration.Shed?
-  /// Where the wrapper was started; nil: that directory was removed.
+  /// The directory in which the wrapper was started; nil if that was removed.
   public var directory: String?
-  /// From the moment at which its host has closed both standard input and output until the program
-  /// is stopped; nil: it may stay.
+  /// The time from the moment at which its host has closed both standard input and output until the
+  /// program is stopped; nil if it is never stopped for that.
   public var hostGrace: Duration?
-  /// When the process that started the wrapper has ended, one of the two is enough, if the other is no
-  /// pipe or socket.
+  /// If true, and the process that started the wrapper has ended, the end of one of the two is
+  /// enough if the other isn't a pipe or socket.
   public var endsWithHost = false
 
-  /// A program that ends at the end of its input has ended by then.
+  /// The default of `hostGrace`. A program that ends at the end of its input has ended by then.
   public static let defaultHostGrace = Duration.seconds(10)
 
   public init(
@@ -59,12 +62,14 @@ public struct WrapSettings: Sendable {
     self.hostGrace = hostGrace
   }
 
-  /// `clangd-4711`: unique as long as the wrapper lives, and a valid worker's name.
+  /// The wrapper's name, such as `clangd-4711`. It is unique while the wrapper lives, and is a
+  /// valid name of a worker.
   var name: String {
     "\(label ?? NameRule.name(of: command))-\(getpid())"
   }
 
-  /// Whether it can be the first part of a wrapper's name: with `-` and a pid it is a worker's name.
+  /// Whether the text can be the first part of a wrapper's name. With `-` and a pid it must be a
+  /// valid name of a worker.
   public static func isLabel(_ text: String) -> Bool {
     let allowed = text.unicodeScalars.allSatisfy {
       $0.isASCII && $0.properties.isAlphabetic || ("0"..."9").contains($0)

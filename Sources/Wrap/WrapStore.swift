@@ -3,17 +3,17 @@ import Glibc
 import Linux
 import Supervision
 
-/// The directories for wrappers' files that must outlive them: `wrap/NAME` in the state directory. Each is
-/// locked by its wrapper until the wrapper ends.
+/// The directories with files that must outlive a wrapper: `wrap/NAME` in the state directory. Each
+/// wrapper locks its directory until it ends.
 ///
-///     wrap/.lock            held briefly by a wrapper that adds a directory or looks for old ones
+///     wrap/.lock            locked while a wrapper adds a directory or checks for old ones
 ///     wrap/clangd-4711/     a state directory, as a daemon's
 struct WrapStore {
   let path: String
-  /// Held while `self` lives.
+  /// The lock of the store. It is held while `self` lives.
   private let lock: Descriptor
 
-  /// Waits for the lock.
+  /// Opens the store and waits for its lock.
   init(stateDirectory: String) throws(StartError) {
     path = "\(stateDirectory)/wrap"
     let directory = try openTrusted(path, making: true, as: .shared)
@@ -26,11 +26,11 @@ struct WrapStore {
 
   func directory(of name: String) -> String { "\(path)/\(name)" }
 
-  /// Ends the programs that killed wrappers have left behind, if their guardians were killed too.
+  /// Ends the programs that killed wrappers have left behind, if their guardians were killed, too.
   func clearAwayRemains(socketDirectory: String) {
-    // A directory that isn't there holds no wrapper's files.
+    // A missing directory contains no wrapper's files.
     for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
-      // A living wrapper holds the lock. A directory that can't be opened is left as it is.
+      // A live wrapper holds the lock. A directory that can't be opened stays as it is.
       guard let lock = try? StateLock(openTrusted("\(path)/\(name)", as: .own)) else { continue }
       withExtendedLifetime(lock) {
         Self.clearAway("\(path)/\(name)", socket: "\(socketDirectory)/\(name).sock", known: [])
@@ -38,13 +38,14 @@ struct WrapStore {
     }
   }
 
-  /// The sum of all wrappers' images: `hibernate.disk.budget` limits all wrappers together.
+  /// The sum of the sizes of all wrappers' images, in bytes: `hibernate.disk.budget` limits all
+  /// wrappers together.
   static func imageBytes(in stateDirectory: String) -> Int64 {
     let path = "\(stateDirectory)/wrap"
     var sum: Int64 = 0
-    // A directory that isn't there holds no wrapper's files.
+    // A missing directory contains no wrapper's files.
     for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
-      // The same.
+      // A wrapper without this directory has no images.
       for image in (try? listDirectory("\(path)/\(name)/images")) ?? [] {
         let status = fileStatus(of: "\(path)/\(name)/images/\(image)")
         sum += status.map { Int64($0.st_size) } ?? 0
@@ -53,8 +54,9 @@ struct WrapStore {
     return sum
   }
 
-  /// Ends all processes of a wrapper's program and removes its files, so that no process stays stopped or frozen
-  /// and no file stays on disk. A host would end a program without a wrapper in the same way.
+  /// Ends all processes of a wrapper's program and removes its files, so that no process stays
+  /// stopped or frozen and no file stays on disk. A host would end a program without a wrapper,
+  /// too.
   ///
   /// - Parameter known: root processes that may not be recorded yet.
   static func clearAway(_ directory: String, socket: String, known: [ProcessIdentity]) {
@@ -68,7 +70,7 @@ struct WrapStore {
       if !roots.contains(record.process) { roots.append(record.process) }
       if let path = record.cgroupPath { groups.insert(path) }
     }
-    // Processes that were started and not yet recorded.
+    // The groups may contain processes that were started and not recorded yet.
     let root = CgroupRoot.find(name: CgroupRoot.name(forStateDirectory: directory))
     if let root {
       // A removed group has no children.
@@ -86,15 +88,16 @@ struct WrapStore {
   private static func remove(group path: String) {
     // The group was removed already.
     guard let group = try? WorkerCgroup(path: path) else { return }
-    // A group that isn't empty after that stays.
+    // A group that isn't empty after the kill stays.
     try? group.kill()
     try? group.remove(until: Deadline(in: .seconds(5)))
   }
 
-  /// Removes only files that a wrapper makes, never a whole tree that another process has put in their place.
+  /// Removes only files that a wrapper makes, and never a tree that another process has put there
+  /// instead.
   private static func removeAll(_ directory: String) {
     for part in StateDirectory.parts {
-      // The part was never made.
+      // The directory was never made.
       for name in (try? listDirectory("\(directory)/\(part)")) ?? [] {
         discardFile("\(directory)/\(part)/\(name)")
       }

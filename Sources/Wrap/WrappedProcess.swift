@@ -5,75 +5,80 @@ import Lifecycle
 import Linux
 import Supervision
 
-/// The processes of a wrapper's program, as signals reach them, the wrapper's own process among them, and their
-/// terminal. Tests have one that notes what is done.
+/// The processes of a wrapper's program as the targets of signals, the wrapper's own process, and
+/// their terminal. Tests have an implementation that records the calls.
 protocol ProgramProcesses: AnyObject {
-  /// It was started, and its end hasn't been noted yet.
+  /// True if the program was started and its end hasn't been recorded yet.
   var hasProcess: Bool { get }
-  /// It sleeps, or is being suspended or resumed.
+  /// True if the program sleeps, or is being suspended or resumed.
   var isAsleep: Bool { get }
-  /// It has a handler for the signal.
+  /// Whether one of the processes has a handler for the signal.
   func catches(_ signal: Int32) -> Bool
-  /// All of its processes ignore the signal.
+  /// Whether all of the processes ignore the signal.
   func ignores(_ signal: Int32) -> Bool
   func wake(_ reason: String)
-  /// To its first process.
+  /// Sends a signal to the first process.
   func signal(_ signal: Int32)
-  /// A child or a descendant without a parent has ended.
+  /// Reaps children, and orphans among the descendants, that have ended.
   func reap()
-  /// It was used: the time until it is idle begins again.
+  /// Records a use of the program: the time until it is idle starts again.
   func noteUse()
 
-  // A program without a terminal.
+  // The following members are for a program without a terminal.
 
-  /// Sends the signal to the program's process group; false: the group can't be named safely, or has ended.
+  /// Sends the signal to the program's process group. Returns false if the group can't be addressed
+  /// safely, or has ended.
   func signalGroup(_ signal: Int32) -> Bool
-  /// Stops all of its processes; false: they can't be found.
+  /// Stops all of the processes. Returns false if they can't be found.
   func stopAll() -> Bool
   func continueAll()
-  /// Stops the wrapper itself, so that the shell sees it.
+  /// Stops the wrapper itself, so that the shell sees the stop.
   func stopWrapper()
 
-  // A program that has the wrapper's terminal.
+  // The following members are for a program that has the wrapper's terminal.
 
-  /// Its first process is still in the process group in which the wrapper is.
+  /// True if the first process is still in the process group of the wrapper.
   var sharesGroup: Bool { get }
-  /// The process groups of all of its processes.
+  /// The process groups of all of the processes.
   var groups: Set<Int32> { get }
-  /// What has stopped its first process, which isn't asleep; nil: it isn't stopped.
+  /// The signal that has stopped the first process, or nil if that isn't stopped. It isn't used
+  /// while the program sleeps.
   var stopSignal: Int32? { get }
-  /// It sleeps, and its sleep will end by SIGCONT, for which the kernel drops the signal of a Ctrl-Z.
+  /// True if the program sleeps, and its sleep will end by SIGCONT, for which the kernel drops the
+  /// signal of a Ctrl-Z.
   var losesStops: Bool { get }
-  /// Sends the signal to those of its processes that are in the group.
+  /// Sends the signal to those of the processes that are in the group.
   func signal(_ signal: Int32, group: Int32)
-  /// Stops the wrapper itself by the signal, so that the shell sees it.
+  /// Stops the wrapper itself by the signal, so that the shell sees the stop.
   func stopWrapper(by signal: Int32)
-  /// That is under way, or the shell hasn't continued the wrapper yet.
+  /// True while that stop is under way, or the shell hasn't continued the wrapper yet.
   var isStoppingWrapper: Bool { get }
-  /// The last stop of the wrapper ended at once: the kernel drops it where no shell would continue the wrapper.
+  /// True if the last stop of the wrapper ended at once: the kernel drops it if no shell would
+  /// continue the wrapper.
   var hasDroppedStop: Bool { get }
-  /// The shell waits for the wrapper as its job, and shows that the job has stopped.
+  /// True if the shell waits for the wrapper as its job, and shows that the job has stopped.
   var isJobOfShell: Bool { get }
-  /// Whether this process hears of stops of its children.
+  /// Sets whether the kernel reports stops of children to this process.
   func reportStops(_ reported: Bool)
 
-  /// The process group that gets the terminal's keys; nil: the terminal has hung up.
+  /// The process group that gets the terminal's keys, or nil if the terminal has hung up.
   var foregroundGroup: Int32? { get }
-  /// The group gets the terminal's keys from now on. Only from the foreground group.
+  /// Gives the terminal's keys to the group. Call it only in the foreground group.
   func giveTerminal(to group: Int32)
-  /// The `SignalWitness` answers with `WitnessReport.answer` when it has reported what it had got before.
+  /// Asks the `SignalWitness`, which answers with `WitnessReport.answer` when it has reported
+  /// everything that it received before.
   func askWitness()
-  /// From now on the witness gets what is sent to this group.
+  /// Moves the witness to this group. From then on it receives the signals of the group.
   func putWitness(into group: Int32)
 }
 
 final class WrappedProcess: ProgramProcesses {
   private let run: ProgramRun
   private let terminal: WrapperTerminal?
-  /// `clinux_stop_count` before the last stop of the wrapper.
+  /// The value of `clinux_stop_count` before the last stop of the wrapper.
   private var stopRequest: UInt32?
 
-  /// - Parameter terminal: which the program has, too.
+  /// - Parameter terminal: the terminal that wrapper and program share; nil if they have none.
   init(_ run: ProgramRun, _ terminal: WrapperTerminal?) {
     self.run = run
     self.terminal = terminal
@@ -81,24 +86,24 @@ final class WrappedProcess: ProgramProcesses {
 
   private var process: WorkerProcess? { run.process }
 
-  /// Looked for among the wrapper's descendants: a look at all of /proc would keep the loop. Without /proc none is
-  /// found.
+  /// The program's processes, searched for among the wrapper's descendants: a scan of all of /proc
+  /// would block the loop. It is empty if /proc can't be read.
   private var tree: ProcessTree {
     (try? process?.tree(in: ProcessScan.readDescendants())) ?? ProcessTree(processes: [])
   }
 
-  /// Wrappers that its processes have started.
+  /// The wrappers that the program's processes have started.
   var innerWrappers: [ProcessStat] { innerWrappers(of: tree.processes) }
 
   private func innerWrappers(of processes: [ProcessStat]) -> [ProcessStat] {
     processes.map(\.pid).flatMap(children).compactMap {
-      // A process that can't be read has been reaped, and its parent knows.
+      // A process that can't be read has been reaped, so its parent knows of its end.
       guard let stat = try? ProcessStat.read($0) else { return nil }
       return stat.name == WrapperTree.processName ? stat : nil
     }
   }
 
-  /// All of its processes, if no cgroup holds them.
+  /// The pids of all of the processes if they aren't in a cgroup, and none otherwise.
   var unheldPids: [Int32] { process?.cgroup == nil ? tree.pids : [] }
 
   // MARK: all programs
@@ -121,7 +126,7 @@ final class WrappedProcess: ProgramProcesses {
 
   func ignores(_ signal: Int32) -> Bool {
     let pids = tree.pids
-    // In doubt it is woken.
+    // If no process was found, the program is woken.
     return !pids.isEmpty
       && pids.allSatisfy { pid in
         // A process that can't be read may have ended.
@@ -142,28 +147,29 @@ final class WrappedProcess: ProgramProcesses {
 
   // MARK: a program without a terminal
 
-  /// Until it is reaped, no other group can have its number.
+  /// Until the process is reaped, no other group can have its number.
   func signalGroup(_ signal: Int32) -> Bool {
     guard let process, !run.isReaped else { return false }
     return sendSignal(signal, to: -process.identity.pid) == 0
   }
 
-  /// The program's session has no terminal, and there the kernel ignores a SIGTSTP without a handler.
+  /// The program's session has no terminal. There the kernel ignores a SIGTSTP without a handler,
+  /// so SIGSTOP is used.
   func stopAll() -> Bool {
     let processes = tree.processes
     for stat in processes {
-      // A process that has ended meanwhile, or that may not be signalled, can't be stopped.
+      // A process that has ended in the meantime, or that may not be signalled, can't be stopped.
       let catches = (try? ProcessStatus.read(stat.pid))?.catches(SIGTSTP) == true
       _ = try? stat.identity.signal(catches ? SIGTSTP : SIGSTOP)
     }
-    // These stop their own programs. One that has ended meanwhile needs no signal.
+    // Inner wrappers stop their own programs. One that has ended in the meantime needs no signal.
     for wrapper in innerWrappers(of: processes) { _ = try? wrapper.identity.signal(SIGTSTP) }
     return !processes.isEmpty
   }
 
   func continueAll() {
     let tree = tree
-    // What has ended meanwhile needs no SIGCONT.
+    // A process that has ended in the meantime needs no SIGCONT.
     for wrapper in innerWrappers(of: tree.processes) { _ = try? wrapper.identity.signal(SIGCONT) }
     try? tree.continueAll()
   }
@@ -192,7 +198,7 @@ final class WrappedProcess: ProgramProcesses {
 
   func signal(_ signal: Int32, group: Int32) {
     for stat in tree.processes where stat.processGroup == group {
-      // What has ended meanwhile needs no signal.
+      // A process that has ended in the meantime needs no signal.
       _ = try? stat.identity.signal(signal)
     }
   }

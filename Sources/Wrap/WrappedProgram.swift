@@ -3,7 +3,7 @@ import Glibc
 import Lifecycle
 import Linux
 
-/// The one worker of a wrapper, from its launch to its end. Belongs to the loop's thread.
+/// The one worker of a wrapper, from its launch to its end. It belongs to the loop's thread.
 final class WrappedProgram: CallersProgram {
   let id: WorkerID
   let inheritance: Inheritance
@@ -15,22 +15,22 @@ final class WrappedProgram: CallersProgram {
   private let closeInherited: ([Int32]) -> Void
   private weak var wrapper: WrapComposition?
 
-  /// What the wrapper does when its program's state has changed.
+  /// An action of the wrapper after its program's state has changed.
   enum Step {
-    /// From now on it is measured as often as a running worker.
+    /// Measure the program as often as a running worker from now on.
     case sampleNow
-    /// It may have slept, or have been about to.
+    /// The program runs. It may have slept, or have been about to.
     case runs
     case fallsAsleep
     case sleeps
-    /// Its state is reported to the daemon, if one runs.
+    /// Report the state to the daemon, if one runs.
     case report
-    /// Its run is over: `end` is set.
+    /// The run is over, and `end` is set.
     case end
   }
 
-  /// - Parameter closeInherited: closes the wrapper's own copies of these descriptors, and of standard input
-  ///   and output.
+  /// - Parameter closeInherited: closes the wrapper's own copies of these descriptors, and of
+  ///   standard input and output.
   init(
     _ id: WorkerID, _ inheritance: Inheritance, logPath: String?, host: String? = nil,
     directory: String? = nil,
@@ -44,10 +44,11 @@ final class WrappedProgram: CallersProgram {
     self.closeInherited = closeInherited
   }
 
-  /// The wrapper isn't kept alive.
+  /// Connects the wrapper by a weak reference.
   func connect(_ wrapper: WrapComposition) { self.wrapper = wrapper }
 
-  /// The program has its own copies. With another reader or writer here, a hang-up would not be seen.
+  /// Closes the wrapper's copies of the program's descriptors. With another reader or writer here,
+  /// a hang-up would not be noticed.
   func hasLaunched() { closeInherited(inheritance.descriptors) }
 
   static func closeCopies(_ descriptors: [Int32]) {
@@ -62,7 +63,7 @@ final class WrappedProgram: CallersProgram {
     for step in steps(after: transition, isRunning: wrapper.isRunning) { wrapper.take(step) }
   }
 
-  /// - Parameter isRunning: in the foreground or background, now.
+  /// - Parameter isRunning: whether the program is in the foreground or background now.
   func steps(after transition: Transition, isRunning: Bool) -> [Step] {
     guard transition.worker == id else { return [] }
     var steps: [Step] = []
@@ -83,7 +84,7 @@ final class WrappedProgram: CallersProgram {
 }
 
 extension WorkerState {
-  /// The state ends by itself within a moment.
+  /// True if the state ends by itself within a moment.
   fileprivate var isPassing: Bool {
     self == .suspending || self == .hibernating || self == .resuming
   }

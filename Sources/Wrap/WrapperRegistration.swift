@@ -6,16 +6,17 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Reports the wrapped worker to a daemon, if one runs. `ps` and `status` then show it with the other workers,
-/// and verbs reach it through the wrapper's own socket. The wrapper still decides by its own policy, and
-/// works without a daemon.
+/// Reports the wrapped worker to a daemon, if one runs. `ps` and `status` then show it with the
+/// other workers, and verbs reach it through the wrapper's own socket. The wrapper still decides by
+/// its own policy, and works without a daemon.
 ///
-/// Nothing here waits: the connection to a daemon that doesn't read is closed. Belongs to the loop's thread.
+/// No method blocks: if the daemon doesn't read, the connection is closed. It belongs to the loop's
+/// thread.
 final class WrapperRegistration {
   /// The facts about the wrapper that the daemon gets.
   struct Wrapper {
     var worker: WorkerID
-    /// The wrapper's own.
+    /// The path of the wrapper's own socket.
     var socket: String
     var mayBeTerminated: Bool
     var canShed: Bool
@@ -33,10 +34,11 @@ final class WrapperRegistration {
 
   /// The time between two attempts to find a daemon.
   static let interval = Duration.seconds(5)
-  /// A running worker's footprint is reported after this many looks if its state doesn't change. The kernel has
-  /// to work for each measurement.
+  /// The number of checks after which a running worker's footprint is reported although its state
+  /// hasn't changed. Each measurement costs the kernel time.
   static let looksPerReport = 6
-  /// A program grows after its start: this number of measurements are made once a second.
+  /// The number of checks at the beginning that are made once a second, because a program grows
+  /// after its start.
   static let firstLooks = 20
 
   /// - Parameter path: the daemon's socket.
@@ -59,13 +61,13 @@ final class WrapperRegistration {
     timers.after(next) { [weak self] in self?.begin() }
   }
 
-  /// Its footprint differs from the reported one by at least an eighth.
+  /// True if the footprint differs from the reported one by at least an eighth, and by 256 KiB.
   private var hasMoved: Bool {
     let moved = (run.footprint - reported).bytes.magnitude
     return moved >= 256 * 1024 && moved >= reported.bytes.magnitude / 8
   }
 
-  /// As of now.
+  /// Reports the present state.
   func report() {
     connect { [weak self] in
       self?.run.report { self?.send($0) }
@@ -86,14 +88,15 @@ final class WrapperRegistration {
     request.wrapper = WrapperReport(
       pid: getpid(), socket: wrapper.socket, worker: report,
       mayBeTerminated: wrapper.mayBeTerminated, canShed: wrapper.canShed)
-    // A line that is too long: the daemon would end the connection for it.
+    // A line that is too long isn't sent: the daemon would close the connection for it.
     return try? WireCodec.line(for: request)
   }
 
   private func connect(then: @escaping () -> Void) {
     if connection != nil { return then() }
     run.connect(to: path) { [weak self] found in
-      // Without a watch its end would not be noticed; the next attempt tries again.
+      // Without a watch, the end of the connection would not be noticed. The next attempt tries
+      // again.
       guard let self, connection == nil, let found, Self.isTrusted(found),
         let token = try? watches.whenReadable(found, do: { [unowned self] in hear() })
       else { return }
@@ -102,7 +105,8 @@ final class WrapperRegistration {
     }
   }
 
-  /// Any process may listen in a directory that any user can make.
+  /// Whether the listener may receive reports. In a directory that any user can make, any process
+  /// may listen.
   private static func isTrusted(_ socket: Descriptor) -> Bool {
     var pid: pid_t = 0
     var user: uid_t = 0
@@ -111,7 +115,7 @@ final class WrapperRegistration {
     return user == geteuid() || user == 0
   }
 
-  /// Answers are ignored; the end of the connection is noted.
+  /// Ignores answers, and records the end of the connection.
   private func hear() {
     guard let socket = connection?.socket else { return }
     // An error is an end, too.

@@ -3,7 +3,7 @@ import Daemon
 import Glibc
 import Linux
 
-/// What happens with the signals that the wrapper gets.
+/// Receives the wrapper's signals, and handles them for a program with or without a terminal.
 final class WrapperSignals {
   private enum Way {
     case passing(PassedSignals)
@@ -22,7 +22,7 @@ final class WrapperSignals {
     way = .terminal(TerminalSignals(process, timers: timers), terminal)
   }
 
-  /// From now on the wrapper receives its signals here, and they don't end or stop it.
+  /// Receives the wrapper's signals from now on. They don't end or stop the wrapper any more.
   func listen(on loop: any DescriptorWatches) throws(SystemCallError) {
     _ = clinux_report_stops_of_children(0)
     switch way {

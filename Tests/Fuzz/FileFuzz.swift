@@ -7,8 +7,8 @@ import Linux
 @testable import Supervision
 
 extension FuzzTarget {
-  /// Reads the input as a file that a worker writes or that lies in the state directory: variables, logs and
-  /// their times, records of workers, names of images.
+  /// Reads the input as a file that a worker writes or that is in the state directory: variables,
+  /// logs and their times, records of workers, names of images.
   static let files = FuzzTarget(
     read: { bytes in
       let text = String(decoding: bytes, as: UTF8.self)
@@ -23,7 +23,7 @@ extension FuzzTarget {
     }, seeds: { inputs(from: fileSeeds) })
 }
 
-/// Files of other supervisors that have readers of their own here.
+/// Reads the input as files of other supervisors that have importers here.
 private func readImports(_ text: String) {
   let results = [
     PM2Import.convert(text: text, file: "ecosystem.config.js"),
@@ -55,7 +55,7 @@ private func readLog(_ bytes: [UInt8], _ text: String) {
   _ = displayWidth(safe)
 }
 
-/// A terminal gets no control sequence but colours.
+/// Checks that a terminal gets no control sequence but colours.
 private func checkEscapes(of shown: [UInt8]) {
   for (place, byte) in shown.enumerated() where byte == 0x1B {
     let rest = shown[(place + 1)...]
@@ -76,7 +76,8 @@ private let fileSeeds = [
   "1700000000 12\n1700000005 400\n1700000009 10\n",
   "a line\n\u{1B}[31mred\u{1B}[0m \u{1B}]0;title\u{7}\r\nüä😀\u{202E}\u{85}\n", "SIGUSR1", "RTMIN+3",
   "deadbeef-1-2-3",
-  "module.exports = { apps: [{ name: 'a', script: \"b.js\", args: ['-p', 80], env: { A: `x` } }] };\n",
+  "module.exports = { apps: [{ name: 'a', script: \"b.js\", args: ['-p', 80], "
+    + "env: { A: `x` } }] };\n",
   "[Container]\nImage=x\nEntrypoint=[\"/e\"]\nExec=-p 80\nHealthCmd=y\n[Service]\nRestart=always\n",
   "version=1\nname=a\npid=17\nstart=99\nsession=17\nboot=b\ncommand=sleep\ncommand=5\ndirectory=/\n"
     + "log=/tmp/a.log\nstate=background\ncgroup=/sys/fs/cgroup/a\nimportance=3\n",

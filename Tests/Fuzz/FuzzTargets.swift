@@ -1,27 +1,29 @@
-// libFuzzer targets, which scripts/fuzz builds and runs. One executable has all of them; FUZZ_TARGET names one.
+// libFuzzer targets, which scripts/fuzz builds and runs. One executable has all of them;
+// FUZZ_TARGET names one.
 import Glibc
 import Linux
 
 /// Inputs of one kind, and the code that reads them.
 struct FuzzTarget: Sendable {
-  /// Ends the process if a property is violated.
+  /// Reads one input. It ends the process if a property is violated.
   var read: @Sendable ([UInt8]) -> Void
-  /// Files to begin with, by name.
+  /// Returns the files to begin with, by name.
   var seeds: @Sendable () throws -> [String: [UInt8]]
 
   static func named(_ name: String) -> FuzzTarget? {
     switch name {
-    // A hibernation image.
+    // The image target reads a hibernation image.
     case "image": image
-    // The journal of a lazy restore, and the layout of pages that follows from it.
+    // The journal target reads the journal of a lazy restore, and the layout of pages that follows
+    // from it.
     case "journal": faultJournal
-    // The table at the beginning of a worker's purgeable memory.
+    // The purgeable target reads the table at the beginning of a worker's purgeable memory.
     case "purgeable": purgeable
-    // What a worker sends: lines, datagrams, HTTP.
+    // The messages target reads what a worker sends: lines, datagrams, HTTP.
     case "messages": messages
-    // Texts of /proc and of cgroups.
+    // The proc target reads texts of /proc and of cgroups.
     case "proc": procTexts
-    // Files: of variables, logs, records of workers, and marks in them.
+    // The files target reads files of variables, logs, records of workers, and marks in them.
     case "files": files
     default: nil
     }
@@ -63,15 +65,15 @@ private func writeSeeds(to directory: String) {
   } catch { fatalError("\(error)") }
 }
 
-/// The file's content; empty where this kernel lacks it.
+/// Returns the file's content, which is empty if this kernel has no such file.
 func content(_ path: String) -> [UInt8] { (try? readFile(path)) ?? [] }
 
-/// Little-endian.
+/// Reads a little-endian number of `count` bytes.
 func number(_ file: [UInt8], _ offset: Int, _ count: Int) -> UInt64 {
   file[offset..<(offset + count)].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
 }
 
-/// Little-endian.
+/// Writes a little-endian number of `count` bytes.
 func put(_ value: UInt64, _ count: Int, _ offset: Int, _ file: inout [UInt8]) {
   for byte in 0..<count {
     file[offset + byte] = UInt8(truncatingIfNeeded: value >> (8 * UInt64(byte)))

@@ -1,5 +1,6 @@
-// Replaces Sources/Hibernation/Keys/CryptoLibrary.swift in the fuzzer, so that the fuzzer reaches sealed content:
-// a seal whose tag is all zeros opens without a change. It has only the functions that Sources/Hibernation uses.
+// This file replaces Sources/Hibernation/Keys/CryptoLibrary.swift in the fuzzer, so that the fuzzer
+// reaches sealed content: a seal whose tag is all zeros opens without a change. It has only the
+// functions that Sources/Hibernation uses.
 
 public struct CryptoLibrary: Sendable {
   static let tagLength = 16

@@ -6,8 +6,8 @@ import Linux
 @testable import Hibernation
 
 extension FuzzTarget {
-  /// Reads the input as an image, unchanged and with corrected checksums. The reader must either report an error
-  /// or give a consistent image.
+  /// Reads the input as an image, unchanged and with corrected checksums. The reader must either
+  /// report an error or give a consistent image.
   static let image = FuzzTarget(
     read: { file in
       _ = key
@@ -19,7 +19,7 @@ extension FuzzTarget {
     }, seeds: imageSeeds)
 }
 
-/// Made once: sealed images need it. Without a keyring there are no sealed images.
+/// The key of sealed images, made once. Without a keyring there are no sealed images.
 private let key: Void = { _ = try? BootKey.forSealing(in: "/proc/self/fd") }()
 
 private let scratch: (descriptor: Int32, path: String) = {
@@ -63,7 +63,7 @@ private func check(_ image: ImageReader) {
   _ = image.dataLength
 }
 
-/// Corrects the length, the checksums and the index's place, so that the reader reads further.
+/// Corrects the length, the checksums and the index's offset, so that the reader reads further.
 private func reseal(_ file: inout [UInt8]) {
   file.replaceSubrange(0..<8, with: ImageLayout.magic)
   file[8] = 1

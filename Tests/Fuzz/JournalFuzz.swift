@@ -5,8 +5,8 @@ import Linux
 @testable import Hibernation
 
 extension FuzzTarget {
-  /// Reads the input as a fault journal: 64 bytes of header, then slots. First unchanged, then with events
-  /// and addresses that a kernel could have written.
+  /// Reads the input as a fault journal: 64 bytes of header, then slots. It is read first
+  /// unchanged, then with events and addresses that a kernel could have written.
   static let faultJournal = FuzzTarget(
     read: { bytes in
       adopt(bytes)
@@ -33,7 +33,7 @@ private func adopt(_ bytes: [UInt8]) {
   guard let journal = try? FaultJournal.adopt(file) else { return }
   _ = (journal.phase, journal.hasBegunChildren, journal.isHalfFull, journal.inode)
   let (closed, open) = journal.batches
-  // As above.
+  // A layout that is refused is a right answer, too.
   if let layout = try? PageLayout(replaying: closed + [open]) { check(layout, open) }
   for later in open {
     for move in open { _ = PageLayout.mayPrecede(later, move) { !$0.isEmpty } }
@@ -44,7 +44,7 @@ private func adopt(_ bytes: [UInt8]) {
   journal.reset(to: .idle)
 }
 
-/// The answer for a run of pages is the answer for each of its pages.
+/// Checks that the answer for a run of pages is the answer for each of its pages.
 private func check(_ layout: PageLayout, _ messages: [FaultJournal.Message]) {
   _ = (layout.isIdentity, layout.hasMoves)
   let edges = messages.flatMap { [$0.a, $0.b, $0.a &+ $0.c, $0.b &+ $0.c] }.filter { $0 < 1 << 47 }
@@ -67,7 +67,7 @@ private func plausible(_ bytes: [UInt8]) -> [UInt8] {
   for slot in stride(from: headerLength, to: bytes.count - slotLength + 1, by: slotLength) {
     bytes[slot] = UInt8(events[Int(bytes[slot]) % events.count])
     for word in 1...3 {
-      // Few different pages, so that changes meet.
+      // There are few different pages, so that changes meet.
       put(number(bytes, slot + 8 * word, 8) % 64 * 4096 + 0x10000, 8, slot + 8 * word, &bytes)
     }
   }

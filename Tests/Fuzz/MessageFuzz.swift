@@ -8,8 +8,8 @@ import WorkerProtocol
 @testable import Supervision
 
 extension FuzzTarget {
-  /// Reads the input as what comes through sockets: lines, datagrams of sd_notify(3), requests and responses
-  /// of HTTP.
+  /// Reads the input as what comes through sockets: lines, datagrams of sd_notify(3), requests and
+  /// responses of HTTP.
   static let messages = FuzzTarget(
     read: { bytes in
       readLines(bytes)
@@ -25,7 +25,7 @@ extension FuzzTarget {
     }, seeds: { inputs(from: messageSeeds) })
 }
 
-/// The pieces of a stream give the same lines as the whole.
+/// Checks that the pieces of a stream give the same lines as the whole.
 private func readLines(_ bytes: [UInt8]) {
   var whole = LineFramer(maximumLength: 4096)
   var pieces = LineFramer(maximumLength: 4096)
@@ -47,14 +47,14 @@ private func collect(_ next: () throws(LineFramer.Overflow) -> [UInt8]?) -> [[UI
   return all
 }
 
-/// What is accepted is equal after it was written and read again.
+/// Checks that what is accepted is equal after it was written and read again.
 private func readLine(_ line: [UInt8]) {
   // Refused lines are as good as read ones here.
   if let message = try? WorkerMessage.read(line) {
     precondition((try? WorkerMessage.read(message.line)) == message)
     _ = NotifyMessage(message)
   }
-  // As above.
+  // A line that isn't a message of a daemon is refused.
   if let message = try? DaemonMessage.read(line) {
     precondition((try? DaemonMessage.read(message.line)) == message)
   }

@@ -5,8 +5,8 @@ import Linux
 @testable import Linux
 
 extension FuzzTarget {
-  /// Reads the input as each text of /proc and of cgroups. The kernel writes them, but names, paths and
-  /// numbers in them are of the worker's choice.
+  /// Reads the input as each text of /proc and of cgroups. The kernel writes them, but a worker
+  /// chooses names, paths and numbers in them.
   static let procTexts = FuzzTarget(
     read: { bytes in
       readProcess(bytes)

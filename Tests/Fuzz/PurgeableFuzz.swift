@@ -9,7 +9,7 @@ extension FuzzTarget {
   /// Reads the input as the beginning of a worker's purgeable memory.
   static let purgeable = FuzzTarget(
     read: { bytes in
-      // The memory is a worker's own file; what it may not do is end the daemon.
+      // The memory is a worker's own file. The worker must not be able to end the daemon.
       let seals = Int32(CLINUX_SEAL_SHRINK) | Int32(CLINUX_SEAL_GROW)
       let file = Descriptor(owning: clinux_sealed_memory_file("fuzz", length, seals))
       let start = Array(bytes.prefix(Int(length)))

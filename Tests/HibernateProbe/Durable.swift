@@ -2,8 +2,8 @@ import Glibc
 import Hibernation
 import Linux
 
-/// The cost of waiting for the disk before pages are freed, and the cost of a resume: rounds of both kinds,
-/// one after the other.
+/// Measures the cost of waiting for the disk before pages are freed, and the cost of a resume:
+/// rounds of both kinds, one after the other.
 func durable(_ arguments: ArraySlice<String>) throws {
   let words = Array(arguments)
   guard words.count >= 5, let rounds = Int(words[0]), words[3] == "--" else { throw Usage() }

@@ -33,7 +33,7 @@ final class Client {
     if try socket.read(upTo: 65536).isEmpty { fail("the server has closed the connection") }
   }
 
-  /// A whole exchange, with the bytes that may arrive after the first ones.
+  /// Makes a whole exchange, with the bytes that may arrive after the first ones.
   func exchange() throws {
     try send()
     try receive()
@@ -43,7 +43,7 @@ final class Client {
   }
 }
 
-/// The measurements are interleaved: each round measures every way once.
+/// Measures every way once in each round, so that the measurements are interleaved.
 func bench(_ arguments: ArraySlice<String>) throws {
   let words = Array(arguments)
   guard words.count >= 7, let rounds = Int(words[0]), let port = UInt16(words[3]), words[5] == "--"
@@ -104,7 +104,7 @@ func bench(_ arguments: ArraySlice<String>) throws {
         }
       }
       do { try client.receive() } catch {
-        // It reports why a worker had to be killed.
+        // This reports the reason if a worker had to be killed.
         try service.awaitFill(of: "victim")
         throw error
       }

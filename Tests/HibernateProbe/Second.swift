@@ -74,7 +74,7 @@ private func processorTime() -> Double {
   return Double(seconds) * 1000 + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000
 }
 
-/// The measurements are interleaved: each round measures every way once.
+/// Measures every way once in each round, so that the measurements are interleaved.
 func second(_ arguments: ArraySlice<String>) throws {
   let words = Array(arguments)
   guard words.count >= 8, let rounds = Int(words[0]), let requests = Int(words[5]),
@@ -98,7 +98,8 @@ func second(_ arguments: ArraySlice<String>) throws {
   for subject in subjects {
     guard let last = subject.last else { continue }
     report(
-      "\(subject.way): hibernate \(text(subject.times)), processor \(text(subject.busy)), resume \(text(subject.resumes)) "
+      "\(subject.way): hibernate \(text(subject.times)), processor \(text(subject.busy)), "
+        + "resume \(text(subject.resumes)) "
         + "answer \(text(subject.answers)) ms, written "
         + "\(median(subject.written) >> 10) KiB of \(last.moved >> 10) KiB moved, "
         + "compared \(last.compared >> 10) KiB, on disk \(last.imageLength >> 10) KiB"

@@ -1,33 +1,35 @@
 // A daemon that can be killed: for the tests of recovery, and of ordinary users' rights.
 //
 //   HibernateProbe serve FIFO CGROUP|- IMAGE -- COMMAND…
-//     starts the command with its own stdin and stdout, then performs the FIFO's lines, `hibernate` and
-//     `resume`; writes `victim PID STARTTIME`, `done BYTES` and errors to stderr. Ends with the FIFO.
+//     starts the command with its own stdin and stdout, then performs the FIFO's lines, `hibernate`
+//     and `resume`; writes `victim PID STARTTIME`, `done BYTES` and errors to stderr. It ends with
+//     the FIFO.
 //   HibernateProbe recover PID STARTTIME CGROUP|- IMAGE
+//     recovers the worker of a daemon that has died.
 //   HibernateProbe selfcheck ROUNDS DIRECTORY -- COMMAND…
 //     hibernates and resumes the torture program; it must keep its sum. Prints `kept N rounds`.
 //   HibernateProbe bench ROUNDS DIRECTORY CGROUP PORT PATH -- COMMAND…
-//     time to the first answer of a server on an open connection: SIGCONT alone, eager, encrypted,
-//     with its files' pages pushed out, lazy restore.
+//     measures the time to the first answer of a server on an open connection: SIGCONT alone,
+//     eager, encrypted, with its files' pages dropped, lazy restore.
 //   HibernateProbe second ROUNDS DIRECTORY CGROUP PORT PATH REQUESTS -- COMMAND…
-//     repeatedly hibernates a server after REQUESTS requests: all pages, the pages that a comparison shows
-//     as changed, the tracked pages. `PORT` in the command becomes each server's own port. CGROUP has the
-//     groups `full`, `compared` and `tracked`.
+//     repeatedly hibernates a server after REQUESTS requests: all pages, the pages that a
+//     comparison shows as changed, the tracked pages. `PORT` in the command becomes each server's
+//     own port. CGROUP has the groups `full`, `compared` and `tracked`.
 //   HibernateProbe durable ROUNDS DIRECTORY CGROUP|- -- COMMAND…
-//     hibernates and resumes a program that prints `ready`, with and without waiting for the disk.
+//     hibernates and resumes a program that prints `ready`, with and without a wait for the disk.
 //   HibernateProbe mortal ROUNDS DIRECTORY CGROUP|- -- COMMAND…
 //     hibernates and resumes workers that are killed at random moments. Prints `outlived …`.
-//
 //   HibernateProbe protected PID
-//     writes one byte of a read-only page of a process back to it, three times: untraced, from a thread that
-//     traces it, and untraced again. Prints which attempts the kernel permits.
+//     writes one byte of a read-only page of a process back to it, three times: untraced, from a
+//     thread that traces it, and untraced again. Prints which attempts the kernel permits.
 //   HibernateProbe pager
-//     the standby pager, on descriptor 0.
+//     runs the standby pager, on descriptor 0.
 //
 // With DORMOUSE_TEST_PROC_MEM set, only a thread that traces a process writes its read-only pages.
-// With DORMOUSE_STANDBY set, `serve` starts a standby pager. With DORMOUSE_OVERLAY set (`tracked` or
-// `compared`), `serve` keeps bases. With DORMOUSE_RESUME set, `serve` restores lazily. DORMOUSE_FAULT
-// names a fault point (FaultPoint.swift) at which it kills itself. DORMOUSE_CALLS is a directory for `CallsBeforeStop`.
+// With DORMOUSE_STANDBY set, `serve` starts a standby pager. With DORMOUSE_OVERLAY set (`tracked`
+// or `compared`), `serve` keeps bases. With DORMOUSE_RESUME set, `serve` restores lazily.
+// DORMOUSE_FAULT names a fault point (FaultPoint.swift) at which it kills itself. DORMOUSE_CALLS is
+// a directory for `CallsBeforeStop`.
 import CLinux
 import Glibc
 import Hibernation
@@ -221,14 +223,14 @@ func mortal(_ arguments: ArraySlice<String>) throws {
 
 func count(_ what: String) throws -> Int { try listDirectory("/proc/self/\(what)").count }
 
-/// Without those that wait for other work (`ShortThreads`).
+/// Counts the threads of this process without those that wait for other work (`ShortThreads`).
 func workingThreads() throws -> Int {
   // A thread that has ended meanwhile has no name.
   try listDirectory("/proc/self/task").compactMap { try? readText("/proc/self/task/\($0)/comm") }
     .count { $0 != "dormouse-idle\n" }
 }
 
-/// One worker that is killed a short time after its hibernation or its resume has begun.
+/// Kills one worker a short time after its hibernation or its resume has begun.
 func outlive(
   _ command: ArraySlice<String>, _ round: Int, _ image: String, _ cgroup: WorkerCgroup?,
   _ service: HibernationService
@@ -262,7 +264,7 @@ func outlive(
   } catch let error as HibernationError where error.aftermath == .vanished {
     outcome = "killed while \(error.phase.rawValue)"
   } catch { fail("round \(round): \(error)") }
-  // Its end is reported now, with its status, because no process traces it any more.
+  // The worker's end is reported now, with its status, because no process traces it any more.
   let ended = try pollDescriptor(victim.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
   if !ended { fail("round \(round): \(outcome), and its end isn't reported") }
   var status: Int32 = 0
@@ -273,7 +275,7 @@ func outlive(
   return outcome
 }
 
-alarm(300)  // ends this process even if the test fails
+alarm(300)  // This ends the process even if the test fails.
 do {
   let arguments = CommandLine.arguments.dropFirst()
   if let calls = getenv("DORMOUSE_CALLS") { CallsBeforeStop.keep(in: String(cString: calls)) }

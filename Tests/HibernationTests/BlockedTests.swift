@@ -5,8 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// A process that waits in one system call continues to wait in it after a hibernation, and is woken as
-/// before.
+/// A process that waits in one system call continues to wait in it after a hibernation, and is
+/// woken as before.
 @Suite(.serialized)
 struct BlockedTests {
   let service = HibernationService()
@@ -25,7 +25,7 @@ struct BlockedTests {
     let argument: [String] =
       switch kind {
       case .futex: [file]
-      // Longer than the three hibernations take on a busy machine.
+      // The sleep is longer than the three hibernations take on a busy machine.
       case .nanosleep: ["20"]
       default: []
       }

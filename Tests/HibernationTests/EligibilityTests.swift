@@ -5,8 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Programs of each kind that can't be hibernated (Tests/Fixtures/ineligible.c): they are refused before
-/// anything is changed, and run afterwards as before.
+/// Programs of each kind that can't be hibernated (Tests/Fixtures/ineligible.c). They are refused
+/// before anything is changed, and run afterwards as before.
 @Suite(.serialized)
 struct EligibilityTests {
   let service = HibernationService()
@@ -138,7 +138,7 @@ struct EligibilityTests {
   }
 
   @Test(
-    "Without kcmp, processes with separate memory are accepted, and those that may share it are refused"
+    "Without kcmp, processes with separate memory are accepted, and others are refused"
   )
   func withoutKcmp() throws {
     let tree = try Victim([try Fixture.compile("forktree"), "4", "3", "9"])
@@ -160,7 +160,7 @@ struct EligibilityTests {
     #expect(error?.aftermath == .intact)
   }
 
-  /// `nil` if this machine doesn't permit that kind.
+  /// Starts a program of a kind. It is `nil` if this machine doesn't permit that kind.
   private static func start(_ kind: String, _ rest: Victim.Rest) throws -> Victim? {
     let pages = kind == "hugetlb" ? HugePages() : nil
     defer { pages?.giveBack() }
@@ -172,7 +172,8 @@ struct EligibilityTests {
   }
 }
 
-/// Adds a huge page to the kernel's pool, if that is permitted. Pages in use stay when it is removed again.
+/// Adds a huge page to the kernel's pool, if that is permitted. Pages in use stay when it is
+/// removed again.
 private struct HugePages {
   private static let path = "/proc/sys/vm/nr_hugepages"
   private let before = (try? readText(path))?.prefix { $0 != "\n" }

@@ -5,16 +5,16 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Clean pages of files, pushed out of memory while their worker sleeps.
+/// Clean pages of files that are dropped from memory while their worker sleeps.
 @Suite(.serialized)
 struct FilePagesTests {
   let service = HibernationService()
 
   @Test(
-    "The pages of a program that no other process runs leave memory, and the program continues unchanged",
+    "Pages of a program that no other process runs leave memory, and it continues unchanged",
     arguments: Nightly.one(of: Victim.Rest.available))
   func pushedOut(rest: Victim.Rest) throws {
-    // A copy of the program: other tests use the pages of the original, too.
+    // The test uses a copy of the program: other tests use the pages of the original, too.
     let program = try Fixture.copy(try Fixture.compile("torture"))
     defer { unlink(program) }
     // Only pages that are written to disk can leave memory.
@@ -29,7 +29,7 @@ struct FilePagesTests {
       if let refusal = files.refusal {
         #expect(refusal.code == EPERM, "\(refusal)")
       } else {
-        // Only pages that are written to disk: the copy may not be on disk yet.
+        // The copy may not be on the disk yet, and only pages on the disk can leave memory.
         let resident = try Self.resident(program, of: victim)
         #expect(files.dropped > 0 || resident == 0, "\(resident) bytes of it stay")
       }

@@ -6,8 +6,9 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Kernels on which only the thread that traces a process may write pages that the process itself may not write
-/// (CONFIG_PROC_MEM_FORCE_PTRACE). A daemon with DORMOUSE_TEST_PROC_MEM enforces the rule on itself.
+/// Kernels on which only the thread that traces a process may write pages that the process itself
+/// may not write (CONFIG_PROC_MEM_FORCE_PTRACE). A daemon with DORMOUSE_TEST_PROC_MEM enforces the
+/// rule on itself.
 @Suite(.serialized)
 struct ForcedAccessTests {
   enum Way: String, CaseIterable, CustomTestStringConvertible {

@@ -13,7 +13,7 @@ import Testing
   func early() throws {
     let frozen = slots.acquire("frozen")
     frozen.end()
-    // Returns at once.
+    // This returns at once.
     let next = slots.acquire("next")
     frozen.end()
     let last = try TestThread { [self] in

@@ -5,13 +5,13 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// What khugepaged adds to a worker's memory while it is hibernated.
+/// The memory that khugepaged adds to a worker while it is hibernated.
 @Suite(.serialized)
 struct HugePagesTests {
   let service = HibernationService()
 
   @Test(
-    "Pages that a hibernated worker keeps count as unused: khugepaged makes no huge pages around them",
+    "Pages that a hibernated worker keeps count as unused: no huge page is made around them",
     arguments: Nightly.one(of: Victim.Rest.available))
   func unused(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("sequences"), "6"], rest: rest)
@@ -30,7 +30,7 @@ struct HugePagesTests {
   }
 
   @Test(
-    "Holes that khugepaged fills with zeros while the memory is captured are free when the worker sleeps",
+    "Holes that khugepaged fills with zeros during the capture are free in the sleeping worker",
     arguments: Nightly.one(of: Victim.Rest.available))
   func holes(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("thp"), "8"], rest: rest)
@@ -48,7 +48,7 @@ struct HugePagesTests {
         seal: nil, hibernator: hibernator)
       try operation.stopAndSeize(nil)
       try operation.capture()
-      // No huge page may be free, and older kernels don't have the call.
+      // There may be no free huge page, and older kernels don't have the call.
       let command = ["python3", Fixture.path("collapse.py"), "\(target.root.pid)"]
       let isCollapsed = (try? Fixture.run(command)) == 0
       let grown = isCollapsed ? Self.wantingHugePages(target.root.pid) : nil
@@ -87,7 +87,7 @@ struct HugePagesTests {
     #expect(try victim.ask("check") == "wrong 0")
   }
 
-  /// How many of these addresses are in huge pages.
+  /// Returns the number of these addresses that are in huge pages.
   private static func inHugePages(_ addresses: [UInt64], of pid: Int32) -> Int? {
     func entry(_ number: UInt64, of path: String) -> UInt64? {
       var entry: UInt64 = 0
@@ -102,19 +102,19 @@ struct HugePagesTests {
         case let frame = page & (1 << 55 - 1), frame != 0,
         let flags = entry(frame, of: "/proc/kpageflags")
       else { return nil }
-      // KPF_THP
+      // The bit is KPF_THP.
       if flags & 1 << 22 != 0 { count += 1 }
     }
     return count
   }
 
   private struct Area {
-    /// No file, and not the stack, whose page with the arguments stays.
+    /// True if the area has no file, and isn't the stack, whose page with the arguments stays.
     var isUnnamed: Bool
     var wantsHugePages = false
-    /// In bytes.
+    /// The anonymous memory, in bytes.
     var anonymous: UInt64 = 0
-    /// What the kernel has marked as used.
+    /// The memory that the kernel has marked as used, in bytes.
     var used: UInt64 = 0
   }
 
@@ -139,7 +139,7 @@ struct HugePagesTests {
     return areas
   }
 
-  /// Anonymous memory in areas for which the program wants huge pages, in bytes.
+  /// Returns the anonymous memory in areas for which the program wants huge pages, in bytes.
   private static func wantingHugePages(_ pid: Int32) -> UInt64? {
     (try? areas(of: pid))?.filter { $0.wantsHugePages }.reduce(0) { $0 + $1.anonymous }
   }

@@ -13,7 +13,7 @@ struct PreforkTests {
     try ProcessStat.read(pid).state == .stopped
   }
 
-  /// Suspended, with its masters found.
+  /// Starts and suspends a worker, and finds its masters.
   private func asleep(_ rest: Victim.Rest, _ arguments: String...) throws -> (
     Victim, HibernationTarget, ProcessTree
   ) {
@@ -50,7 +50,7 @@ struct PreforkTests {
   func toEnd(rest: Victim.Rest) throws {
     let (victim, target, tree) = try asleep(rest)
     try target.wake(tree, isStopped: rest == .traced)
-    // It is asked to end meanwhile.
+    // The worker is ordered to end meanwhile.
     try target.wake(mastersLast: false)
     #expect(!target.masters.areHeld)
     #expect(try eventually { try !isStopped(victim.process.pid) })

@@ -44,7 +44,7 @@ struct ProgramTests {
       #expect(try victim.anonymousMemory() > atLeast)
       try victim.sleep(service, at: path)
       #expect(try victim.anonymousMemory() <= keeps)
-      let late = try HTTPConnection(port: port)  // the kernel accepts it for the sleeper
+      let late = try HTTPConnection(port: port)  // The kernel accepts it for the sleeper.
       try victim.wake(service, from: path)
       #expect(try connection.get("/count") == "\(round)")
       #expect(try late.get("/get?acorn") == "buried")

@@ -5,8 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// A second daemon is killed while it recovers a worker that rests traced with its memory at rest. No thread is
-/// expected to be borrowed then.
+/// A second daemon is killed while it recovers a worker that rests traced with its memory at rest.
+/// No thread is expected to be borrowed then.
 extension RecoveryTests {
   static let deathsAtRest: [(FaultPoint, FaultPoint)] = [
     (.rested, .recoverySeized), (.rested, .borrowedAgain), (.rested, .registersBack),

@@ -5,7 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// `kill -9` of the daemon at every step; a new daemon restores the worker, byte for byte.
+/// The daemon is killed (`kill -9`) at every step, and a new daemon restores the worker, byte for
+/// byte.
 @Suite(.serialized)
 struct RecoveryTests {
   let service = HibernationService()
@@ -62,7 +63,7 @@ struct RecoveryTests {
     }
   }
 
-  /// More of them on request: DORMOUSE_KILL_ROUNDS=200.
+  /// The number of rounds. DORMOUSE_KILL_ROUNDS=200 runs more of them.
   static let randomRounds = UInt64(
     Nightly.rounds(4, of: 10, variable: "DORMOUSE_KILL_ROUNDS"))
 
@@ -84,7 +85,7 @@ struct RecoveryTests {
   }
 
   @Test(
-    "A worker that rests traced and is continued after its daemon's death runs none of its own code",
+    "A traced worker that is continued after its daemon's death runs none of its own code",
     arguments: [FaultPoint.evicting, .evicted, .restored, .rested])
   func continuedWhileParked(fault: FaultPoint) throws {
     let probe = try Probe(Self.command(), rest: .traced, fault: fault)
@@ -148,7 +149,7 @@ struct RecoveryTests {
         .compactMap { Int32($0) }
     }
     let child = try #require(try waitFor(children, until: { $0.count == 1 }).first)
-    // Until it has become the program, it has the shell's name.
+    // The child has the shell's name until it has become the program.
     _ = try waitFor({ try readText("/proc/\(child)/comm") }, until: { $0 == "sleep\n" })
     try group.add(child)
     let (target, image) = (try target(of: probe, in: group), probe.image)
@@ -203,7 +204,7 @@ struct RecoveryTests {
     #expect(access(copy, F_OK) == 0)
     #expect(try other.ask("sum") == otherSum)
     try recoverAndCheck(probe, sum)
-    // Its owner has ended: an earlier worker's image is removed.
+    // The image's owner has ended, so a recovery removes it.
     kill(-probe.victim.pid, SIGKILL)
     kill(probe.victim.pid, SIGKILL)
     let deadline = Deadline(in: .seconds(60))
@@ -227,7 +228,7 @@ struct RecoveryTests {
     return try probe.talk.ask("sum")
   }
 
-  /// A hibernated worker without a daemon, in a cgroup that stands for another program's.
+  /// Returns a hibernated worker without a daemon, in a cgroup that stands for another program's.
   private func asleepInForeignGroup() throws -> (Probe, sum: String, WorkerCgroup) {
     let probe = try Probe(Self.command(), rest: .traced, fault: .rested)
     let sum = try Self.sum(probe)
@@ -245,12 +246,12 @@ struct RecoveryTests {
   }
 
   private func remove(_ group: WorkerCgroup) {
-    // What is left of the group doesn't disturb other tests.
+    // A group that is left doesn't disturb other tests.
     try? group.kill()
     try? group.remove(until: Deadline(in: .seconds(60)))
   }
 
-  /// A child of this process, as the worker is since its daemon's death.
+  /// Starts a child of this process, as the worker is one since its daemon's death.
   private func spawnShell(_ script: String, in group: WorkerCgroup?) throws -> SpawnedProcess {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     return try spawn(

@@ -5,8 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// A worker that can't be hibernated is refused with a reason, stays suspended, and runs afterwards as
-/// before.
+/// A worker that can't be hibernated is refused with a reason, stays suspended, and runs afterwards
+/// as before.
 @Suite(.serialized)
 struct RefusalTests {
   let service = HibernationService()
@@ -45,7 +45,7 @@ struct RefusalTests {
   }
 
   @Test(
-    "A worker survives its resume where the trials of the kernel find no obstacle, and is refused elsewhere"
+    "A worker survives its resume if the kernel's trials find no obstacle, else it is refused"
   )
   func trials() throws {
     let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"])

@@ -6,8 +6,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// The areas that threads share with the kernel for restartable sequences. A kernel may end a process whose area
-/// isn't as the kernel wrote it last (Linux 7.3).
+/// The areas that threads share with the kernel for restartable sequences. A kernel may end a
+/// process whose area isn't as the kernel wrote it last (Linux 7.3).
 @Suite(.serialized)
 struct RestartableSequencesTests {
   let service = HibernationService()
@@ -18,7 +18,7 @@ struct RestartableSequencesTests {
     var page: UInt64 { address / pageSize * pageSize }
   }
 
-  /// `nil`: the C library registers no areas.
+  /// Starts a program with threads. It is `nil` if the C library registers no areas.
   private func start(
     _ arguments: [String], rest: Victim.Rest
   ) throws -> (victim: Victim, areas: [Area])? {
@@ -62,7 +62,8 @@ struct RestartableSequencesTests {
     try victim.sleep(service, at: path)
     let memory = try ProcessMemory(pid: victim.process.pid)
     let pages = try PageMap(pid: victim.process.pid)
-    // What the kernel could have written while the worker sleeps: other processors, another context.
+    // These are values that the kernel could have written while the worker sleeps: other
+    // processors, another context.
     var before: [[UInt8]] = []
     var during: [[UInt8]] = []
     for area in areas {
@@ -117,7 +118,7 @@ struct RestartableSequencesTests {
     }
   }
 
-  /// Moves all threads to one processor. A machine without that processor leaves them where they are.
+  /// Moves all threads to one processor. A machine without that processor leaves them on theirs.
   private func move(_ victim: Victim, to number: Int) throws {
     let processor = number % Int(onlineProcessors)
     _ = try Fixture.run([
@@ -147,14 +148,14 @@ struct RestartableSequencesTests {
       let answer = try victim.ask("starts").split(separator: " ")
       let before = try #require(UInt64(answer[1]))
       #expect(answer[3] == "0", "a sequence was committed")
-      // It runs on: another thread interrupts it now and then.
+      // The program runs on: another thread interrupts it now and then.
       #expect(
         try eventually {
           try UInt64(victim.ask("starts").split(separator: " ")[1]) ?? 0 > before
         })
     }
-    // A traced thread is refused only while it stops inside the sequence: on a busy machine one of the attempts
-    // often finds it where the sequence begins again, and it sleeps.
+    // A traced thread is refused only while it stops inside the sequence. On a busy machine one of
+    // the attempts often stops it at the beginning of the sequence, and it sleeps.
     if rest == .frozen || KernelTrial.asTracer.showsRseq != 1 { #expect(refusals == 0) }
   }
 }

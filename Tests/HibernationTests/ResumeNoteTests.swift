@@ -21,7 +21,7 @@ struct ResumeNoteTests {
   }
 
   @Test(
-    "A resume that can't be recorded is noted in the worker's cgroup, and the image that is left counts no more",
+    "A resume that can't be recorded is marked in the cgroup, and its image counts no more",
     .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
   func noted() throws {
     let directory = Fixture.imagePath()
@@ -43,7 +43,8 @@ struct ResumeNoteTests {
     #expect(try ResumeNote.read(of: victim.cgroup) == mark)
     #expect(try victim.ask("verify") == "same")
 
-    // A daemon that finds it suspended beside that image doesn't bring back its memory of then.
+    // A daemon that finds the worker suspended beside that image doesn't restore its memory of that
+    // time.
     try victim.suspend()
     #expect(!Hibernator.isAtRest(target, on: path))
     _ = try HibernationService().wait { (h) throws(HibernationError) in
@@ -52,7 +53,7 @@ struct ResumeNoteTests {
     #expect(!fileExists(path))
     #expect(try victim.ask("verify") == "same")
 
-    // The note says nothing about a later image.
+    // The marker says nothing about a later image.
     let later = try victim.sleep(service, at: path)
     #expect(Hibernator.isAtRest(target, on: path))
     _ = try service.wait { (h) throws(HibernationError) in

@@ -6,8 +6,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// What a resume does before the worker's record on disk says that the worker is being resumed. A daemon that finds a record of a
-/// hibernated worker without an image ends that worker.
+/// The steps of a resume before the worker's record on disk says that the worker is being resumed.
+/// A daemon that finds a record of a hibernated worker without an image ends that worker.
 @Suite(.serialized)
 struct ResumeRecordTests {
   private static func isReadable(_ socket: Descriptor) -> Bool {
@@ -16,13 +16,13 @@ struct ResumeRecordTests {
   }
 
   @Test(
-    "Before a resume is recorded, its image is there, the worker rests and the standby pager doesn't know of it",
+    "Until a resume is recorded, its image exists, the worker rests, and no pager knows of it",
     .enabled(
       if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"),
     arguments: [RestoreMode.eager, .lazy(learns: true)])
   func order(mode: RestoreMode) throws {
     let service = HibernationService()
-    // It never reads, so what is sent to it stays in its socket.
+    // The program never reads, so what is sent to it stays in its socket.
     let standby = try Standby(command: ["/bin/sleep", "600"])
     defer { sendSignal(SIGKILL, to: standby.process.pid) }
     let announced = try Userfault.duplicate(0, of: standby.process.pid)

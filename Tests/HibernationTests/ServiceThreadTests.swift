@@ -5,7 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// The kernel accepts a call of ptrace only from the thread that attached. A worker that nothing traces needs no thread.
+/// The kernel accepts a call of ptrace only from the thread that attached. A worker that nothing
+/// traces needs no thread.
 @Suite(.serialized)
 struct ServiceThreadTests {
   let service = HibernationService(keptThreads: 0)
@@ -37,7 +38,7 @@ struct ServiceThreadTests {
     try victim.sleep(service, at: path)
     let tracer = try ProcessStatus.read(victim.process.pid).tracer
     #expect(tracer != 0)
-    // Longer than a thread that may leave waits for a job.
+    // This is longer than a thread that may leave waits for a job.
     pauseThread(for: Thread.idleTime + .seconds(1))
     #expect(service.hasThread(of: ""))
     #expect(try ProcessStatus.read(victim.process.pid).tracer == tracer)

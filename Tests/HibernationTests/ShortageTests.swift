@@ -5,7 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// What happens if a file can't be opened at any moment of a wake. The worker has to keep its memory, whatever else fails.
+/// A file can't be opened at any moment of a wake. The worker has to keep its memory, whatever else
+/// fails.
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
 struct ShortageTests {
@@ -20,7 +21,7 @@ struct ShortageTests {
       HibernationRequest(victim.target, to: path, restore: lazy ? .lazy : .eager))
   }
 
-  /// As the daemon does after a wake that has failed.
+  /// Wakes a worker again, as the daemon does after a wake that has failed.
   private func wakeAgain(
     _ victim: Victim, _ hibernator: Hibernator, from place: RestingImage,
     after error: HibernationError
@@ -33,7 +34,7 @@ struct ShortageTests {
     }
   }
 
-  /// - Parameter wake: with the fault.
+  /// - Parameter wake: the wake, which runs with the injected fault.
   private func eachStep(
     lazy: Bool = false, _ wake: (Victim, Hibernator, RestingImage) throws -> Void
   ) throws {
@@ -66,7 +67,7 @@ struct ShortageTests {
   }
 
   @Test(
-    "A lazy wake that can't open a file at one of its steps leaves the worker asleep, or fills it later",
+    "A lazy wake that can't open a file leaves the worker asleep, or fills it later",
     .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
   func lazy() throws {
     try eachStep(lazy: true) { victim, hibernator, place in
@@ -126,7 +127,7 @@ struct ShortageTests {
   }
 }
 
-/// The patience of a fill, without a worker.
+/// The repeated steps of a fill, without a worker.
 @Suite("Steps of a fill that are repeated") struct FillPatienceTests {
   private static let shortage = SystemCallError("read", on: "userfaultfd", code: EMFILE)
 

@@ -5,8 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// A signal that arrives while its process sleeps: the process's call ends, or doesn't, as if the process had
-/// been awake.
+/// A signal that arrives while its process sleeps: the process's call ends, or doesn't, as if the
+/// process had been awake.
 struct SignalTests {
   struct Case: CustomTestStringConvertible, Sendable {
     var kind: String
@@ -19,8 +19,8 @@ struct SignalTests {
         + "\(isHibernated ? "hibernated" : "suspended"), \(rest)"
     }
 
-    /// signal(7): these calls return EINTR even if the handler was set up with SA_RESTART; the others only
-    /// without it.
+    /// True if the call ends. Some calls return EINTR even if the handler was set up with
+    /// SA_RESTART, others only without it (signal(7)).
     var isInterrupted: Bool { kind != "stdin" || !restarts }
   }
 
@@ -76,7 +76,7 @@ struct SignalTests {
     let service = HibernationService()
     let path = Fixture.imagePath()
     try victim.sleep(service, at: path)
-    // Ignored unless a handler is set.
+    // These signals are ignored unless a handler is set.
     kill(victim.process.pid, SIGCHLD)
     kill(victim.process.pid, SIGWINCH)
     try victim.wake(service, from: path)

@@ -54,10 +54,10 @@ struct SpawningTests {
   }
 
   @Test(
-    "A tree that is hibernated at any moment continues completely, and no thread of it stays traced",
+    "A tree that is hibernated at any moment continues, and no thread of it stays traced",
     arguments: Nightly.one(of: Victim.Rest.available))
   func storm(rest: Victim.Rest) throws {
-    // Without a cgroup, a child that its parent continues (SIGCONT) can't be held.
+    // Without a cgroup, a child that its parent continues (SIGCONT) can't be kept stopped.
     let command = [try Fixture.compile("spawnstorm"), "3"] + (rest == .frozen ? ["stops"] : [])
     let victim = try Victim(command, rest: rest)
     #expect(try victim.line() == "ready")
@@ -201,7 +201,7 @@ struct SpawningTests {
     try expectFree(stranger)
   }
 
-  /// This thread releases the threads that it has seized, as soon as they have stopped.
+  /// Releases the threads that this thread has seized, as soon as they have stopped.
   private func expectFree(_ victim: Victim) throws {
     let isFree = try eventually {
       Stragglers.shared.release()
@@ -214,7 +214,7 @@ struct SpawningTests {
   private struct Unexpected: Error { let error: TraceError? }
 }
 
-/// Imitates the end of a session whose thread had just entered vfork when it was asked to stop.
+/// Imitates the end of a session whose thread had just entered vfork when it was to be stopped.
 private func leaveTraced(_ pid: Int32) {
   #expect(clinux_ptrace_seize(pid, 0) == 0)
   #expect(clinux_ptrace_interrupt(pid) == 0)
@@ -222,7 +222,7 @@ private func leaveTraced(_ pid: Int32) {
 }
 
 extension Victim {
-  /// Threads of all its processes that are traced.
+  /// The traced threads of all its processes.
   func tracedThreads() throws -> [Int32] {
     try allThreads().filter { thread in
       ((try? ProcessStatus.read(thread))?.tracer ?? 0) != 0

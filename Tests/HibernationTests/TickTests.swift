@@ -5,7 +5,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Programs with a timer, in several languages, that are put to sleep again and again.
+/// Programs with a timer, in several languages, that sleep again and again.
 struct TickTests {
   struct Clock: CustomTestStringConvertible, Sendable {
     var name: String
@@ -14,7 +14,7 @@ struct TickTests {
     var isInstalled: Bool { Program.find(command[0]) != nil }
   }
 
-  /// Print a line each half second.
+  /// The programs. Each prints a line every half second.
   static let programs: [Clock] = [
     Clock(
       name: "python asyncio",
@@ -57,7 +57,8 @@ struct TickTests {
     Clock(name: "java", command: ["java", "-Xmx64m", "-XX:+UseSerialGC", "{java}"]),
   ]
 
-  /// A program's command; the files that it needs are built. nil if its language isn't installed.
+  /// Returns a program's command, and builds the files that it needs. It is `nil` if the program's
+  /// language isn't installed.
   private static func command(of program: Clock) throws -> [String]? {
     switch program.name {
     case "C": return [try Fixture.compile("ticks")]
@@ -85,7 +86,7 @@ struct TickTests {
     guard let command = try Self.command(of: program) else {
       return notTestedHere("\(program.name) is not installed")
     }
-    // A machine that holds the program up makes it miss ticks; a defect does so each time.
+    // A busy machine makes the program miss ticks; a defect does so each time.
     var seen: [Ticks] = []
     for _ in 0..<4 where seen.last.map({ $0.count < $0.least }) ?? true {
       seen.append(try Self.ticks(of: command))
@@ -110,8 +111,8 @@ struct TickTests {
     let service = HibernationService()
     let began = Clocks.monotonic
     var asleep: [Int64] = []
-    // The program is awake for less than a period at a time: a timer that starts again from the beginning
-    // would never end.
+    // The program is awake for less than a period at a time: a timer that starts again from the
+    // beginning would never end.
     for round in 0..<10 {
       let (slept, sleeper) = (Clocks.monotonic, target)
       waits.willRest(try target.discover())
@@ -137,7 +138,7 @@ struct TickTests {
       usleep(250_000)
     }
     let took = Clocks.monotonic - began
-    // Time to print the ticks that are due.
+    // The program needs time to print the ticks that are due.
     usleep(100_000)
     var count: Int64 = 0
     while try victim.hasSaid { if try victim.line() == "tick" { count += 1 } }

@@ -5,7 +5,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Time-outs of a sleeping worker: the steps of a daemon, without a daemon.
+/// The timeouts of a sleeping worker: the steps of a daemon, without a daemon.
 struct TimeoutTests {
   /// How the worker sleeps: only suspended, or hibernated, with an eager or a lazy restore.
   enum Sleep: String, CaseIterable, CustomTestStringConvertible {
@@ -23,7 +23,7 @@ struct TimeoutTests {
     "pselect6", "nanosleep", "clock_nanosleep", "clock_nanosleep-until", "futex", "futex-until",
     "futex_waitv", "sem_timedwait", "mq_timedreceive", "semtimedop", "sigtimedwait",
   ]
-  /// These calls take their time-out from the socket.
+  /// These calls have the timeout of the socket.
   static let socketKinds = ["recv", "read", "recvmsg", "accept"]
 
   /// A program with a thread in each call, and the service that puts it to sleep.
@@ -33,13 +33,13 @@ struct TimeoutTests {
     let sleep: Sleep
     let path = Fixture.imagePath()
     let began: Int64
-    /// Before its calls began; `began` is after that.
+    /// The time before the worker's calls began; `began` is after that.
     private let spawned = Clocks.monotonic
     let waits = TimedWaits()
     private(set) var target: HibernationTarget
-    /// The time in ms that the sleeps and wakes themselves took: a few ms on a quiet machine, and more on a
-    /// busy one. Between a reading of the clock and the worker's next instruction, this time counts as the
-    /// worker's.
+    /// The time in ms that the sleeps and wakes themselves took: a few ms on a quiet machine, and
+    /// more on a busy one. Between a reading of the clock and the worker's next instruction, this
+    /// time counts as the worker's.
     private(set) var effort: Int64 = 0
 
     init(_ kinds: [String], _ milliseconds: Int, _ sleep: Sleep, _ rest: Victim.Rest) throws {
@@ -53,7 +53,7 @@ struct TimeoutTests {
     }
 
     var age: Int64 { (Clocks.monotonic - began) / 1_000_000 }
-    /// At least the time for which its calls have waited.
+    /// The time for which the worker's calls have waited, or more.
     var maxAge: Int64 { (Clocks.monotonic - spawned) / 1_000_000 }
 
     func wait(until milliseconds: Int64) { usleep(useconds_t(max(0, milliseconds - age) * 1000)) }
@@ -91,7 +91,8 @@ struct TimeoutTests {
       }
     }
 
-    /// Wakes it as a new daemon, which has only the data that its predecessor has kept, or not even that.
+    /// Wakes the worker as a new daemon, which has only the data that its predecessor has kept, or
+    /// not even that.
     func wakeByAnother(keeping: Bool) throws {
       target.waits = keeping ? try #require(waits.kept).restored : TimedWaits()
       let (target, path) = (target, path)
@@ -100,7 +101,7 @@ struct TimeoutTests {
       }
     }
 
-    /// The duration of each call in ms, by kind.
+    /// Returns the duration of each call in ms, by kind.
     func results() throws -> [String: Int64] {
       var found: [String: Int64] = [:]
       while case let line = try victim.line(), line != "done" {
@@ -115,10 +116,12 @@ struct TimeoutTests {
   /// The time in ms that a busy machine may add.
   private static let slack: Int64 = 700
 
-  /// The calls of an attempt, in ms, and when the last of them should have ended.
+  /// The durations of an attempt's calls, in ms, and the time when the last of them should have
+  /// ended.
   private typealias Attempt = (results: [String: Int64], latest: Int64)
 
-  /// No call ends too early. A machine that holds the worker up makes some calls late; a defect does so each time.
+  /// Checks that no call ends too early. A busy machine makes some calls late; a defect does so
+  /// each time.
   private func expectInTime(_ least: Int64, _ attempt: () throws -> Attempt) throws {
     var late: [String] = []
     for _ in 0..<5 {
@@ -147,7 +150,7 @@ struct TimeoutTests {
 
   @Test("A call that is overdue when its worker wakes ends at once", arguments: ways)
   func overdue(sleep: Sleep, rest: Victim.Rest) throws {
-    // An emulated machine takes a second to put it to sleep.
+    // An emulated machine takes a second to make it sleep.
     try expectInTime(2000) {
       let subject = try Subject(Self.kinds + Self.socketKinds, 2000, sleep, rest)
       subject.wait(until: 300)
@@ -163,7 +166,7 @@ struct TimeoutTests {
   func starves(sleep: Sleep, rest: Victim.Rest) throws {
     try expectInTime(2500) {
       let subject = try Subject(Self.kinds, 2500, sleep, rest)
-      // No sleep begins that couldn't be over before the calls are.
+      // No sleep begins that couldn't end before the calls do.
       var longest: Int64 = 0
       while subject.age + longest < 2500 {
         let start = subject.age
@@ -182,7 +185,7 @@ struct TimeoutTests {
   func severalSleeps(sleep: Sleep, rest: Victim.Rest) throws {
     try expectInTime(4000) {
       let subject = try Subject(Self.kinds, 4000, sleep, rest)
-      // On a machine on which they take seconds, the calls would be over before the last one.
+      // On a machine on which the sleeps take seconds, the calls would end before the last one.
       for _ in 0..<3 where subject.age < 2500 {
         try subject.run()
         usleep(50_000)
@@ -264,7 +267,7 @@ struct TimeoutTests {
       let times = subject.waits.dueTimes
       #expect(Set(times.map(\.remaining)).count >= kinds.count - 1)
       for time in times {
-        // How long a socket's time-out had run before this wake isn't known.
+        // It isn't known how long a socket's timeout had run before this wake.
         let most = before + (round > 1 ? subject.age : 0)
         let remaining = Int64(time.remaining / .milliseconds(1))
         #expect(
@@ -274,7 +277,7 @@ struct TimeoutTests {
         let whole = Int64((time.whole ?? .seconds(60)) / .milliseconds(1))
         #expect(whole <= 60_000 && whole >= left - 50, "round \(round): \(time)")
       }
-      // All calls except those with a socket's time-out.
+      // These are all calls except those with a socket's timeout.
       #expect(
         times.filter { $0.remaining < .milliseconds(before + Self.slack + subject.effort) }.count
           >= kinds.count - 1)

@@ -40,7 +40,8 @@ struct TortureTests {
     "A process keeps every byte with only the calls of an older kernel",
     arguments: Nightly.one(of: Victim.Rest.available))
   func olderKernel(rest: Victim.Rest) throws {
-    // Which threads may write read-only pages, and read what the process can't, depends on this machine's kernel.
+    // This machine's kernel decides which threads may write read-only pages, and read what the
+    // process can't.
     var features = KernelFeatures.detect()
     features.pagemapScan = false
     features.processMadviseSelf = false

@@ -5,7 +5,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Whole trees: they are frozen without a race, and shared memory stays shared.
+/// Whole trees of processes: they are frozen without a race, and shared memory stays shared.
 @Suite(.serialized)
 struct TreeTests {
   let service = HibernationService()
@@ -23,7 +23,7 @@ struct TreeTests {
     let rounds = Nightly.rounds(8, of: 20)
     for round in 0..<rounds {
       try victim.suspend()
-      // No process starts, ends or runs while the tree is held.
+      // No process starts, ends or runs while the tree is suspended.
       let before = try Self.look(victim)
       usleep(2000)
       #expect(try Self.look(victim) == before, "round \(round)")
@@ -33,7 +33,8 @@ struct TreeTests {
         try victim.wake(service, from: path)
         hibernated += 1
       } catch let error as HibernationError {
-        // A process is between vfork and exec (then its parent can't be stopped), or in a computation.
+        // A process is between vfork and exec (then its parent can't be stopped), or in a
+        // computation.
         #expect(error.aftermath == .intact, "\(error)")
         let known = ["shares its memory", "busy", "can't be stopped"]
         #expect(known.contains(where: error.description.contains), "\(error)")
@@ -76,8 +77,8 @@ struct TreeTests {
       #expect(try victim.ask("digest") == digest)
     }
     let after = try proportional()
-    // Its share of python's own files grows when other tests' pythons end. A heap that isn't shared any more would
-    // add 24 MB.
+    // The process's share of python's own files grows when other tests' pythons end. A heap that
+    // isn't shared any more would add 24 MB.
     #expect(after <= before + 4 << 20, "\(before) bytes have become \(after)")
   }
 
@@ -104,7 +105,7 @@ struct TreeTests {
     return !text.contains("[never]")
   }
 
-  /// The processes, and the state of every thread.
+  /// Returns the processes, and the state of every thread.
   private static func look(_ victim: Victim) throws -> [String] {
     try victim.target.discover().pids.flatMap { pid in
       try threads(of: pid).map {

@@ -25,7 +25,7 @@ import Testing
     signals.receive(SIGTERM)
     signals.receive(SIGUSR1)
     #expect(
-      target.take() == ["wake: the signal \(SIGTERM)", "wake: the signal \(SIGUSR1)"])
+      target.take() == ["wake: SIGTERM", "wake: SIGUSR1"])
     target.isAsleep = false
     signals.deliverWaiting()
     #expect(target.take() == ["signal \(SIGTERM)", "signal \(SIGUSR1)"])
@@ -53,7 +53,7 @@ import Testing
     #expect(target.take().isEmpty)
     target.caught = [SIGWINCH]
     signals.receive(SIGWINCH, isFromTerminal: true)
-    #expect(target.take() == ["wake: the signal \(SIGWINCH)"])
+    #expect(target.take() == ["wake: SIGWINCH"])
   }
 
   @Test(
@@ -73,7 +73,7 @@ import Testing
     #expect(target.take() == ["group \(SIGINT)"])
     target.isAsleep = true
     signals.receive(SIGINT)
-    #expect(target.take() == ["wake: the signal \(SIGINT)"])
+    #expect(target.take() == ["wake: SIGINT"])
     target.isAsleep = false
     signals.deliverWaiting()
     #expect(target.take() == ["group \(SIGINT)"])
@@ -105,7 +105,7 @@ import Testing
     #expect(target.take() == ["stop all", "stop wrapper"])
     signals.receive(SIGCONT)
     #expect(target.take() == ["continue all"])
-    // It isn't held any more.
+    // The program isn't stopped by the terminal any more.
     signals.receive(SIGCONT)
     #expect(target.take() == ["signal \(SIGCONT)"])
   }

@@ -5,29 +5,30 @@ import Linux
 import Policy
 import PolicyFile
 
-/// Keeps and reports all that happens: the journal, the counts for `dormouse report`, and the clients that
-/// follow (`dormouse events -f`). It only listens; the engine and the daemon do the same with and without it.
+/// Records and reports all that happens: in the journal, in the counts for `dormouse report`, and
+/// to the clients that follow (`dormouse events -f`). It only observes: the engine and the daemon
+/// do the same with and without it.
 final class Chronicle: EngineObserver {
-  /// `nil`: the configuration wants none.
+  /// nil if the configuration turns the journal off.
   private let journal: JournalWriter?
   private let days: DayKeeper
-  /// Since the daemon's start.
+  /// The counts since the daemon's start.
   let counts = RunCounts()
   private let useKeeper: UseKeeper
-  /// Also of earlier daemons.
+  /// The uses of workers, with those under earlier daemons.
   var uses: UseHistory { useKeeper.history }
   private var countsUses: () -> Bool = { true }
   private let queue: WorkQueue
   private var followers: [(number: UInt64, follower: Follower)] = []
   private var lastFollower: UInt64 = 0
   private var narrator = Narrator()
-  /// Gets all events; nil: no part of the daemon wants them.
+  /// Gets all events; nil if no part of the daemon wants them.
   private var observer: ((Notice, EventRecord) -> Void)?
 
   /// A client that follows all events, or those of one worker.
   private struct Follower {
     var worker: String?
-    /// `false`: the client has disconnected.
+    /// Sends an event. It returns false if the client has disconnected.
     var send: (EventRecord) -> Bool
   }
 
@@ -39,7 +40,7 @@ final class Chronicle: EngineObserver {
       reports: state.reports, log: { log($0, $1) })
   }
 
-  /// - Parameter directory: of the journal, where the configuration names none.
+  /// - Parameter directory: the journal's directory, if the configuration names none.
   init(
     _ configuration: JournalConfiguration, version: String, directory: String, reports: String,
     queue: WorkQueue = WorkQueue(name: "dormouse-jrnl"), log: @escaping DayKeeper.Log
@@ -54,7 +55,8 @@ final class Chronicle: EngineObserver {
     useKeeper = UseKeeper(directory: reports, queue: queue, log: log)
   }
 
-  /// - Parameter countsUses: false while the daemon ends: it wakes workers that it leaves, and that is no use.
+  /// - Parameter countsUses: false while the daemon ends. It wakes the workers that it leaves then,
+  ///   and that is no use.
   func begin(
     _ engine: Engine, at now: Instant, countsUses: @escaping () -> Bool = { true }
   ) {
@@ -64,7 +66,7 @@ final class Chronicle: EngineObserver {
     useKeeper.begin(at: now)
   }
 
-  /// The engine has handled an event.
+  /// Records an event that the engine has handled.
   func handled(
     _ event: Event, directives: [Directive], engine: Engine, at now: Instant
   ) {
@@ -84,23 +86,26 @@ final class Chronicle: EngineObserver {
   private func publish(_ notice: Notice) {
     let record = EventRecord(notice, wall: JournalWriter.wall())
     observer?(notice, record)
-    // A copy: a client that can't be reached any more may end its following meanwhile.
+    // This loops over a copy, because a client that can't be reached any more may stop following
+    // meanwhile.
     for (number, follower) in followers {
       if let worker = follower.worker, notice.worker?.name != worker { continue }
       if !follower.send(record) { endFollowing(number) }
     }
   }
 
-  /// A client, or a part of the daemon, gets events.
+  /// Whether a client or a part of the daemon gets events.
   var isFollowed: Bool { !followers.isEmpty || observer != nil }
 
-  /// From now on a part of the daemon gets all events, or none any more.
+  /// Sets the part of the daemon that gets all events; nil for none.
   func observe(_ observer: ((Notice, EventRecord) -> Void)?) {
     if !isFollowed { narrator = Narrator() }
     self.observer = observer
   }
 
-  /// `receive` returns false when the client has disconnected. Returns a closure that ends the following, too.
+  /// Sends events to a client from now on. `receive` returns false if the client has disconnected.
+  ///
+  /// - Returns: a closure that stops it.
   func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) -> () -> Void {
     if !isFollowed { narrator = Narrator() }
     lastFollower += 1
@@ -111,18 +116,18 @@ final class Chronicle: EngineObserver {
 
   private func endFollowing(_ number: UInt64) { followers.removeAll { $0.number == number } }
 
-  /// The last lines of a run whose end the engine gets next, for `dormouse report`.
+  /// Keeps the last lines of a run whose end the engine gets next, for `dormouse report`.
   func keep(lastLines: [String]?, of worker: WorkerID) {
     days.keep(lastLines: lastLines, of: worker)
   }
 
-  /// Today and in the last seven days; of all workers together, without one.
+  /// The savings of today and of the last seven days, for one worker or for all together.
   func savings(of worker: WorkerID? = nil, at now: Instant) -> RecentSavingsReport {
     days.savings(of: worker, at: now)
   }
 
-  /// Everything until now is on its way to the files; `done` is called, on another thread, when it
-  /// is in them.
+  /// Begins to write everything until now to the files. `done` is called on another thread when it
+  /// is written.
   func save(at now: Instant, then done: @escaping @Sendable () -> Void) -> JournalPlace {
     journal?.flush(at: now)
     days.save(at: now)
@@ -138,7 +143,9 @@ final class Chronicle: EngineObserver {
     days.tally(of: worker, at: now)
   }
 
-  /// At the daemon's end: waits until everything is in the files. False: the disk took too long.
+  /// Waits, when the daemon ends, until everything is in the files.
+  ///
+  /// - Returns: false if the disk took longer than `limit`.
   @discardableResult
   func close(at now: Instant, within limit: Duration = .seconds(10)) -> Bool {
     journal?.flush(at: now)
@@ -149,7 +156,7 @@ final class Chronicle: EngineObserver {
 }
 
 extension EventRecord {
-  /// In the form that clients get, and that `dormouse events` makes from the journal.
+  /// An event in the form that clients get, and that `dormouse events` makes from the journal.
   public init(_ notice: Notice, wall: WallTime) {
     self.init(time: wall.text, kind: notice.kind.rawValue, text: notice.text)
     worker = notice.worker?.name

@@ -5,8 +5,8 @@ import Linux
 import Policy
 import Synchronization
 
-/// Keeps today's tallies, and saves them every ten minutes and on request. All files are read and written on the
-/// queue's thread.
+/// Counts today's tallies, and saves them every ten minutes and on request. All files are read and
+/// written on the queue's thread.
 final class DayKeeper {
   typealias Log = @Sendable (DaemonLog.Priority, String) -> Void
 
@@ -17,7 +17,7 @@ final class DayKeeper {
   private let clock: () -> WallTime
   private var ledger = Ledger()
   private var crashes = CrashLedger()
-  /// What the ledger counted before it was last closed, of the workers that are still there.
+  /// What the ledger counted before it was last closed, for the workers that still exist.
   private var closed: [WorkerID: WorkerTally] = [:]
   private var today: Int
   private var savedAt = Instant.zero
@@ -55,22 +55,23 @@ final class DayKeeper {
     }
   }
 
-  /// The last lines of a run whose end is recorded next.
+  /// Keeps the last lines of a run whose end is recorded next.
   func keep(lastLines: [String]?, of worker: WorkerID) { crashes.keep(lastLines, of: worker) }
 
-  /// Of one worker, or of all together. Counts of earlier days are missing until their files have been read.
+  /// The savings of one worker, or of all together. Counts of earlier days are missing until their
+  /// files have been read.
   func savings(of worker: WorkerID? = nil, at now: Instant) -> RecentSavingsReport {
     ledger.addElapsedTime(at: now)
     return recent.report(with: ledger.tallies, of: worker)
   }
 
-  /// Since the daemon's start.
+  /// What happened to a worker since the daemon's start.
   func tally(of worker: WorkerID, at now: Instant) -> WorkerTally {
     ledger.addElapsedTime(worker, at: now)
     return (closed[worker] ?? WorkerTally()) + (ledger.tallies[worker] ?? WorkerTally())
   }
 
-  /// What was counted is on its way to the file.
+  /// Begins to write the counts to the file.
   func save(at now: Instant) {
     savedAt = now
     let counted = ledger.close(at: now)
@@ -80,15 +81,16 @@ final class DayKeeper {
   }
 }
 
-/// The tallies of the current day, and of earlier ones that couldn't be written. Used on the queue's thread only:
-/// a day whose file is read was written there before, where the clock was set back.
+/// The tallies of the current day, and of earlier days that couldn't be written. It is used on the
+/// queue's thread only, in order: if the clock was set back, a day's file is read after it was
+/// written.
 private final class DayRecords: Sendable {
   private let store: DayStore
   private let recent: RecentTallies
   private let log: DayKeeper.Log
   private let records = Mutex<[Int: DayRecord]>([:])
 
-  /// Days that are kept for a disk to which nothing can be written.
+  /// The maximum number of days that are kept while nothing can be written to the disk.
   private static let maxUnwritten = 7
 
   init(_ store: DayStore, _ recent: RecentTallies, _ log: @escaping DayKeeper.Log) {
@@ -106,11 +108,12 @@ private final class DayRecords: Sendable {
     }
   }
 
-  /// Of the days that count as recent. One that can't be read isn't counted: `dormouse report` says so.
+  /// The sum of the recent days before a day. A day that can't be read isn't counted; `dormouse
+  /// report` reports it.
   private func tallies(before day: Int) -> [WorkerID: WorkerTally] {
     var sum: [WorkerID: WorkerTally] = [:]
     for each in (day - RecentTallies.count + 1)..<day {
-      // As above.
+      // `dormouse report` reports a day that can't be read.
       guard let record = try? store.load(each) else { continue }
       sum.merge(record.tallies, uniquingKeysWith: +)
     }

@@ -2,19 +2,24 @@ import Glibc
 import Journal
 import Linux
 
-/// The tallies for `dormouse report`: a file a day, replaced as a whole. They outlive the journal.
+/// The tallies for `dormouse report`: a file for each day, which is always replaced as a whole.
+/// They are kept longer than the journal. A value has no state but the path, and any thread that
+/// may wait for the disk can use it.
 public struct DayStore: Sendable {
+  /// The path of the directory with the files.
   public let directory: String
-  /// A year and a month.
+  /// The maximum number of days that are kept: a year and a month.
   static let maxKept = 396
 
   public init(directory: String) { self.directory = directory }
 
   private func path(of day: Int) -> String { "\(directory)/\(CivilDate(day: day).text).json" }
 
-  /// `nil` where there is none.
+  /// Reads the tallies of a day.
   ///
-  /// - Throws: `JournalMismatch` where it is damaged, `SystemCallError` where it can't be read.
+  /// - Parameter day: days since 1970-01-01.
+  /// - Returns: nil if there is no file.
+  /// - Throws: `JournalMismatch` if the file is damaged, `SystemCallError` if it can't be read.
   public func load(_ day: Int) throws -> DayRecord? {
     let path = path(of: day)
     if isAbsent(path) { return nil }
@@ -22,19 +27,20 @@ public struct DayStore: Sendable {
   }
 
   func save(_ record: DayRecord) throws {
-    // Its name must not be on the disk before its content: it replaces a good one.
+    // The file's new name must not be on the disk before its content, because it replaces a good
+    // file.
     try StateFile.replace(path(of: record.day), with: try record.encoded(), durability: .data)
   }
 
-  /// Moves a damaged file aside, so that a new one can take its place and you can look at the old one.
+  /// Moves a damaged file aside. A new file can replace it, and the operator can examine it.
   func setAside(_ day: Int) {
     let path = path(of: day)
-    // If that fails, the next write replaces it.
+    // If that fails, the next write replaces the file.
     try? renameFile(path, to: path + ".damaged")
   }
 
   func trim() {
-    // A directory that can't be listed isn't trimmed.
+    // If the directory can't be listed, nothing is removed.
     let names = ((try? listDirectory(directory)) ?? []).filter { $0.hasSuffix(".json") }.sorted()
     for name in names.dropLast(Self.maxKept) { discardFile("\(directory)/\(name)") }
   }

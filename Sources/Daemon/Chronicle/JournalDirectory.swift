@@ -3,7 +3,8 @@ import Journal
 import Linux
 import Policy
 
-/// The segments of a journal on disk: `00000001.jsonl` and on. Their order is that of their names.
+/// The segments of a journal on disk, `00000001.jsonl` and so on, in the order of their names. Any
+/// thread that may wait for the disk can use it.
 public struct JournalDirectory: Sendable {
   public let path: String
 
@@ -17,14 +18,14 @@ public struct JournalDirectory: Sendable {
     return "\(path)/\(zeros)\(digits)\(Self.suffix)"
   }
 
-  /// The oldest first.
+  /// The numbers of the segments, the oldest first.
   func numbers() throws(SystemCallError) -> [Int] {
     try listDirectory(path).compactMap { name in
       name.hasSuffix(Self.suffix) ? Int(name.dropLast(Self.suffix.count)) : nil
     }.sorted()
   }
 
-  /// Removes the oldest segments until the others fit; never the last two.
+  /// Removes the oldest segments until the others fit into `limit`. The last two always stay.
   func trim(to limit: ByteCount) {
     guard let numbers = try? numbers() else { return }
     var total: Int64 = 0
@@ -36,19 +37,19 @@ public struct JournalDirectory: Sendable {
     }
   }
 
-  /// The segments for a replay, the oldest first.
+  /// The segments for a replay, the oldest first. Each is read when the replay needs it.
   ///
-  /// - Throws: `SystemCallError`, where the directory can't be read.
+  /// - Throws: `SystemCallError` if the directory can't be read.
   public func segments() throws -> [JournalSegment] {
     try numbers().map { Self.segment(path(of: $0)) }
   }
 
-  /// One file, wherever it is.
+  /// The segment in a file, wherever the file is.
   public static func segment(_ path: String) -> JournalSegment {
     JournalSegment(name: path) { try readFile(path) }
   }
 
-  /// The time at which a segment begins, from its first line.
+  /// The time at which a segment begins, from its first line; nil if that can't be read.
   public static func beginning(of segment: String) -> WallTime? {
     guard let file = try? Descriptor.open(segment) else { return nil }
     var bytes: [UInt8] = []

@@ -5,8 +5,8 @@ import Linux
 import Policy
 import PolicyFile
 
-/// The daemon's journal. It encodes on the loop's thread, which takes microseconds, and writes to the disk on
-/// another thread. A failure is logged once, and delays nothing.
+/// Writes the daemon's journal. It encodes on the event loop's thread, which takes microseconds,
+/// and writes to the disk on another thread. A failure is logged once, and delays nothing.
 final class JournalWriter {
   let directory: JournalDirectory
   private let configuration: JournalConfiguration
@@ -23,10 +23,11 @@ final class JournalWriter {
   private var wallOffset: Int64 = 0
   private var retryAt: Instant?
 
-  /// Records of little importance may wait in memory this long.
+  /// How long records of little importance may wait in memory.
   static let maxDelay = Duration.seconds(30)
   static let retryAfter = Duration.seconds(60)
-  /// A clock that is steered, and not set, doesn't make a record each time.
+  /// The wall clock's change, in nanoseconds, from which it is recorded. A clock that is adjusted
+  /// slowly doesn't make a record each time.
   private static let wallTolerance: Int64 = 50_000_000
 
   init(
@@ -47,7 +48,7 @@ final class JournalWriter {
     } catch { throw .directory(error) }
   }
 
-  /// Must be called first, before the engine gets any event.
+  /// Begins the journal. This must be called first, before the engine gets any event.
   func begin(_ engine: Engine, at now: Instant) { begin(engine, at: now, makingDirectory: false) }
 
   private func begin(_ engine: Engine, at now: Instant, makingDirectory: Bool) {
@@ -65,7 +66,7 @@ final class JournalWriter {
     let limit = ByteCount(
       configuration.size.bytes.multipliedReportingOverflow(by: Int64(configuration.keep)).0)
     file.begin(directory.path(of: nextFile)) { [directory] in
-      // Where that fails, so does making the file.
+      // If that fails, the creation of the file fails too.
       if makingDirectory { _ = try? openTrusted(directory.path, making: true, as: .shared) }
     } then: { [directory] in
       directory.trim(to: limit)
@@ -75,7 +76,9 @@ final class JournalWriter {
     flush(at: now)
   }
 
-  /// `engine`: after the event.
+  /// Records an event.
+  ///
+  /// - Parameter engine: the engine after the event.
   func record(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     if let failure = file.takeFailure() { giveUp("\(failure)", at: now) }
     guard encoder != nil else { return retry(engine, at: now) }
@@ -84,7 +87,7 @@ final class JournalWriter {
     } catch { return giveUp("can't write an event: \(error)", at: now) }
     if Int64(encoder?.size ?? 0) >= configuration.size.bytes {
       flush(at: now)
-      // Of a journal that was paused by that, the rest follows when it continues.
+      // If that has paused the journal, a new segment begins when it continues.
       if encoder != nil { begin(engine, at: now) }
     } else if directives.contains(where: Self.isTold) || now - lastFlush >= Self.maxDelay {
       flush(at: now)
@@ -97,7 +100,7 @@ final class JournalWriter {
     } catch { giveUp("can't write a policy: \(error)", at: now) }
   }
 
-  /// What was recorded is on its way to the file.
+  /// Begins to write the records to the file.
   func flush(at now: Instant) {
     guard encoder != nil else { return }
     lastFlush = now
@@ -112,7 +115,7 @@ final class JournalWriter {
     if let bytes = encoder?.takeBytes(), !bytes.isEmpty { file.append(bytes) }
   }
 
-  /// Records that a reader may look for at once.
+  /// Whether a reader may look for the record at once, so that it is written without delay.
   private static func isTold(_ directive: Directive) -> Bool {
     switch directive {
     case .transition, .pressureChanged, .report, .wouldHave, .overLimit, .leakSuspected,
@@ -123,12 +126,13 @@ final class JournalWriter {
     }
   }
 
-  /// A number is left out, which shows a reader that something is missing.
+  /// Pauses the journal. The number of a segment is left out, which shows a reader that something
+  /// is missing.
   private func giveUp(_ why: String, at now: Instant) {
     encoder = nil
     nextSegment += 1
     retryAt = now + Self.retryAfter
-    log(.error, "journal paused for 1 m: \(why)")
+    log(.error, "journal paused for 1 min: \(why)")
   }
 
   private func retry(_ engine: Engine, at now: Instant) {

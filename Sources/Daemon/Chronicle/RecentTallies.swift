@@ -4,12 +4,13 @@ import Lifecycle
 import Policy
 import Synchronization
 
-/// The tallies of the last seven days, for `ps` and `status`. The queue's thread reads them from the files of the days
-/// and adds to them; the loop reads them at any time, and waits for no file.
+/// The tallies of the last seven days, for `ps` and `status`. The queue's thread reads them from
+/// the files of the days and adds to them. The event loop reads them at any time, and waits for no
+/// file.
 final class RecentTallies: Sendable {
   private struct Days: Sendable {
     var today = 0
-    /// Of the six days before.
+    /// The tallies of the six days before.
     var earlier: [WorkerID: WorkerTally] = [:]
     var saved: [WorkerID: WorkerTally] = [:]
   }
@@ -18,21 +19,25 @@ final class RecentTallies: Sendable {
 
   static let count = 7
 
-  /// A day begins, or the daemon does; `earlier`: of the six days before.
+  /// Begins a day, also when the daemon starts.
+  ///
+  /// - Parameter earlier: the tallies of the six days before.
   func begin(
     _ day: Int, earlier: [WorkerID: WorkerTally], today: [WorkerID: WorkerTally]
   ) {
     days.withLock { $0 = Days(today: day, earlier: earlier, saved: today) }
   }
 
-  /// Replaces what is known of a day.
+  /// Replaces the tallies of a day.
   func set(_ day: Int, _ tallies: [WorkerID: WorkerTally]) {
     days.withLock { if $0.today == day { $0.saved = tallies } }
   }
 
+  /// The savings of today and of the last seven days.
+  ///
   /// - Parameters:
-  ///   - unsaved: what has been counted since the last save, until now.
-  ///   - worker: nil: of all workers together.
+  ///   - unsaved: what has been counted since the last save.
+  ///   - worker: nil for all workers together.
   func report(with unsaved: [WorkerID: WorkerTally], of worker: WorkerID? = nil)
     -> RecentSavingsReport
   {

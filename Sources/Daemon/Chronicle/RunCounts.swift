@@ -3,11 +3,11 @@ import Lifecycle
 import Linux
 import Policy
 
-/// What the daemon counts since its start and the journal's tallies lack: how long wakes took, and how often workers
-/// were terminated for memory. Belongs to the loop's thread.
+/// Counts since the daemon's start what the journal's tallies lack: how long wakes took, and how
+/// often workers were terminated for lack of memory. It belongs to the event loop's thread.
 final class RunCounts {
   private let began: Instant
-  /// Workers that are being woken, with the state that they slept in.
+  /// The workers that are being woken, with the state that they slept in.
   private var waking: [WorkerID: WorkerState] = [:]
   private var fromSuspended = DurationHistogram()
   private var fromHibernated = DurationHistogram()
@@ -49,7 +49,8 @@ final class RunCounts {
   }
 }
 
-/// Durations by size. The bounds are fixed, so that a program can add up those of several daemons.
+/// Counts durations by their length. The bounds are fixed, so that a program can add up the counts
+/// of several daemons.
 struct DurationHistogram {
   static let bounds = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,

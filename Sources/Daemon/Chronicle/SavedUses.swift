@@ -4,10 +4,11 @@ import Lifecycle
 import Linux
 import Policy
 
-// The uses of workers outlive the daemon, so that `explain` knows after a restart how often a worker is used. They are
-// saved with the counts of the day, in `reports/uses`. The time between two daemons counts as time without use.
+// The uses of workers outlive the daemon, so that `explain` knows after a restart how often a
+// worker is used. They are saved with the counts of the day, in `reports/uses`. The time between
+// two daemons counts as time without use.
 
-/// What the file has. Points in time are milliseconds before `savedAt`.
+/// The content of the file. Times are in milliseconds before `savedAt`.
 struct SavedUses: Codable, Hashable {
   struct Worker: Codable, Hashable {
     var since: Int64
@@ -22,7 +23,8 @@ struct SavedUses: Codable, Hashable {
   var workers: [String: Worker]
 
   static let title = "dormouse uses 1"
-  /// `run` can create thousands of workers: those that were used last are kept.
+  /// The maximum number of workers in the file. `run` can create thousands: those that were used
+  /// last are kept.
   static let maxWorkers = 1000
 
   init(_ history: UseHistory, at now: Instant, savedAt: Int64) {
@@ -43,9 +45,11 @@ struct SavedUses: Codable, Hashable {
     workers = Dictionary(uniqueKeysWithValues: kept)
   }
 
-  /// - Parameter time: this moment in milliseconds since 1970.
+  /// The history as of now.
+  ///
+  /// - Parameter time: the time of `now` in milliseconds since 1970.
   func history(at now: Instant, time: Int64) -> UseHistory {
-    // A clock that was set back makes nothing happen in the future.
+    // If the clock was set back, nothing may have happened in the future.
     let away = min(max(time - savedAt, 0), 366 * 86_400_000)
     func moment(_ before: Int64) -> Instant {
       now + .milliseconds(-(max(0, min(before, 10 * 366 * 86_400_000)) + away))
@@ -64,8 +68,8 @@ struct SavedUses: Codable, Hashable {
   }
 }
 
-/// Keeps the uses of workers, over restarts of the daemon. Belongs to the loop's thread; the file is written on the
-/// queue's.
+/// Keeps the uses of workers across restarts of the daemon. It belongs to the event loop's thread.
+/// The file is written on the queue's thread.
 final class UseKeeper {
   private(set) var history = UseHistory()
   private let path: String
@@ -102,7 +106,7 @@ final class UseKeeper {
     save(at: now)
   }
 
-  /// What is known now is on its way to the file.
+  /// Begins to write the history to the file.
   func save(at now: Instant) {
     savedAt = now
     let saved = SavedUses(history, at: now, savedAt: milliseconds)

@@ -21,11 +21,11 @@ final class SegmentFile: Sendable {
   private struct File {
     let descriptor: Descriptor
     let path: String
-    /// A whole `append` is in it.
+    /// Whether a whole `append` is in the file.
     var hasContent = false
   }
 
-  /// - Parameter open: makes a new file.
+  /// - Parameter open: creates a new file.
   init(queue: WorkQueue, open: @escaping Open = SegmentFile.create) {
     self.queue = queue
     self.open = open
@@ -35,13 +35,14 @@ final class SegmentFile: Sendable {
     try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, mode: 0o600)
   }
 
-  /// Bytes that may wait for the disk.
+  /// The maximum number of bytes that may wait for the disk.
   static let maxPending = 4 << 20
 
-  /// Bytes that wait for the disk now.
+  /// The number of bytes that wait for the disk now.
   var pending: Int { shared.withLock { $0.pending } }
 
-  /// What went wrong since this was asked last. Nothing is written any more until `begin`.
+  /// The failure since the last call; nil if there was none. After a failure nothing is written
+  /// until `begin`.
   func takeFailure() -> SystemCallError? {
     shared.withLock { shared in
       defer { shared.failure = nil }
@@ -49,7 +50,8 @@ final class SegmentFile: Sendable {
     }
   }
 
-  /// A new file. Both closures are called on the queue: `first` before it is made, `then` when it is there.
+  /// Begins a new file. Both closures are called on the queue: `first` before the file is created,
+  /// `then` when it exists.
   func begin(
     _ path: String, first: @escaping @Sendable () -> Void = {},
     then: @escaping @Sendable () -> Void = {}
@@ -76,7 +78,8 @@ final class SegmentFile: Sendable {
         } catch { failure = SystemCallError("write", on: file.path, code: error.code) }
       }
       guard let failure else { return shared.withLock { $0.file?.hasContent = true } }
-      // On a full disk, the next try would leave another useless file, and so would each one after it.
+      // On a full disk, the next attempt would leave another useless file, and so would each one
+      // after it.
       if !file.hasContent { discardFile(file.path) }
       fail(failure)
     }

@@ -3,12 +3,12 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// How often each worker is used: traffic, processor time, wakes and requests, as the
-/// engine gets them. Signs of use that follow each other closely are one use.
+/// How often each worker is used. A use is traffic, processor time, a wake or a request, as the
+/// engine gets them. Signs of use that follow each other closely count as one use.
 struct UseHistory {
-  /// A shorter pause ends no use: a busy worker is sampled every few seconds.
+  /// A shorter pause doesn't end a use: a busy worker is sampled every few seconds.
   static let pause = Duration.seconds(5)
-  /// As many uses are remembered.
+  /// The maximum number of uses that are remembered.
   static let limit = 64
 
   struct Use: Hashable {
@@ -24,7 +24,7 @@ struct UseHistory {
 
     fileprivate init(since: Instant) { self.since = since }
 
-    /// As an earlier daemon saw them.
+    /// The uses that an earlier daemon saw.
     init(since: Instant, all: [Use], count: Int, last: CodedText?) {
       self.since = since
       self.all = all
@@ -43,26 +43,26 @@ struct UseHistory {
       all.append(Use(began: now, ended: now))
     }
 
-    /// Times without use between two uses: half of them are at most this long.
+    /// The median of the times without use between two uses.
     var medianQuiet: Duration? {
       let quiet = zip(all, all.dropFirst()).map { $1.began - $0.ended }.sorted()
       return quiet.isEmpty ? nil : quiet[(quiet.count - 1) / 2]
     }
 
-    /// The time from the beginning of a use to that of the next one, if it is nearly always the
-    /// same, as for health checks and pings; nil: it varies, or there are too few uses.
+    /// The time from the beginning of one use to the beginning of the next, if it is nearly always
+    /// the same, as for health checks and pings. nil if it varies, or if there are too few uses.
     var period: Duration? {
       let periods = zip(all, all.dropFirst()).map { $1.began - $0.began }.sorted()
       guard periods.count >= Self.fewestPeriods else { return nil }
       let median = periods[periods.count / 2]
-      // Use is noticed up to 2 s late.
+      // A use is noticed up to 2 s late.
       let tolerance = max(median / 10, .seconds(2))
       let usual = periods.count { median - tolerance <= $0 && $0 <= median + tolerance }
       return usual * 5 >= periods.count * 4 ? median : nil
     }
     private static let fewestPeriods = 8
 
-    /// Uses in an hour; nil: too little time has passed to say.
+    /// Uses in an hour; nil if too little time has passed.
     func perHour(at now: Instant) -> Double? {
       guard let first = all.first else { return nil }
       let began = all.count < count ? first.began : since
@@ -91,7 +91,7 @@ struct UseHistory {
 }
 
 extension Event {
-  /// As the causes of states have it.
+  /// The sign of use that an event is, in the words of states' causes; nil if it is none.
   fileprivate var use: CodedText? {
     switch self {
     case .activity: CodedText("active", Cause.active.sentence)
@@ -108,10 +108,10 @@ extension Event {
 
 extension ActivityReport {
   /// - Parameters:
-  ///   - launchedAt: when this run began; `.zero`: an earlier daemon launched it.
-  ///   - sign: what showed the last use, if that was a look at the worker.
-  ///   - source: of traffic, where it came from.
-  ///   - isServer: it listens at a port, so its uses may be health checks.
+  ///   - launchedAt: when this run began; `.zero` if an earlier daemon launched it.
+  ///   - sign: what showed the last use, if a sample of the worker showed it.
+  ///   - source: where traffic came from.
+  ///   - isServer: whether the worker listens at a port, so that its uses may be health checks.
   init(
     _ uses: UseHistory.Uses, policy: LifecyclePolicy, launchedAt: Instant = .zero,
     sign: SignOfUse? = nil, source: TrafficSource? = nil, isServer: Bool = true, at now: Instant
@@ -132,16 +132,18 @@ extension ActivityReport {
     }
   }
 
-  /// Fewer say nothing of what is usual.
+  /// The minimum number of uses for advice. Fewer don't show what is usual.
   private static let leastUses = 5
 }
 
 extension ActivityReport.Advice {
-  /// Which key keeps a worker with such quiet times awake, or in memory; nil: none.
+  /// Names the key that keeps a worker with such quiet times awake or in memory; nil if there is
+  /// none.
   ///
-  /// - Parameter period: its uses come at this interval, like health checks.
+  /// - Parameter period: the interval of the worker's uses, if it is regular, as with health
+  ///   checks.
   init?(_ quiet: Duration, _ policy: LifecyclePolicy, period: Duration? = nil) {
-    let usual = "half of its quiet times are at most \(quiet.spoken)"
+    let usual = "the median time between its uses is \(quiet.spoken)"
     let idle = policy.foreground.mode == .activity ? policy.foreground.idleAfter : .zero
     guard let suspend = policy.background.suspendAfter else {
       self.init(
@@ -172,7 +174,7 @@ extension ActivityReport.Advice {
     self.init(
       code: "quiet_too_short", key: "hibernate.after",
       text:
-        "\(usual), and hibernate.after is \(hibernate.spoken) more than its suspension: with a shorter one, it "
-        + "would be hibernated between more of its uses")
+        "\(usual), and hibernate.after is \(hibernate.spoken) more than its suspension: with a "
+        + "shorter one, it would be hibernated between more of its uses")
   }
 }

@@ -1,21 +1,24 @@
 import Policy
 
-/// Which clients of the control socket may stay: how many there are of each user, which one gives way to
-/// a new one, and which have taken too long to send a request.
+/// Decides which clients of the control socket may stay: how many there are of each user, which one
+/// is closed for a new one, and which have taken too long to send a request.
 struct ClientQuota {
-  /// All together. A client that hasn't sent a whole request yet gives way to a new one, so that any
-  /// number of half-open connections shuts no other client out.
+  /// The maximum number of clients. A client that hasn't sent a whole request yet is closed for a
+  /// new one, so that half-open connections shut no other client out, however many there are.
   var maxClients = 256
-  /// Root and the daemon's own user can't shut each other out.
+  /// The maximum number of clients of one user, so that root and the daemon's own user can't shut
+  /// each other out.
   var maxOfUser = 240
-  /// From the connection, or from the first byte of a request, to its last.
+  /// How long a client may take from its connection, or from the first byte of a request, to the
+  /// request's last byte.
   var patience = Duration.seconds(30)
 
   private struct Client {
     var user: UInt32
-    /// When it connected, or began its request; nil: nothing is begun, and it has sent one before.
+    /// When the client connected or began its request; nil if it has begun no request after its
+    /// first one.
     var since: Instant?
-    /// It has sent a whole request.
+    /// Whether the client has sent a whole request.
     var isKnown = false
     var order: UInt64
   }
@@ -26,9 +29,9 @@ struct ClientQuota {
 
   enum Admission: Equatable {
     case admitted
-    /// Instead of this one, which must be closed.
+    /// The client is admitted, and this one must be closed for it.
     case insteadOf(Int32)
-    /// All others are at work.
+    /// The client isn't admitted, because all others have sent requests.
     case refused
   }
 
@@ -40,7 +43,8 @@ struct ClientQuota {
     var admission = Admission.admitted
     if clients.count >= maxClients || users[user, default: 0] >= maxOfUser {
       let candidates = clients.filter { !$0.value.isKnown }
-      // Its own user's first: another user's only where all together are too many.
+      // A client of the same user is closed first. Another user's is closed only if all together
+      // are too many.
       let own = candidates.filter { $0.value.user == user }
       let choice = own.isEmpty && clients.count >= maxClients ? candidates : own
       guard let oldest = choice.min(by: { $0.value.order < $1.value.order })?.key else {
@@ -55,8 +59,11 @@ struct ClientQuota {
     return admission
   }
 
-  /// Something has come, and was read. `isPartial`: a request has begun and isn't complete;
-  /// `completed`: a whole one was among it.
+  /// Records that bytes of a client were read.
+  ///
+  /// - Parameters:
+  ///   - isPartial: whether a request has begun and isn't complete.
+  ///   - completed: whether a whole request was read.
   mutating func heard(_ id: Int32, isPartial: Bool, completed: Bool, at now: Instant) {
     guard var client = clients[id] else { return }
     if completed {
@@ -74,7 +81,7 @@ struct ClientQuota {
     if users[client.user] == 0 { users[client.user] = nil }
   }
 
-  /// Those that have been at one request, or at none, for too long.
+  /// The clients that have been at one request, or at none, for too long.
   func overdue(at now: Instant) -> [Int32] {
     clients.filter { $0.value.since.map { now - $0 >= patience } ?? false }.keys.sorted()
   }

@@ -2,16 +2,16 @@ import Control
 import Lifecycle
 import Policy
 
-// The engine's reasons on the wire, each with its code.
+// These initializers make reports of the engine's reasons, each with its code.
 
 extension CodedText {
   init(_ cause: Cause) { self.init(cause.code, cause.sentence) }
-  /// - Parameter left: after this time it ends by itself; nil: it doesn't.
+  /// - Parameter left: the time after which the protection ends by itself; nil if it doesn't.
   init(_ protection: Protection, for left: Duration? = nil) {
     self.init(protection.code, protection.sentence(for: left))
   }
   init(_ verdict: Verdict) { self.init(verdict.code, verdict.sentence) }
-  /// How a run ended.
+  /// A report of how a run ended.
   init(_ exit: ExitRecord) { self.init(exit.status?.code ?? "launch_failed", exit.why) }
 }
 
@@ -38,7 +38,7 @@ extension EarlyWakeReport {
 }
 
 extension ShadowReport {
-  /// nil: it would have done nothing.
+  /// Makes the report; nil if the worker's policy would have done nothing.
   init?(_ summary: ShadowSummary?) {
     guard let summary, !summary.isEmpty else { return nil }
     self.init(

@@ -3,7 +3,8 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// The components that look again at what they do when the configuration was read again. Belongs to the loop's thread.
+/// The components that have to be informed when the configuration was read again. It belongs to the
+/// event loop's thread.
 struct ConfigurationFollowers {
   let clock: any Timers
   let workers: WorkerRegistry
@@ -13,18 +14,19 @@ struct ConfigurationFollowers {
   let schedules: ScheduleMonitor
   let encryption: EncryptionTrial
   let rules: RuleAdoption
-  /// nil: no commands are run here.
+  /// nil if no commands are run here.
   let hooks: HookRunner?
 
-  /// The engine has the policy.
+  /// Informs them of a policy that the engine has.
   func policyHasChanged(_ policy: LifecyclePolicy) {
     chronicle.record(policy, at: clock.now)
     pressure.follow(policy)
   }
 
-  /// The configuration is in force, and each worker has its own.
+  /// Informs them of a configuration that is in force, and that each worker has.
   func follow(_ configuration: DaemonConfiguration) {
-    // What a policy doesn't want any more doesn't wait for the next hibernation.
+    // An idle base that a policy doesn't allow any more is removed at once, and not at the next
+    // hibernation.
     for worker in workers.values where !worker.keepsBase {
       hibernation.dropIdleBase(of: worker.id.name)
     }

@@ -9,13 +9,14 @@ typealias ReloadOutcome = (isDone: Bool, text: String)
 struct KnownWorker {
   var configuration: WorkerConfiguration
   var isDeclared: Bool
-  /// Adopted by a rule, which has its policy.
+  /// Whether the worker was adopted by a rule, which has its policy.
   var isRuled = false
 }
 
-/// A configuration that is read again: all of it is taken, or nothing. Belongs to the loop's thread.
+/// Reads the configuration again. It is applied as a whole or not at all. It belongs to the event
+/// loop's thread.
 struct ConfigurationReloader {
-  /// Reads the configuration, and calls back; nil: its file system doesn't answer.
+  /// Reads the configuration, and calls back, with nil if its file system doesn't answer.
   typealias Look = (@escaping (ParseResult<DaemonConfiguration>?) -> Void) -> Void
   private typealias Policies = (old: LifecyclePolicy, new: LifecyclePolicy)
 
@@ -36,7 +37,8 @@ struct ConfigurationReloader {
   let log: DaemonLog
   let look: Look
 
-  /// The configuration's files, and the policies that it names, may be in a file system that doesn't answer.
+  /// A function that reads the configuration on another thread: its files, and those of the
+  /// policies that it names, may be in a file system that doesn't answer.
   static func look(
     _ jobs: LoopJobs, _ read: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
   ) -> Look {
@@ -46,7 +48,10 @@ struct ConfigurationReloader {
     return { look.ask(then: $0) }
   }
 
-  /// - Parameter allowEmpty: it may stop and remove every declared worker.
+  /// Reads the configuration again and applies it.
+  ///
+  /// - Parameter allowEmpty: whether the new configuration may stop and remove all declared
+  ///   workers.
   func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
     look { result in
       guard let result else { return report(Self.isSilent) }
@@ -55,7 +60,7 @@ struct ConfigurationReloader {
     }
   }
 
-  /// What `reload` would change now, or why it would change nothing; changes nothing.
+  /// Reports what `reload` would change now, or why it would change nothing. It changes nothing.
   func preview(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
     look { result in
       report(result.map { preview($0, allowEmpty) } ?? Self.isSilent)
@@ -82,7 +87,7 @@ struct ConfigurationReloader {
     if old.hooks != new.hooks { texts.append("the commands of `on` changed") }
     configuration.apply(new)
     texts += removeUndeclared(new) + applyWorkers(new, policies)
-    // `run` workers live by the daemon's policy.
+    // Workers of `run` have the daemon's policy.
     for id in workers.keys.sorted() {
       guard let known = changes.known(id), !known.isDeclared, !known.isRuled else { continue }
       if known.configuration.policy != new.policy { changes.setPolicy(new.policy, of: id) }
@@ -98,9 +103,9 @@ struct ConfigurationReloader {
 
   private func removeUndeclared(_ new: DaemonConfiguration) -> [String] {
     undeclared(in: new).map { id in
-      // Until it is adopted, the engine knows no process of it that could be stopped.
+      // Until the worker is adopted, the engine knows no process of it that could be stopped.
       let waits = returning.whenBack(id) { [changes] in
-        // Another reload may have declared it again.
+        // Another reload may have declared the worker again.
         if changes.known(id)?.isDeclared == false { changes.remove(id) }
       }
       guard waits else {
@@ -113,7 +118,7 @@ struct ConfigurationReloader {
   }
 
   private func applyWorkers(_ new: DaemonConfiguration, _ policies: Policies) -> [String] {
-    // All of them are known before the first is started: they may need each other.
+    // All workers are known before the first is started, because they may depend on each other.
     let added = new.workers.filter { changes.known(WorkerID($0.name)) == nil }
     for worker in added { changes.introduce(worker) }
     let corrected = corrected(in: new, policies)
@@ -125,7 +130,8 @@ struct ConfigurationReloader {
     return texts
   }
 
-  /// Workers that have failed, and whose launch has changed, or that of one that they depend on.
+  /// The workers that have failed, if their launch has changed or that of a worker that they depend
+  /// on.
   private func corrected(
     in new: DaemonConfiguration, _ policies: Policies
   ) -> [WorkerConfiguration] {
@@ -148,8 +154,8 @@ struct ConfigurationReloader {
       .contains(where: \.atLaunch)
   }
 
-  /// A worker of the new configuration. Its policy, importance and shed channel apply at once, the
-  /// rest when it is launched next.
+  /// Applies a worker's new configuration. Its policy, importance and shed channel apply at once.
+  /// The other keys apply at its next launch.
   private func apply(_ configuration: WorkerConfiguration, _ policies: Policies) -> String? {
     let id = WorkerID(configuration.name)
     guard let known = changes.known(id), isChanged(known, configuration) else { return nil }
@@ -189,7 +195,8 @@ struct ConfigurationReloader {
     )
   }
 
-  /// A file that was emptied by accident looks like one that wants all workers removed.
+  /// Why a configuration without workers isn't applied; nil if it is. A file that was emptied by
+  /// accident looks like one that removes all workers.
   private func refusalOfEmpty(_ new: DaemonConfiguration) -> String? {
     let declared = workers.keys.count { changes.known($0)?.isDeclared == true }
     guard new.workers.isEmpty, declared > 0 else { return nil }
@@ -199,7 +206,7 @@ struct ConfigurationReloader {
       + "use `dormouse reload --allow-empty` to do that"
   }
 
-  /// Workers of the old configuration that the new one lacks.
+  /// The workers of the old configuration that the new one lacks.
   private func undeclared(in new: DaemonConfiguration) -> [WorkerID] {
     let declared = Set(new.workers.map { WorkerID($0.name) })
     return workers.keys.filter {
@@ -211,7 +218,7 @@ struct ConfigurationReloader {
     known.configuration != configuration || !known.isDeclared
   }
 
-  /// What a change of its launch means for a worker that doesn't run.
+  /// The effect of a change of its launch on a worker that doesn't run, as the end of a text.
   private func restartNote(
     _ configuration: WorkerConfiguration, _ changed: [WorkerChange]
   ) -> String {
@@ -222,7 +229,8 @@ struct ConfigurationReloader {
 
   private func isRunning(_ id: WorkerID) -> Bool { driver.state.state(of: id)?.isAlive == true }
 
-  /// What a worker's new configuration changes of it, beside what is said of all; nil: nothing.
+  /// The text of what a worker's new configuration changes, without the changes for all workers;
+  /// nil if it changes nothing.
   private func changeText(
     of configuration: WorkerConfiguration, from known: KnownWorker, _ policies: Policies
   ) -> String? {

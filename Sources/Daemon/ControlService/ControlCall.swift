@@ -2,10 +2,10 @@ import Control
 import Lifecycle
 import Policy
 
-/// A request under way, and the way of its answer.
+/// A request that is under way, and the function that answers it.
 struct ControlCall {
   let request: ControlRequest
-  /// Called once.
+  /// Answers the request. It is called once.
   let respond: (ControlResponse) -> Void
 
   func answer(_ result: ControlResponse.Result, _ text: String) {
@@ -28,7 +28,7 @@ extension ControlCall {
     return request.seconds.map { .seconds($0) }
   }
 
-  /// What is wrong with that time; nil: nothing.
+  /// What is wrong with that time; nil if nothing is.
   var problemOfTime: String? {
     guard request.verb == .protect, let seconds = request.seconds else { return nil }
     if seconds > 0, seconds <= Duration.longestProtection.seconds { return nil }

@@ -3,10 +3,12 @@ import Control
 import Glibc
 import Linux
 
-/// The control socket's listening end: accepts clients of the daemon's own user and of root. If there are no
-/// descriptors or no memory for another client, the loop doesn't become busy. Belongs to the loop's thread.
+/// The control socket's listening end, which accepts clients of the daemon's own user and of root.
+/// If there are no descriptors or no memory for another client, the event loop doesn't become busy.
+/// It belongs to the event loop's thread.
 final class ControlListener {
-  /// An accepted client, with its credentials from the kernel (SO_PEERCRED), as of its connect(2).
+  /// The credentials of an accepted client, as the kernel recorded them at its connect(2)
+  /// (SO_PEERCRED).
   struct Peer {
     var user: uid_t
     var process: pid_t
@@ -17,9 +19,9 @@ final class ControlListener {
   private let loop: EventLoop
   private let log: DaemonLog
   private var watch: EventLoop.Token?
-  /// Closed for a moment when there are no descriptors left: see `refuse`.
+  /// A descriptor that is closed for a moment when none is left; see `refuse`.
   private var spare: Descriptor?
-  /// Clients that are accepted before other descriptors have their turn.
+  /// The maximum number of clients that are accepted before other descriptors have their turn.
   private static let maxAtOnce = 16
 
   init(path: String, _ loop: EventLoop, _ log: DaemonLog) throws(StartError) {
@@ -33,7 +35,8 @@ final class ControlListener {
       if case .directory(let failure) = error { throw .socket(path: path, failure.description) }
       throw error
     }
-    // A daemon that answers here has another state directory; the lock would have refused the same one.
+    // A daemon that answers here has another state directory. The lock would have refused the same
+    // one.
     if (try? UnixSocket.connected(to: path, .stream)) != nil { throw .inUse(path: path) }
     do throws(SystemCallError) {
       listener = try UnixSocket.bound(to: path, .stream)
@@ -47,13 +50,16 @@ final class ControlListener {
     guard path.utf8.count > UnixSocket.maxPath else { return }
     throw .socket(
       path: path,
-      "the path has \(path.utf8.count) bytes, more than the kernel's limit of \(UnixSocket.maxPath); "
-        + "choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET")
+      "the path has \(path.utf8.count) bytes, more than the kernel's limit of "
+        + "\(UnixSocket.maxPath); choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET")
   }
 
+  /// Begins to accept clients.
+  ///
   /// - Parameters:
-  ///   - isFull: while it is, further clients wait in the kernel's queue, until `resume` is called.
-  ///   - admit: a client has connected.
+  ///   - isFull: while it returns true, further clients wait in the kernel's queue, until `resume`
+  ///     is called.
+  ///   - admit: called for a client that has connected.
   func begin(
     isFull: @escaping () -> Bool, admit: @escaping (Descriptor, Peer) -> Void
   ) throws(SystemCallError) {
@@ -78,8 +84,8 @@ final class ControlListener {
     }
   }
 
-  /// Without descriptors no client can be accepted; but one that waits would keep the listener readable, and
-  /// the loop busy. So they are refused, one in each turn.
+  /// Refuses clients, one in each turn. Without descriptors none can be accepted, and a client that
+  /// waits would keep the listener readable and the event loop busy.
   private func refuse() {
     log(.warning, "refused a client: out of descriptors (RLIMIT_NOFILE)")
     spare = nil
@@ -87,7 +93,8 @@ final class ControlListener {
     if raw >= 0 { Closer.close(raw) }
     openSpare()
     guard spare == nil else { return }
-    // Another thread is still closing that client's descriptor: the last close of a socket may wait.
+    // Another thread is still closing that client's descriptor: the last close of a socket may
+    // wait.
     setListening([])
     loop.after(.milliseconds(20)) { [weak self] in
       self?.openSpare()
@@ -96,11 +103,12 @@ final class ControlListener {
   }
 
   private func openSpare() {
-    // If there is none left, the next client's refusal shows it.
+    // If no descriptor is left, the refusal of the next client shows it.
     if spare == nil { spare = try? Descriptor.open("/dev/null") }
   }
 
-  /// Without memory, the listener stays readable, and nothing can be done about it.
+  /// Stops accepting clients for 1 s. Without memory the listener stays readable, and nothing else
+  /// helps.
   private func pause(why code: Int32) {
     log(.warning, "can't accept clients for 1 s: \(String(cString: strerror(code)))")
     setListening([])
@@ -109,11 +117,13 @@ final class ControlListener {
 
   private func setListening(_ interest: Epoll.Interest) {
     guard let watch else { return }
-    // epoll_ctl(2) on a descriptor that is watched only fails without memory; the next client tries it again.
+    // epoll_ctl(2) on a watched descriptor fails only without memory. The next client tries it
+    // again.
     try? loop.change(listener, watch, to: interest)
   }
 
-  /// Only the daemon's own user and root may use the socket. nil: it is another user.
+  /// The credentials of a client; nil if its user may not use the socket. Only the daemon's own
+  /// user and root may.
   private func trustedPeer(of descriptor: Descriptor) -> Peer? {
     var pid: pid_t = 0
     var user: uid_t = 0

@@ -3,13 +3,14 @@ import Glibc
 import JSONLines
 import Linux
 
-/// One connection to the control socket. Each connection in a daemon's life has its own number.
+/// A connection to the control socket. Each connection in a daemon's life has its own number.
 struct ClientID: Hashable, Sendable { let number: UInt64 }
 
-/// The control socket's clients: one JSON object a line, each request answered once, when the thing has
-/// happened. It knows requests and answers as messages only; what they mean knows `ControlService`. Belongs to the
-/// loop's thread; no other client waits for a slow or hostile one. What it may cost is limited: see `maxUnread`
-/// for when its requests are no longer read, and `maxPending` for the answers after which it is dropped.
+/// Serves the control socket's clients: one JSON object a line. Each request is answered once, when
+/// it is carried out. The server handles requests and answers only as messages; `ControlService`
+/// knows their meaning. No client waits for a slow or hostile one. A client's cost is limited: see
+/// `maxUnread` for when its requests are no longer read, and `maxPending` for when it is
+/// disconnected. It belongs to the event loop's thread.
 final class ControlServer {
   private let loop: EventLoop
   private let log: DaemonLog
@@ -17,18 +18,19 @@ final class ControlServer {
   private weak var service: ControlService?
   private var clients: [ClientID: Client] = [:]
   private var clientCount: UInt64 = 0
-  /// Clients that requested the daemon's end, with their requests.
+  /// The clients that requested the daemon's end, with their requests.
   private var waitingForEnd: [(client: Client, id: UInt64)] = []
   private var quota: ClientQuota
-  /// How often the connections are checked for those that take too long to send a request.
+  /// The time between two checks for clients that take too long to send a request.
   private let lookInterval: Duration
 
-  /// Bytes of answers that may wait for a client that doesn't read, before it is disconnected. After that only
-  /// answers to earlier requests can still come.
+  /// The bytes of answers that may wait for a client that doesn't read. A client with more is
+  /// disconnected. Beyond `maxUnread` only answers to earlier requests are added.
   static let maxPending = 2 * WireCodec.longestAnswer
-  /// With this many unread bytes nothing more is read from it.
+  /// The number of unread bytes of answers from which no more requests are read.
   static let maxUnread = 256 << 10
-  /// Requests of one client that are handled before other clients have their turn.
+  /// The maximum number of a client's requests that are handled before other clients have their
+  /// turn.
   static let maxAtOnce = 16
 
   private final class Client {
@@ -39,11 +41,12 @@ final class ControlServer {
     var framer = LineFramer()
     var pending: [UInt8] = []
     var isClosed = false
-    /// Requests that haven't been answered.
+    /// The requests that haven't been answered.
     var unanswered: [UInt64] = []
-    /// More of its requests have been read than were handled: nothing more is read until they are.
+    /// Whether requests have been read that aren't handled yet. Nothing more is read until they
+    /// are.
     var isWaiting = false
-    /// It sends nothing any more.
+    /// Whether the client sends nothing any more.
     var hasHungUp = false
     var isFull: Bool { pending.count > ControlServer.maxUnread }
     var isRead: Bool { !isFull && !isWaiting }
@@ -55,7 +58,7 @@ final class ControlServer {
     }
   }
 
-  /// Clients are accepted from `connect` on.
+  /// Opens the socket. Clients are accepted from `connect` on.
   init(
     path: String, _ loop: EventLoop, _ log: DaemonLog, quota: ClientQuota = ClientQuota(),
     lookInterval: Duration = .seconds(5)
@@ -67,7 +70,7 @@ final class ControlServer {
     listener = try ControlListener(path: path, loop, log)
   }
 
-  /// Once. The service isn't kept alive.
+  /// Sets the service and accepts clients. Call it once. The service isn't retained.
   func connect(_ service: ControlService) throws(StartError) {
     self.service = service
     do throws(SystemCallError) {
@@ -91,14 +94,14 @@ final class ControlServer {
     }
     clientCount += 1
     let client = Client(ClientID(number: clientCount), descriptor, process: peer.process)
-    // A client that can't be watched can't be served: its connection is closed.
+    // A client that can't be watched can't be served, so its connection is closed.
     client.token = try? loop.watch(descriptor, .readable) { [unowned self] what in
       serve(client, what)
     }
     if client.token != nil { clients[client.id] = client } else { quota.remove(descriptor.raw) }
   }
 
-  /// Called regularly, for connections that have taken too long to send a request.
+  /// Disconnects the clients that have taken too long to send a request, again and again.
   private func dropOverdue() {
     for descriptor in quota.overdue(at: EventLoop.now) { dropClient(withDescriptor: descriptor) }
     loop.after(lookInterval) { [weak self] in self?.dropOverdue() }
@@ -133,11 +136,12 @@ final class ControlServer {
 
   private func handleRequests(of client: Client) {
     handleLines(of: client)
-    // What it has requested is carried out, though it won't get the answers.
+    // The client's requests are carried out, although it won't get the answers.
     if client.hasHungUp, !client.isWaiting { drop(client) }
   }
 
-  /// A client that sends requests faster than they are answered, or than it reads, waits for its turn.
+  /// Handles a client's requests. A client that sends requests faster than they are answered, or
+  /// than it reads, waits for its turn.
   private func handleLines(of client: Client) {
     var count = 0
     defer {
@@ -185,7 +189,7 @@ final class ControlServer {
     }
     client.unanswered.append(request.id)
     service?.handle(request, from: client.id) { [weak self, weak client] response in
-      // Where it isn't among them any more, the daemon's end has answered it.
+      // If the request isn't in the list any more, the daemon's end has answered it.
       guard let self, let client, let place = client.unanswered.firstIndex(of: request.id)
       else { return }
       client.unanswered.remove(at: place)
@@ -193,8 +197,8 @@ final class ControlServer {
     }
   }
 
-  /// Every request gets its answer before the socket closes: those that asked for the end, and those whose outcome
-  /// hasn't come.
+  /// Answers every open request before the socket closes: the requests for the daemon's end, and
+  /// those that aren't carried out yet.
   func announceEnd(_ text: String) {
     for client in clients.values {
       for id in client.unanswered {
@@ -209,7 +213,8 @@ final class ControlServer {
     waitingForEnd = []
   }
 
-  /// The connected process, as the kernel reports it; nil: the client has disconnected.
+  /// The pid of the connected process, as the kernel reports it; nil if the client has
+  /// disconnected.
   func process(of client: ClientID) -> pid_t? { clients[client]?.process }
 
   private func respond(to client: Client, _ response: ControlResponse) {
@@ -220,13 +225,13 @@ final class ControlServer {
       log(.error, "can't send an answer: \(error)")
       let substitute = ControlResponse(
         id: response.id, result: .failed, text: "can't send the answer: \(error)")
-      // Three short fields can be encoded.
+      // Three short fields can always be encoded.
       client.pending += (try? WireCodec.line(for: substitute)) ?? []
     }
     flush(client)
   }
 
-  /// Writes what the socket takes; the rest when it takes more.
+  /// Writes as much as the socket accepts now. The remainder is written when it accepts more.
   private func flush(_ client: Client) {
     while !client.pending.isEmpty {
       let count = client.descriptor.send(client.pending, waits: false)
@@ -248,7 +253,8 @@ final class ControlServer {
     guard let token = client.token, !client.isClosed else { return }
     var interest: Epoll.Interest = client.isRead ? .readable : []
     if !client.pending.isEmpty { interest.insert(.writable) }
-    // epoll_ctl(2) on a descriptor that is watched only fails without memory; the next answer tries it again.
+    // epoll_ctl(2) on a watched descriptor fails only without memory. The next answer tries it
+    // again.
     try? loop.change(client.descriptor, token, to: interest)
   }
 
@@ -262,7 +268,7 @@ final class ControlServer {
     listener.resume()
   }
 
-  /// Of answers; nil: the client has disconnected.
+  /// The bytes of answers that the client hasn't read; nil if it has disconnected.
   func unreadBytes(of client: ClientID) -> Int? { clients[client]?.pending.count }
 
   func send(_ response: ControlResponse, to client: ClientID) {

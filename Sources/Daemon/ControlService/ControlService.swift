@@ -3,8 +3,8 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// The verbs of the control socket: hands a client's request to those that carry it out, and answers it when it is
-/// done. Belongs to the loop's thread.
+/// The verbs of the control socket. It passes a client's request to the component that carries it
+/// out, and answers it when that is done. It belongs to the event loop's thread.
 final class ControlService {
   private let clock: any Timers
   private let following: EventFollowing
@@ -19,7 +19,8 @@ final class ControlService {
   private let daemon: DaemonVerbs
 
   private static let patienceForStatus = Duration.seconds(2)
-  /// A wrapper may take a while to end gracefully, or to write its memory.
+  /// How long to wait for a wrapper, which may take a while to end gracefully or to write its
+  /// memory.
   private static let patienceForWrapper = Duration.seconds(600)
 
   init(
@@ -41,12 +42,13 @@ final class ControlService {
     self.daemon = daemon
   }
 
-  /// `respond` is called once, now or later. An answer to a client that has left is dropped.
+  /// Handles a request. `respond` is called once, now or later. An answer to a client that has
+  /// disconnected is dropped.
   func handle(
     _ request: ControlRequest, from client: ClientID,
     then respond: @escaping (ControlResponse) -> Void
   ) {
-    var isAnswered = false  // What brings an answer may bring it twice.
+    var isAnswered = false  // The component may answer twice.
     let call = ControlCall(request: request) { response in
       if !isAnswered { respond(response) }
       isAnswered = true
@@ -61,13 +63,14 @@ final class ControlService {
     carryOut(call)
   }
 
-  /// A client requests the daemon's end, by `shutdown` or `leave`. `ControlServer.announceEnd` answers it.
+  /// Ends the daemon because a client requested it, by `shutdown` or `leave`.
+  /// `ControlServer.announceEnd` answers the request.
   func end(by verb: ControlRequest.Verb) { daemon.end(by: verb) }
 
-  /// The client's socket has taken everything that was sent.
+  /// The client's socket has accepted all that was sent.
   func hasReadEverything(_ client: ClientID) { following.hasReadEverything(client) }
 
-  /// The connection has ended.
+  /// The client's connection has ended.
   func hasLeft(_ client: ClientID) {
     following.forget(client)
     wrappers.hasLeft(client)
@@ -111,7 +114,8 @@ final class ControlService {
     guard wrappers.isWrapped(request.worker) else {
       return status.report(request, then: call.respond)
     }
-    // As its wrapper reports it now; if the wrapper can't be asked, as it was last reported.
+    // The answer is the wrapper's report now. If the wrapper can't be asked, it is the wrapper's
+    // last report.
     wrappers.relay(request, patience: Self.patienceForStatus) { [status] answer in
       // A wrapped worker has no processes that this daemon manages.
       var kept = status.report(request, nil)

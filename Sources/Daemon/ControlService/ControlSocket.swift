@@ -1,4 +1,5 @@
-/// The control socket, from the moment at which clients are accepted. Belongs to the loop's thread.
+/// The control socket, from the moment at which clients are accepted. It belongs to the event
+/// loop's thread.
 final class ControlSocket {
   private let path: String
   private let loop: EventLoop
@@ -11,9 +12,9 @@ final class ControlSocket {
     self.log = log
   }
 
-  /// Accepts clients.
+  /// Opens the socket and accepts clients.
   ///
-  /// - Parameter makeService: what answers the requests.
+  /// - Parameter makeService: makes the service that answers the requests.
   func open(_ makeService: (ControlServer) -> ControlService) throws(StartError) {
     let server = try ControlServer(path: path, loop, log)
     let service = makeService(server)
@@ -21,15 +22,15 @@ final class ControlSocket {
     opened = (server, service)
   }
 
-  /// The process that made this connection, as the kernel reports it.
+  /// The pid of the process that made this connection, as the kernel reports it.
   func process(of client: ClientID) -> Int32? { opened?.server.process(of: client) }
 
-  /// To all clients.
+  /// Answers the open requests of all clients before the daemon ends.
   func announceEnd(_ text: String) { opened?.server.announceEnd(text) }
 
   func close() {
     opened?.server.close()
-    // The service holds components that hold this socket.
+    // The service has components that refer to this socket, so it is released here.
     opened = nil
   }
 }

@@ -4,7 +4,8 @@ import Lifecycle
 import Linux
 import Policy
 
-/// What `ps`, `status` and `doctor` report of the daemon itself. Belongs to the loop's thread.
+/// What `ps`, `status` and `doctor` report about the daemon itself. It belongs to the event loop's
+/// thread.
 struct DaemonReporter {
   let driver: EngineDriver
   let version: String
@@ -14,7 +15,7 @@ struct DaemonReporter {
   let pressure: PressureMonitor
   let imageDisk: ImageDiskMonitor
   let cgroups: CgroupRoot?
-  /// nil: no commands are run here.
+  /// nil if no commands are run here.
   let hooks: HookRunner?
 
   private var freezer: CodedText { .freezer(hasCgroups: cgroups != nil) }
@@ -43,14 +44,14 @@ struct DaemonReporter {
     return report
   }
 
-  /// What the daemon measures of itself and of the machine.
+  /// What the daemon measures about itself and about the machine.
   func measurements(at now: Instant) -> DaemonMeasurements {
     var measured = DaemonMeasurements(chronicle.counts, driver.state, at: now)
     measured.hooks = hooks?.report
     return measured
   }
 
-  /// For `doctor`.
+  /// The facts about this daemon for `doctor`.
   ///
   /// - Parameter user: this process's effective user id.
   func context(user: UInt32, at now: Instant) -> DaemonContext {

@@ -2,7 +2,7 @@ import Control
 import Lifecycle
 import Policy
 
-/// The verbs about the daemon as a whole. Belongs to the loop's thread.
+/// The verbs about the daemon as a whole. It belongs to the event loop's thread.
 struct DaemonVerbs {
   let clock: any Timers
   let driver: EngineDriver
@@ -14,14 +14,14 @@ struct DaemonVerbs {
   let jobs: LoopJobs
   let log: DaemonLog
 
-  /// `shutdown` or `leave`.
+  /// Ends the daemon, by `shutdown` or `leave`.
   func end(by verb: ControlRequest.Verb) {
     if verb == .leave { return ending.leave() }
     log(.notice, "stopping: requested by `dormouse shutdown`; all workers are stopped first")
     ending.end()
   }
 
-  /// Tries what the machine allows the daemon; that takes a second or more.
+  /// Tests what the machine allows the daemon. It takes a second or more.
   func doctor(_ call: ControlCall) {
     examination.examine { outcome in
       call.respond(
@@ -41,7 +41,7 @@ struct DaemonVerbs {
     call.answer(result, text)
   }
 
-  /// `reload`, or its preview.
+  /// Carries out `reload` or its preview.
   func reload(_ call: ControlCall) {
     let allowEmpty = call.request.allowEmpty == true
     let answer = { (outcome: ReloadOutcome) in

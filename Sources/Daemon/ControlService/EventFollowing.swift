@@ -1,18 +1,19 @@
 import Control
 import Journal
 
-/// `dormouse events -f`: clients that are sent every event. A client that doesn't read them in time misses some,
-/// and is sent their number before the next one. Belongs to the loop's thread.
+/// Sends every event to the clients of `dormouse events -f`. A client that doesn't read them in
+/// time misses some, and is sent their number before the next one. It belongs to the event loop's
+/// thread.
 final class EventFollowing {
-  /// Bytes that may wait for a client. Events that no longer fit are counted.
+  /// The bytes that may wait for a client. Events beyond that are counted and not sent.
   static let maxUnread = 64 << 10
 
   private struct Follower {
-    /// The latest request by which it follows.
+    /// The latest request by which the client follows.
     var request: UInt64 = 0
-    /// Events that weren't sent to it, because it didn't read those before.
+    /// The number of events that weren't sent, because the client hadn't read those before.
     var lost = 0
-    /// End its followings.
+    /// The functions that stop the client's following.
     var ends: [() -> Void] = []
   }
 
@@ -22,8 +23,8 @@ final class EventFollowing {
   private var followers: [ClientID: Follower] = [:]
 
   /// - Parameters:
-  ///   - unreadBytes: those that the client hasn't read; nil: it has disconnected.
-  ///   - send: to a client.
+  ///   - unreadBytes: the bytes that the client hasn't read; nil if it has disconnected.
+  ///   - send: sends a response to a client.
   init(
     _ chronicle: Chronicle, unreadBytes: @escaping (ClientID) -> Int?,
     send: @escaping (ControlResponse, ClientID) -> Void
@@ -33,9 +34,11 @@ final class EventFollowing {
     deliver = send
   }
 
+  /// Sends events to a client from now on.
+  ///
   /// - Parameters:
   ///   - request: the number that all events carry.
-  ///   - worker: nil: all workers.
+  ///   - worker: the worker whose events are sent; nil for all workers.
   func follow(_ client: ClientID, _ request: UInt64, worker: String?) {
     followers[client, default: Follower()].request = request
     let end = chronicle.follow(worker: worker) { [weak self] event in
@@ -44,7 +47,9 @@ final class EventFollowing {
     followers[client]?.ends.append(end)
   }
 
-  /// False: it has left.
+  /// Passes an event to a client.
+  ///
+  /// - Returns: false if the client has disconnected.
   private func pass(_ event: EventRecord, to client: ClientID, _ request: UInt64) -> Bool {
     guard followers[client] != nil, let unread = unreadBytes(client) else {
       return false
@@ -63,7 +68,7 @@ final class EventFollowing {
     deliver(response, client)
   }
 
-  /// The client gets the number of the missing events, if any are.
+  /// Sends the client the number of the events that it missed, if there are any.
   func hasReadEverything(_ client: ClientID) {
     guard let follower = followers[client], follower.lost > 0 else { return }
     followers[client]?.lost = 0

@@ -2,21 +2,22 @@ import Control
 import Lifecycle
 import Policy
 
-/// `explain`: the engine's reasons on the wire.
+/// Makes the reports of `explain` from the engine's reasons.
 struct ExplanationReporter {
   let engine: Engine
   let now: Instant
 
-  /// Which workers are terminated and hibernated first.
+  /// The order in which workers are terminated and hibernated.
   func ranking() -> RankingReport {
     var report = RankingReport(engine.ranking(at: now))
     report.isShadow = engine.policy.mode == .shadow ? true : nil
     return report
   }
 
-  /// Why a worker is in its state; nil: there is no such worker.
+  /// Why a worker is in its state; nil if there is no such worker.
   ///
-  /// - Parameter facts: their plans are the reason that `ps` shows, too, for a worker that doesn't run.
+  /// - Parameter facts: the worker's facts. Their plans are the reason for a worker that doesn't
+  ///   run, as in `ps`.
   func explanation(
     of id: WorkerID, _ facts: WorkerFacts? = nil
   ) -> (report: ExplanationReport, state: WorkerState)? {

@@ -4,7 +4,8 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// The verbs that ask for reasons: `explain`, its `--savings`, and `policy`. Belongs to the loop's thread.
+/// The verbs that ask for reasons: `explain`, its `--savings`, and `policy`. It belongs to the
+/// event loop's thread.
 struct ExplanationVerbs {
   let clock: any Timers
   let driver: EngineDriver
@@ -12,7 +13,7 @@ struct ExplanationVerbs {
   let configuration: ConfigurationInForce
   let facts: WorkerFactsReader
   let status: StatusReporter
-  /// Overrules the policies.
+  /// Overrides the policies.
   let resumeOverride: ResumePreference?
 
   private var isWrapper: Bool { facts.program != nil }
@@ -43,7 +44,7 @@ struct ExplanationVerbs {
     call.respond(response)
   }
 
-  /// Of all workers that keep memory.
+  /// Explains all workers that keep memory.
   func explainSavings(_ call: ControlCall) {
     status.report(ControlRequest(id: call.request.id, verb: .ps)) { response in
       KeptMemoryReporter(

@@ -2,7 +2,7 @@ import Control
 import Lifecycle
 import Policy
 
-/// The verbs that ask for what has happened: `events` and `jetsam`. Belongs to the loop's thread.
+/// The verbs about the past: `events` and `jetsam`. It belongs to the event loop's thread.
 struct HistoryVerbs {
   let clock: any Timers
   let driver: EngineDriver
@@ -10,8 +10,8 @@ struct HistoryVerbs {
   let jetsam: JetsamKeeper
   let loopReturn: LoopReturn
 
-  /// Answered when the journal can be read: clients read the past from its files, so that the daemon
-  /// needs to keep none of it in memory.
+  /// Answers when the journal can be read. Clients read the past from its files, so that the daemon
+  /// keeps none of it in memory.
   func events(_ call: ControlCall) {
     var place = JournalPlace(directory: nil, reports: "", run: nil, at: 0)
     let saved: @Sendable (Bool) -> Void = loopReturn.callback { _ in

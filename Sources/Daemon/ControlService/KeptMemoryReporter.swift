@@ -2,14 +2,15 @@ import Control
 import Lifecycle
 import Policy
 
-/// `explain --savings`: all workers that keep memory, and why each isn't asleep, in one answer.
+/// Answers `explain --savings`: all workers that keep memory, and why each isn't asleep.
 struct KeptMemoryReporter {
   let reporter: ExplanationReporter
   let remedies: RemedyReporter
   let facts: WorkerFactsReader
   let wrappers: RegisteredWrappers
 
-  /// A wrapper that doesn't answer by then leaves its worker without reasons.
+  /// How long to wait for a wrapper. A worker whose wrapper doesn't answer by then is reported
+  /// without reasons.
   private static let patience = Duration.seconds(2)
 
   func answer(_ call: ControlCall, about workers: [WorkerReport]) {
@@ -35,11 +36,12 @@ struct KeptMemoryReporter {
     gathered.answerIfComplete()
   }
 
-  /// The entries, until the last wrapper has answered. Belongs to the loop's thread.
+  /// The entries that have come so far, until the last wrapper has answered. It belongs to the
+  /// event loop's thread.
   private final class Gathered {
     private let call: ControlCall
     private var workers: [KeptMemoryReport.Worker] = []
-    /// Answers that are still to come; one stands for the loop over the workers itself.
+    /// The number of answers that are still missing. The loop over the workers counts as one.
     var missing = 1
 
     init(_ call: ControlCall) { self.call = call }

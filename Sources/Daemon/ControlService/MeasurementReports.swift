@@ -5,7 +5,7 @@ import Linux
 import Policy
 
 extension WorkerCounters {
-  /// - Parameter written: bytes, to its images.
+  /// - Parameter written: the bytes that were written to the worker's images.
   init(_ tally: WorkerTally, written: Int64) {
     self.init()
     launches = tally.launches
@@ -51,7 +51,7 @@ extension DaemonMeasurements {
   }
 
   private static func ownResidentBytes() -> Int64? {
-    // Without /proc it isn't known.
+    // Without /proc the number isn't known.
     guard let text = try? readText("/proc/self/statm") else { return nil }
     let fields = text.split(separator: " ")
     return fields.count > 1 ? Int64(fields[1]).map { $0 * Int64(pageSize) } : nil

@@ -10,7 +10,7 @@ extension CodedText {
 }
 
 extension LifecyclePolicy {
-  /// Of the whole daemon; a worker's own policy may differ.
+  /// Whether the daemon's policy hibernates workers. A worker's own policy may differ.
   var permittedHibernation: CodedText {
     if !hibernate.enabled {
       return CodedText("disabled", "the policy hibernates no worker (hibernate.enabled: false)")

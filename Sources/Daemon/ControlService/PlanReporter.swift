@@ -2,7 +2,7 @@ import Control
 import Lifecycle
 import Policy
 
-/// What `ps` and `status` show of a worker's earlier runs, and of what is planned for it.
+/// What `ps` and `status` show about a worker's earlier runs and about the plans for it.
 struct PlanReporter {
   let plans: WorkerPlans
   let now: Instant
@@ -28,7 +28,7 @@ struct PlanReporter {
 
   private static let waitsForWorker = "waits_for_worker"
 
-  /// Why it is terminated, if that is going to change or was planned to.
+  /// Why the worker is terminated, if that will change or was planned to change; else nil.
   var plan: CodedText? {
     switch plans.restart {
     case .backingOff(let due, let why):

@@ -3,20 +3,23 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// `policy show --effective`: every value of the policy as it is applied now, and where it comes from.
+/// Makes the report of `policy show --effective`: every value of the policy that is in effect now,
+/// and where it comes from.
 struct PolicyReporter {
   let engine: Engine
   let facts: PolicyFacts
   let now: Instant
 
-  /// Of the machine.
+  /// The values of the machine's policy.
   func machine() -> [PolicyValueReport] {
     report(PolicyInForce(engine.policy, origins: facts.origins))
   }
 
+  /// The values of a worker's policy.
+  ///
   /// - Parameters:
-  ///   - policy: the worker's own, with what its configuration sets.
-  ///   - isChosen: the request for its adoption has chosen it.
+  ///   - policy: the worker's policy, with the values of its configuration.
+  ///   - isChosen: whether the request for its adoption has chosen it.
   func worker(
     _ snapshot: WorkerSnapshot, _ policy: LifecyclePolicy, isChosen: Bool = false
   ) -> [PolicyValueReport] {
@@ -52,8 +55,8 @@ struct PolicyReporter {
     return values.values.map(PolicyValueReport.init)
   }
 
-  /// Shadow mode is on where the machine's policy or the worker's wants it, unless a person asked for
-  /// another mode.
+  /// Applies the mode. Shadow mode is on if the machine's policy or the worker's turns it on,
+  /// unless the operator has asked for another mode.
   private func applyMode(_ snapshot: WorkerSnapshot, to values: inout PolicyInForce) {
     let mode = (snapshot.isShadow ? LifecyclePolicy.Mode.shadow : .enforce).rawValue
     if snapshot.isModeByRequest {

@@ -2,16 +2,20 @@ import Control
 import Lifecycle
 import Policy
 
-/// `dormouse pressure set`: sets the engine's level of pressure for a while, so that the policy can be tried.
+/// Sets the engine's pressure level for a while, so that the operator can try a policy (`dormouse
+/// pressure set`).
 struct PressureSetting {
-  /// Longest that a level may be set: a forgotten one ends the next day.
+  /// The longest time for which a level may be set, in seconds. A forgotten level ends the next
+  /// day.
   static let maxSeconds = 86_400.0
 
   let driver: EngineDriver
 
+  /// Sets the level.
+  ///
   /// - Parameters:
   ///   - level: a level's name, or `auto` for the one that is measured.
-  ///   - seconds: nil: 30.
+  ///   - seconds: how long it is set; nil for 30 s.
   func set(
     _ level: String?, for seconds: Double?
   ) -> (result: ControlResponse.Result, text: String) {

@@ -3,18 +3,20 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// The engine's remedy as a line for a file of the configuration.
+/// Reports the engine's remedy as a line for a file of the configuration.
 struct RemedyReporter {
   let engine: Engine
   let origins: Origins
   let isWrapper: Bool
   let now: Instant
 
+  /// The remedy for a worker; nil if there is none.
+  ///
   /// - Parameter activity: how often the worker is used.
   func remedy(
     of id: WorkerID, _ facts: WorkerFacts?, activity: ActivityReport?
   ) -> RemedyReport? {
-    // What it writes by itself continues, however short the time without use is.
+    // A worker's own writes continue, however short the times without use are.
     if facts?.signOfUse == .writes, engine.state(of: id)?.runs == true { return nil }
     let quiet = activity?.medianQuietSeconds.map { Duration.seconds($0) }
     guard let remedy = engine.remedy(of: id, quiet: quiet, at: now) else { return nil }
@@ -29,7 +31,7 @@ struct RemedyReporter {
       command: remedy.command)
     guard !report.settings.isEmpty else { return report }
     let settings = report.settings.map { ($0.key, $0.value) }
-    // A key of all workers together, such as the disk's, is refused for one.
+    // A key for all workers together, such as the disk's, is refused for one worker.
     let isOfOne =
       (try? PolicySettings.ofOneWorker(report.settings.map { "\($0.key)=\($0.value)" })) != nil
     if isWrapper {
@@ -68,7 +70,7 @@ struct RemedyReporter {
   }
 
   private func writeWrapOptions(_ report: inout RemedyReport) {
-    // --idle-after shortens the time until the suspension, too.
+    // The option --idle-after shortens the time until the suspension too.
     let isByIdle = report.settings.contains { $0.key == "foreground.idle_after" }
     let settings = report.settings.filter { !isByIdle || $0.key != "background.suspend_after" }
     let options = settings.map { setting in
@@ -90,11 +92,13 @@ struct RemedyReporter {
     "background.wake_for_timers": "--wake-for-timers",
   ]
 
-  /// nil: those at its port are answered, and it is used otherwise.
+  /// The remedy for health checks that keep a worker awake; nil if those at its port are answered
+  /// already, so that its use is another.
   private func healthChecks(_ id: WorkerID, _ facts: WorkerFacts) -> RemedyReport? {
     let known = facts.healthChecks.first { $0.port == facts.usedPort }
     if known?.path != nil { return nil }
-    // A port that isn't known, and the path without which a connection counts as a use, are for the reader to fill in.
+    // The operator has to fill in a port that isn't known, and the path without which a connection
+    // counts as a use.
     let new = (facts.usedPort.map { "\($0)" } ?? "PORT") + (known == nil ? "" : "/PATH")
     let others = facts.healthChecks.filter { $0 != known }.map(\.text)
     let value = others.isEmpty ? new : "[\((others + [new]).joined(separator: ", "))]"
@@ -108,7 +112,7 @@ struct RemedyReporter {
     return report
   }
 
-  /// `in /etc/dormouse.yaml, line 7`.
+  /// The position of a section, such as `in /etc/dormouse.yaml, line 7`.
   private static func place(of origin: Origin) -> String {
     "in \(origin.file ?? "dormouse.yaml")" + (origin.position.map { ", line \($0.line)" } ?? "")
   }
@@ -125,6 +129,7 @@ struct RemedyReporter {
 }
 
 extension WorkerFacts {
-  /// nil: not known which, of none or of several.
+  /// The port through which the worker is used; nil if none is known, or if it could be one of
+  /// several.
   fileprivate var usedPort: UInt16? { source?.port ?? (ports.count == 1 ? ports.first : nil) }
 }

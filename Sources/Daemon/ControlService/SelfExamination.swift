@@ -3,15 +3,15 @@ import Glibc
 import Linux
 import Supervision
 
-/// Tests what the machine allows the daemon, for `doctor`: not what it allows the caller's shell. A process
-/// that the daemon starts does that, so that the tests can neither disturb nor delay the daemon. Belongs to the
-/// loop's thread.
+/// Tests what the machine allows the daemon, for `doctor`. That may differ from what it allows the
+/// caller's shell. A process that the daemon starts makes the tests, so that they neither disturb
+/// nor delay the daemon. It belongs to the event loop's thread.
 final class SelfExamination {
   typealias Outcome = Result<DoctorReport, ExaminationFailure>
 
   private let look: SharedLook<Outcome>
 
-  /// - Parameter examine: on another thread.
+  /// - Parameter examine: runs the tests, on another thread.
   init(
     _ jobs: LoopJobs, within limit: Duration = .seconds(40),
     examine: @escaping @Sendable () -> Outcome
@@ -19,16 +19,17 @@ final class SelfExamination {
     look = SharedLook(jobs, about: "doctor", within: limit) { examine }
   }
 
-  /// `then` is called once, on the loop, and never before this returns.
+  /// Runs the tests. `then` is called once, on the event loop, and never before this function
+  /// returns.
   func examine(then: @escaping (Outcome) -> Void) {
     look.ask { then($0 ?? .failure(.overdue)) }
   }
 }
 
-/// Why a daemon doesn't know what it can do.
+/// Why a daemon's tests have no result.
 enum ExaminationFailure: Error, Equatable, CustomStringConvertible {
   case notStarted(String)
-  /// It didn't end in time.
+  /// The tests didn't end in time.
   case overdue
   case unreadable(String)
 
@@ -41,8 +42,8 @@ enum ExaminationFailure: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// A process that prints a `DoctorReport` as JSON: this program again, as the daemon's user, in its cgroup and
-/// with its rights.
+/// A process that prints a `DoctorReport` as JSON. It is this program, as the daemon's user, in the
+/// daemon's cgroup and with its rights.
 struct ExaminationProgram: Sendable {
   let path: String
   let arguments: [String]
@@ -55,7 +56,7 @@ struct ExaminationProgram: Sendable {
     self.environment = environment
   }
 
-  /// Of the daemon with these.
+  /// The program for the daemon with this state directory and socket.
   init(stateDirectory: String, socket: String) {
     self.init(
       // The path /proc/self/exe works even if the file has been replaced since.
@@ -66,10 +67,10 @@ struct ExaminationProgram: Sendable {
       ], environment: ProcessEnvironment.current().variables)
   }
 
-  /// More bytes than any report has.
+  /// The maximum length of a report in bytes. No report is as long.
   private static let most = 512 << 10
 
-  /// Waits; not on the loop's thread.
+  /// Runs the program and waits for it. It mustn't run on the event loop's thread.
   func run() -> SelfExamination.Outcome {
     let deadline = Deadline(in: patience)
     let output: Descriptor
@@ -83,7 +84,7 @@ struct ExaminationProgram: Sendable {
           path: path, arguments: arguments, environment: environment, directory: "/",
           input: null.raw, output: theirs.raw, error: null.raw))
     } catch { return .failure(.notStarted("\(error)")) }
-    // Also what it has started. It is reaped there, or with the orphans.
+    // This also ends the processes that it has started. It is reaped there, or with the orphans.
     defer { ProcessRemover.shared.remove(process) }
     do throws(SystemCallError) {
       guard let bytes = try Self.read(output, until: deadline) else { return .failure(.overdue) }
@@ -91,7 +92,7 @@ struct ExaminationProgram: Sendable {
     } catch { return .failure(.unreadable("\(error)")) }
   }
 
-  /// All of it; nil: that took too long.
+  /// Reads all output; nil if that took too long.
   private static func read(
     _ output: Descriptor, until deadline: Deadline
   ) throws(SystemCallError) -> [UInt8]? {
@@ -122,14 +123,15 @@ extension ControlResponse {
   }
 }
 
+/// The facts about a daemon for `doctor`.
 extension DaemonContext {
   /// - Parameters:
   ///   - user: this process's effective user id.
-  ///   - cgroup: under which workers get theirs.
+  ///   - cgroup: the cgroup under which workers get theirs.
   init(
     user: UInt32, cgroup: String?, freezer: CodedText, hibernation: CodedText, hibernated: Int
   ) {
-    // Without /proc little works, and the checks say so.
+    // Without /proc little works, and the checks report that.
     let status = try? ProcessStatus.ofThisProcess()
     self.init(
       pid: status?.threadGroup ?? 0, user: user, cgroup: cgroup,

@@ -4,8 +4,8 @@ import Lifecycle
 import Linux
 import Policy
 
-/// `ps` and `status`: one answer of the reports of workers, the daemon's own, and, of one worker, of what it wants
-/// to be shown of it. Belongs to the loop's thread.
+/// Answers `ps` and `status`: the reports of workers and of the daemon. An answer about one worker
+/// includes the snapshot that the worker wants to be shown. It belongs to the event loop's thread.
 struct StatusReporter {
   let clock: any Timers
   let driver: EngineDriver
@@ -17,12 +17,13 @@ struct StatusReporter {
   let scanner: ProcessScanner
   let snapshots: SnapshotKeeper
 
-  /// Includes the worker's own snapshot, which is on disk, if the request is about one worker.
+  /// Answers a request. If it is about one worker, the answer includes the worker's snapshot, which
+  /// is on disk.
   func report(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     guard request.verb == .status, let name = request.worker else {
       return scanner.withRecentScan(of: workers.values) { respond(report(request, $0)) }
     }
-    // Of one worker, what is true now.
+    // A report of one worker has the state as of now.
     guard let process = workers[WorkerID(name)]?.process, process.cgroup == nil else {
       return addSnapshot(to: report(request, nil), request, then: respond)
     }
@@ -31,7 +32,7 @@ struct StatusReporter {
     }
   }
 
-  /// - Parameter scan: for workers without a cgroup.
+  /// - Parameter scan: a scan of processes, for workers without a cgroup.
   func report(_ request: ControlRequest, _ scan: ProcessScan?) -> ControlResponse {
     if request.verb == .status, let name = request.worker {
       return one(name, request: request.id, scan: scan)
@@ -69,7 +70,7 @@ struct StatusReporter {
       workers: [report], daemon: daemon.report(at: now))
   }
 
-  /// - Parameter withGroup: with what only `status` reports.
+  /// - Parameter withGroup: whether to include what only `status` reports.
   private func report(
     _ snapshot: WorkerSnapshot, _ scan: ProcessScan?, at now: Instant, withGroup: Bool
   ) -> WorkerReport {

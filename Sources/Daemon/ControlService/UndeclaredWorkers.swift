@@ -4,7 +4,8 @@ import Linux
 import Policy
 import PolicyFile
 
-/// `run` and `rm`: workers that no configuration declares. Belongs to the loop's thread.
+/// The verbs `run` and `rm`, for workers that no configuration declares. It belongs to the event
+/// loop's thread.
 struct UndeclaredWorkers {
   let driver: EngineDriver
   let workers: WorkerRegistry
@@ -57,7 +58,7 @@ struct UndeclaredWorkers {
     }
   }
 
-  /// The name is in use.
+  /// Why a worker of this name can't be started, because the name is in use; nil if it can.
   private func refusal(ofRunning name: String) -> String? {
     let id = WorkerID(name)
     if wrappers.leads(id) { return "\(name) is the name of a wrapped worker" }
@@ -91,7 +92,7 @@ struct UndeclaredWorkers {
     }
   }
 
-  /// With the log that the daemon keeps of it.
+  /// Removes a worker and its log.
   private func finishRemoval(_ id: WorkerID, _ call: ControlCall) {
     supervision.removeWorker(id)
     driver.send(.removed(id))

@@ -6,49 +6,50 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What the daemon knows of a worker and the engine doesn't, as reports show it.
+/// What the daemon, and not the engine, knows about a worker, for reports.
 struct WorkerFacts {
   var command: [String] = []
   var groups: [String] = []
   var policy: LifecyclePolicy
-  /// In the configuration file.
+  /// Whether the worker is in the configuration file.
   var isDeclared = true
   var isAdopted = false
-  /// The rule by which it was adopted.
+  /// The rule that adopted it; nil if none did.
   var rule: String?
-  /// The request for its adoption has chosen its policy.
+  /// Whether the request for its adoption has chosen its policy.
   var hasChosenPolicy = false
-  /// Keys of its configuration that apply at its next launch.
+  /// The keys of its configuration that apply at its next launch.
   var changedSinceLaunch: [String] = []
   var reloadSignal: Int32?
   var healthChecks: [AsleepAnswer] = []
   var log: String?
   var logUser: String?
   var logTimes: String?
-  /// Of a wrapper's own worker.
+  /// The facts about the wrapper; nil if this daemon isn't a wrapper.
   var wrapper: WrapperFacts?
-  /// `STATUS=`.
+  /// The worker's status (`STATUS=`).
   var says: String?
-  /// Over the worker protocol; and what in it had no effect.
+  /// The number of its connections over the worker protocol, and the text about messages without
+  /// effect.
   var connections: Int?
   var talk: String?
 
-  /// Bytes on disk: of its image, as its record has it; and of what its next image builds on.
+  /// The bytes on disk: of its image, as its record has it, and of its base.
   var imageLength: Int64?
   var baseSize: Int64 = 0
   var lastHibernation: LastHibernation?
   var restoreMode: CodedText?
   /// What it waits for and can't be woken by.
   var unwatched: [String] = []
-  /// While it sleeps: its own work that nothing wakes it for.
+  /// While it sleeps, its own work that nothing wakes it for.
   var stoppedWork: StoppedWork?
   var plans = WorkerPlans()
 
-  /// What showed last that it is used.
+  /// What showed its last use.
   var signOfUse: SignOfUse?
-  /// Of traffic: where it came from.
+  /// Where its last traffic came from; nil if that isn't known.
   var source: TrafficSource?
-  /// At which it listens.
+  /// The ports at which it listens.
   var ports: Set<UInt16> = []
 
   /// Its first process.
@@ -58,7 +59,7 @@ struct WorkerFacts {
   init(policy: LifecyclePolicy) { self.policy = policy }
 }
 
-/// What reports show of a wrapper.
+/// What reports show about a wrapper.
 struct WrapperFacts {
   var pid: Int32
   var wakes: Int
@@ -66,7 +67,7 @@ struct WrapperFacts {
   var directory: String?
 }
 
-/// What a worker's last hibernation took.
+/// The costs of a worker's last hibernation.
 struct LastHibernation {
   var written: Int64
   var unchanged: Int64
@@ -74,28 +75,28 @@ struct LastHibernation {
   var footprintBefore: ByteCount
 }
 
-/// A worker's earlier runs, and what is planned for it.
+/// A worker's earlier runs, and the plans for it.
 struct WorkerPlans {
   var exits: [ExitRecord] = []
   var restarts = 0
-  /// When it is started again.
+  /// When it is started again; nil if it isn't.
   var restart: RestartPlan?
-  /// It waits for other workers; a clause.
+  /// The workers that it waits for, as a clause; nil if it waits for none.
   var awaited: String?
-  /// Their names.
+  /// The names of the workers that it waits for.
   var awaitedWorkers: [String] = []
-  /// Why it isn't started any more; a clause.
+  /// Why it isn't started any more, as a clause.
   var problem: String?
-  /// That is because it has ended too often.
+  /// Whether it isn't started any more because it has ended too often.
   var hasGivenUp = false
   var livenessFailure: String?
-  /// By its schedule, in seconds since 1970.
+  /// Its next wake by its schedule, in seconds since 1970.
   var nextWake: Int64?
-  /// Health checks since it fell asleep.
+  /// The number of health checks that were answered since it fell asleep.
   var answeredAsleep: Int?
 }
 
-/// What decides a policy in force, beside the policies.
+/// What decides a policy in effect, apart from the policies.
 struct PolicyFacts {
   var origins: Origins
   var resumeOverride: ResumePreference?

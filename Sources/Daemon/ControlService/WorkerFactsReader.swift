@@ -4,7 +4,8 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Collects what the daemon knows of a worker and the engine doesn't. Belongs to the loop's thread.
+/// Collects what the daemon, and not the engine, knows about a worker. It belongs to the event
+/// loop's thread.
 struct WorkerFactsReader {
   let clock: any Timers
   let workers: WorkerRegistry
@@ -15,10 +16,10 @@ struct WorkerFactsReader {
   let restarts: RestartSupervisor
   let starter: DependencyStarter
   let schedules: ScheduleMonitor
-  /// Of a wrapper; nil: the configuration declares the workers.
+  /// The program of a wrapper; nil if the configuration declares the workers.
   let program: (any CallersProgram)?
 
-  /// nil: there is no such worker, or it belongs to a wrapper.
+  /// The facts about a worker; nil if there is no such worker or it belongs to a wrapper.
   func read(_ id: WorkerID) -> WorkerFacts? {
     guard let worker = workers[id] else { return nil }
     let configuration = worker.configuration
@@ -56,7 +57,8 @@ struct WorkerFactsReader {
     return facts
   }
 
-  /// Counted only where a report shows it. nil: the daemon hasn't seen the worker yet.
+  /// How often a worker is used; nil if the daemon hasn't seen the worker yet. It is computed only
+  /// if a report shows it.
   func activity(of id: WorkerID) -> ActivityReport? {
     guard let worker = workers[id], let uses = chronicle.uses.uses(of: id) else { return nil }
     return ActivityReport(

@@ -4,17 +4,18 @@ import Linux
 import Policy
 import Supervision
 
-/// One worker in `ps` and `status`: what the engine knows of it, what the daemon knows, and what the kernel counts
-/// now.
+/// One worker in `ps` and `status`: what the engine knows about it, what the daemon knows, and what
+/// the kernel counts now.
 struct WorkerReporter {
   let snapshot: WorkerSnapshot
-  /// nil: the daemon has removed it.
+  /// nil if the daemon has removed the worker.
   let facts: WorkerFacts?
-  /// For a worker without a cgroup.
+  /// A scan of processes, for a worker without a cgroup.
   let scan: ProcessScan?
   let now: Instant
 
-  /// - Parameter withGroup: also what the kernel counts of its cgroup, which takes six files.
+  /// - Parameter withGroup: whether to include what the kernel counts for its cgroup, which takes
+  ///   six files.
   func report(withGroup: Bool) -> WorkerReport {
     var report = WorkerReport(name: snapshot.worker.name, state: snapshot.state.rawValue)
     describeState(&report)
@@ -100,7 +101,7 @@ struct WorkerReporter {
   }
 
   private func describeSleep(_ facts: WorkerFacts, _ report: inout WorkerReport) {
-    // The engine has no number of what an earlier daemon has hibernated.
+    // The engine has no size of an image that an earlier daemon has written.
     if report.imageSize == nil, snapshot.state == .hibernated {
       report.imageSize = facts.imageLength
     }
@@ -127,7 +128,7 @@ struct WorkerReporter {
     report.processes = pids.count
     if withGroup {
       report.swapped = pids.reduce(0) { sum, pid in
-        // One that has just ended has none.
+        // A process that has just ended has no swap.
         sum + ((try? ProcessStatus.read(pid))?.swappedBytes ?? 0)
       }
     }
@@ -137,9 +138,9 @@ struct WorkerReporter {
     report.measuredSecondsAgo = facts.measured.map { (now - $0.at).seconds }
   }
 
-  /// Nothing here looks at all processes.
+  /// The worker's processes. This doesn't scan all processes.
   private func pids(of process: WorkerProcess) -> [Int32] {
-    // A cgroup that can't be read has just been removed: nothing is in it.
+    // A cgroup that can't be read has just been removed, so nothing is in it.
     guard process.cgroup == nil else { return (try? process.tree().pids) ?? [] }
     return scan?.tree(root: process.identity, session: process.session).pids ?? []
   }

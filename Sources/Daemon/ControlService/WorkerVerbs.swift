@@ -2,7 +2,7 @@ import Control
 import Lifecycle
 import Policy
 
-/// The verbs about one worker that the engine answers. Belongs to the loop's thread.
+/// The verbs about one worker that the engine answers. It belongs to the event loop's thread.
 final class WorkerVerbs {
   private let driver: EngineDriver
   private let ending: DaemonEnd
@@ -13,7 +13,7 @@ final class WorkerVerbs {
   private let externals: ExternalAdoption
   private let memory: any WorkerMemory
   private let imageDisk: ImageDiskMonitor
-  /// Workers whose hibernation waits for a look at the disk; later requests about them.
+  /// The workers whose hibernation waits for a reading of the disk, with later requests about them.
   private var awaitingDisk: [WorkerID: [() -> Void]] = [:]
   private var diskWasAsked = false
 
@@ -33,7 +33,7 @@ final class WorkerVerbs {
     self.imageDisk = imageDisk
   }
 
-  /// - Parameter again: carries the request out when it has waited for something.
+  /// - Parameter again: carries the request out after a wait.
   func ask(
     _ verb: Request.Verb, _ id: WorkerID, for call: ControlCall, again: @escaping () -> Void
   ) {
@@ -44,21 +44,22 @@ final class WorkerVerbs {
     }
     if let refusal = externals.foreignRefusal(verb, id) { return call.answer(.refused, refusal) }
     if let problem = call.problemOfTime { return call.answer(.badRequest, problem) }
-    // A client waits for these.
+    // A client waits for these verbs.
     if verb == .wake || verb == .foreground || verb == .stop { memory.prioritize(id.name) }
     supervision.personAsks(verb, id)
     guard verb == .start || verb == .restart else {
       return requests.request(verb, id, lasting: call.lasting) { call.answer($0) }
     }
-    // With those that it needs; answered when it is known whether it stays.
+    // The worker is started with its dependencies. The request is answered when it is known whether
+    // the worker keeps running.
     starter.start(id, verb) { [firstMoments] in
       firstMoments.watch(id, $0) { call.answer($0) }
     }
   }
 
-  /// If you have made room on the disk, you needn't wait for the next regular look: before a suspended worker
-  /// is hibernated by request, the disk is looked at. Further requests about the worker wait for that, and keep
-  /// their order.
+  /// Whether a request waits for a reading of the disk. Before a suspended worker is hibernated by
+  /// request, the disk is read: an operator that has made room needn't wait for the next regular
+  /// reading. Further requests about the worker wait too, and keep their order.
   private func waitsForDisk(
     _ verb: Request.Verb, _ id: WorkerID, _ again: @escaping () -> Void
   ) -> Bool {

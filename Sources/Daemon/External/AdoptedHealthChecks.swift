@@ -3,7 +3,8 @@ import Policy
 import PolicyFile
 import Supervision
 
-// Health checks that are answered while an adopted worker sleeps: the request for its adoption names them.
+// These functions handle health checks that are answered while an adopted worker sleeps. The
+// request for its adoption names them.
 
 extension AdoptionSpecification {
   func answers() throws(AdoptionRefusal) -> [AsleepAnswer] {
@@ -19,7 +20,7 @@ extension AdoptionSpecification {
 }
 
 extension WorkerRecord {
-  /// What the request for its adoption has said, apart from the policy.
+  /// Records what the request for the worker's adoption has chosen, except the policy.
   mutating func keepAdoption(of configuration: WorkerConfiguration) {
     wakeWith = configuration.wakeWith
     healthChecks = configuration.healthChecksWhileAsleep.map(\.text)
@@ -28,7 +29,7 @@ extension WorkerRecord {
   func giveBackAdoption(to configuration: inout WorkerConfiguration) {
     configuration.wakeWith = wakeWith
     configuration.healthChecksWhileAsleep = healthChecks.compactMap {
-      // One that can't be read wakes the worker, as any connection does.
+      // If a recorded check can't be read, it wakes the worker, as any connection does.
       try? AsleepAnswer(text: $0)
     }
   }

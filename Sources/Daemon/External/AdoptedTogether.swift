@@ -1,7 +1,7 @@
 import Control
 import Lifecycle
 
-// Adopted workers that wake together, such as the containers of a pod. Each names all of the others.
+// Adopted workers can wake together, such as the containers of a pod. Each names all of the others.
 extension ExternalAdoption {
   func peers(
     of name: String, _ specification: AdoptionSpecification
@@ -17,15 +17,15 @@ extension ExternalAdoption {
     return peers
   }
 
-  /// They name each other, so that each wakes the other.
+  /// Makes a peer name the worker, so that each wakes the other.
   func join(_ peer: WorkerUnit, with worker: WorkerID) {
     guard !peer.configuration.wakeWith.contains(worker.name) else { return }
     peer.configuration.wakeWith.append(worker.name)
     wakeWithChanged(peer)
   }
 
-  /// It isn't a worker any more. Otherwise the next one of this name, which may have nothing to do with it, would wake
-  /// with its peers.
+  /// Removes a worker that has ended from its peers. Otherwise the next worker of this name, which
+  /// may have nothing to do with them, would wake with them.
   func part(_ worker: WorkerID) {
     for peer in workers.values.sorted(by: { $0.id.name < $1.id.name })
     where peer.external != nil && peer.id != worker {

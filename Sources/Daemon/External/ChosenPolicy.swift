@@ -12,7 +12,7 @@ extension AdoptionSpecification {
 extension AdoptedPolicy {
   static let machines = AdoptedPolicy()
 
-  /// For the log: ` (policy server, hibernate.after=5m, shadow mode)`.
+  /// The choice for the log: ` (policy server, hibernate.after=5m, shadow mode)`.
   var note: String {
     let parts = (name.map { ["policy \($0)"] } ?? []) + settings + (isShadow ? ["shadow mode"] : [])
     return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"
@@ -20,7 +20,7 @@ extension AdoptedPolicy {
 }
 
 extension WorkerUnit {
-  /// What `run` or `adopt` has chosen, over the machine's policy.
+  /// The policy that `run` or `adopt` has chosen, over the machine's policy.
   func chosenPolicy(over machine: LifecyclePolicy) throws(SettingError) -> LifecyclePolicy {
     if let chosen = external?.chosen {
       // A policy that was named isn't read again.
@@ -35,7 +35,8 @@ extension WorkerUnit {
 }
 
 extension WorkerRecord {
-  /// Of a worker that isn't in the configuration. May read the file of a policy: at the daemon's start only.
+  /// The configuration of a worker that isn't in `dormouse.yaml`. It may read the file of a policy,
+  /// so it is for the daemon's start only.
   func undeclared(
     in configuration: DaemonConfiguration, machine: LifecyclePolicy,
     environment: [String: String], log: DaemonLog
@@ -54,12 +55,13 @@ extension WorkerRecord {
     }
   }
 
-  /// As the request chose it that has adopted the worker.
+  /// The choice of the request that adopted the worker.
   var chosenPolicy: AdoptedPolicy {
     AdoptedPolicy(name: policy, settings: settings, isShadow: isShadow)
   }
 
-  /// The policy of a worker that isn't in the configuration. May read the file of a policy: at the daemon's start only.
+  /// The policy of a worker that isn't in the configuration. It may read the file of a policy, so
+  /// it is for the daemon's start only.
   func policy(
     in configuration: DaemonConfiguration, machine: LifecyclePolicy, log: DaemonLog
   ) -> LifecyclePolicy {
@@ -72,8 +74,8 @@ extension WorkerRecord {
     } catch {
       log(
         .warning,
-        "\(name): decisions about it are only logged: its policy can't be applied any more: \(error); "
-          + "release it and adopt it again")
+        "\(name): decisions about it are only logged: its policy can't be applied any more: "
+          + "\(error); release it and adopt it again")
       var policy = machine
       policy.mode = .shadow
       return policy

@@ -7,17 +7,17 @@ import Supervision
 
 /// The properties of an external worker.
 struct ExternalWorker: Sendable {
-  /// The operator has allowed to terminate it when memory runs out.
+  /// Whether the operator has allowed to terminate it when memory runs out.
   var mayBeTerminated = false
-  /// In its manager's cgroup: other processes that run there.
+  /// The other processes that run in its manager's cgroup, if it has one.
   var jobs: ManagerJobs?
-  /// The name of the rule by which it was adopted; nil: the operator has adopted it.
+  /// The name of the rule that adopted it; nil if the operator has adopted it.
   var rule: String?
-  /// What the request for its adoption has chosen; nil: nothing.
+  /// The choices of the request that adopted it; nil if there were none.
   var chosen: AdoptedPolicy?
 }
 
-/// A process that a rule takes.
+/// A process that a rule adopts.
 struct RuledProcess {
   var process: ProcessIdentity
   var rule: AdoptionRule
@@ -25,21 +25,22 @@ struct RuledProcess {
   var name: String { rule.workerName(of: process.pid) }
 }
 
-/// `adopt` and `release`: workers that another program has started and still supervises. The daemon suspends,
-/// hibernates, wakes and reports them. It doesn't start them, stop them, kill what they leave behind, or remove
-/// their cgroup. Belongs to the loop's thread.
+/// Adopts and releases workers that another program has started and still supervises (`adopt`,
+/// `release`). The daemon suspends, hibernates, wakes and reports them. It doesn't start them, stop
+/// them, kill what they leave behind, or remove their cgroup. It belongs to the event loop's
+/// thread.
 final class ExternalAdoption {
   let ends: WorkerEnds
-  /// Of processes that have been adopted.
+  /// Manages the processes that have been adopted.
   let holder: ProcessHolder
   let phase: DaemonPhase
   let wrappers: RegisteredWrappers
   let declared: DeclaredWorkers
   let configuration: ConfigurationInForce
   let recordWriter: WorkerRecordWriter
-  /// They adopt workers, too.
+  /// The rules, which adopt workers too.
   weak var rules: RuleAdoption?
-  /// Those that are woken because they are being given back.
+  /// The workers that are woken because they are being released.
   var releasing: Set<WorkerID> = []
 
   static let patience = Duration.seconds(5)
@@ -89,7 +90,9 @@ final class ExternalAdoption {
     } catch { refuse(error) }
   }
 
-  /// - Parameter done: called once, perhaps at once, with the reason if it isn't adopted.
+  /// Adopts a process for a rule.
+  ///
+  /// - Parameter done: called once, perhaps at once, with the reason if the process isn't adopted.
   func adopt(_ ruled: RuledProcess, then done: @escaping (AdoptionRefusal?) -> Void) {
     let specification = AdoptionSpecification(
       pid: ruled.process.pid, importance: ruled.rule.importance,
@@ -124,8 +127,8 @@ final class ExternalAdoption {
   ) throws(AdoptionRefusal) -> ExternalProcess {
     guard case .done(let result) = outcome else {
       throw .refused(
-        "\(name) can't be examined within \(patience.spoken): one of its processes is busy, or waits "
-          + "for a file system")
+        "\(name) can't be examined within \(patience.spoken): one of its processes is busy, or "
+          + "waits for a file system")
     }
     return try result.get()
   }
@@ -136,7 +139,7 @@ final class ExternalAdoption {
       throw .malformed("`\(name)` is not a valid worker name: \(problem)")
     }
     let id = WorkerID(name)
-    // A wrapped worker is alive, too.
+    // A wrapped worker counts as running.
     if wrappers.leads(id) { throw .refused("\(name) is the name of a wrapped worker") }
     if isAlive(id) { throw .refused("\(name) is already running") }
     if workers[id]?.isDeclared == true { throw .refused("\(name) is in the configuration") }
@@ -153,8 +156,8 @@ final class ExternalAdoption {
     let processes =
       found.tree.processes.count == 1 ? "" : ", \(found.tree.processes.count) processes"
     return
-      "\(worker.id) is managed (pid \(found.root.pid)\(processes)); while it sleeps it is stopped by "
-      + "signal"
+      "\(worker.id) is managed (pid \(found.root.pid)\(processes)); while it sleeps it is stopped "
+      + "by signal"
   }
 
   private func register(
@@ -203,7 +206,7 @@ final class ExternalAdoption {
     return worker
   }
 
-  /// Holds its process, and listens for its end.
+  /// Makes the worker's process known, and watches for its end.
   private func attach(_ found: ExternalProcess, to worker: WorkerUnit) throws {
     let configuration = worker.configuration
     let plan = LaunchPlan(
@@ -217,7 +220,8 @@ final class ExternalAdoption {
 
   func isAlive(_ id: WorkerID) -> Bool { ends.requests.isAlive(id) }
 
-  /// Another program starts and ends it: returns why a verb isn't carried out; nil: it is.
+  /// Why a verb isn't carried out for a worker that another program starts and ends; nil if it is
+  /// carried out.
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
     guard workers[id]?.external != nil, isAlive(id) else { return nil }
     switch verb {

@@ -5,9 +5,10 @@ import Policy
 import PolicyFile
 import Supervision
 
-// Looks at the processes of other supervisors, on threads that may wait for a process or a file system.
+// These functions examine processes of other supervisors, on threads that may wait for a process or
+// a file system.
 extension KernelWorkerProcesses {
-  /// A look at 10,000 processes takes less than a second.
+  /// The time limit of a scan. A scan of 10,000 processes takes less than a second.
   private static let patienceForRules = Duration.seconds(20)
 
   func examine(
@@ -31,7 +32,8 @@ extension KernelWorkerProcesses {
   }
 
   func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
-    // A look that doesn't end keeps its subject.
+    // A scan that doesn't end keeps its subject busy, so the processes that are left out are part
+    // of the subject.
     let left = look.passedOver.map { "\($0.pid)" }.sorted().joined(separator: ", ")
     let subject = "processes of rules" + (left.isEmpty ? "" : " without \(left)")
     let wait = LookWait(for: look.progress, services.loop, then: then)
@@ -47,7 +49,7 @@ extension KernelWorkerProcesses {
       var choices: [WorkerID: AdoptionRule] = [:]
       let matching = RuleLook.resolved(matching)
       for worker in workers {
-        // One that has ended is removed soon.
+        // A worker that has ended is removed soon.
         guard let stat = try? ProcessStat.read(worker.process.pid) else { continue }
         let process = ProcessObservation(stat, now: now, command: worker.command)
         if let choice = matching.choose(process, isAdopted: true) {

@@ -7,7 +7,7 @@ import Supervision
 /// Why a running process can't be adopted.
 struct AdoptionRefusal: Error {
   var text: String
-  /// The request itself makes no sense.
+  /// Whether the request itself is invalid.
   var isMalformed = false
 
   static func refused(_ text: String) -> AdoptionRefusal { AdoptionRefusal(text: text) }
@@ -16,13 +16,13 @@ struct AdoptionRefusal: Error {
   }
 }
 
-/// What was found at the pid or cgroup that the request names.
+/// The process or cgroup that a request for adoption names.
 struct ExternalProcess: Sendable {
   var root: ProcessStat
   var tree: ProcessTree
   var cgroup: WorkerCgroup?
   var command: ProcessCommand?
-  /// The memory of its processes that may be opened.
+  /// The memory of its processes, as far as it may be opened.
   var memories: MemoryRefresh.Outcome?
   var jobs: ManagerJobs?
   /// The policy that the request names.
@@ -30,12 +30,12 @@ struct ExternalProcess: Sendable {
 }
 
 extension ExternalProcess {
-  /// Examines what is to be adopted, and refuses what must not sleep: the daemon and the processes that it
-  /// lives in, the system's first process, kernel threads, and processes that others have stopped or trace. The
-  /// loop checks whether it belongs to another worker.
+  /// Examines what is to be adopted. It refuses what must not sleep: the daemon and its parents,
+  /// the system's first process, kernel threads, and processes that others have stopped or trace.
+  /// The event loop checks whether the process belongs to another worker.
   ///
-  /// Not on the loop's thread: a process's command line and environment are read from its memory, which may
-  /// be busy, or wait for a file system.
+  /// It mustn't run on the event loop's thread. A process's command line and environment are read
+  /// from its memory, which may be busy, or may wait for a file system.
   static func examine(_ wanted: AdoptionSpecification) throws(AdoptionRefusal) -> ExternalProcess {
     var found: ExternalProcess
     switch (wanted.pid, wanted.cgroup) {
@@ -44,10 +44,10 @@ extension ExternalProcess {
     default: throw .malformed("`adopt` needs either a pid or a cgroup")
     }
     for process in found.tree.processes { try check(process) }
-    // nil: it hides its arguments; they are only shown.
+    // The arguments are only shown, so a process may hide them.
     found.command = try? ProcessCommand.read(found.root.pid)
     let root = found.root.identity
-    // What can't be opened now is tried again before it is suspended.
+    // Memory that can't be opened now is tried again before the process is suspended.
     found.memories = try? MemoryRefresh(root: root, session: root.pid, cgroup: found.cgroup)
       .perform()
     if found.cgroup != nil { found.jobs = ManagerJobs(root: root, tree: found.tree) }
@@ -70,7 +70,8 @@ extension ExternalProcess {
     }
     guard start == nil || start == root.startTime else {
       throw .refused(
-        "process \(pid) (\(root.name)) was started at another time: the one that was meant has ended"
+        "process \(pid) (\(root.name)) was started at another time: the one that was meant has "
+          + "ended"
       )
     }
     return ExternalProcess(root: root, tree: tree, cgroup: nil)
@@ -83,7 +84,7 @@ extension ExternalProcess {
       let pids = try group.processes()
       var processes: [ProcessStat] = []
       for pid in pids {
-        // It has ended.
+        // A process that can't be read has ended.
         if let stat = try? ProcessStat.read(pid), !stat.isEnded { processes.append(stat) }
       }
       guard let root = processes.min(by: { $0.startTime < $1.startTime }) else {
@@ -93,7 +94,8 @@ extension ExternalProcess {
     } catch let refusal as AdoptionRefusal { throw refusal } catch { throw .refused("\(error)") }
   }
 
-  /// Why a process must not sleep; nil: it may. What else of its tree says so, `examine` finds.
+  /// Why a process must not sleep; nil if it may. The other processes of its tree are checked by
+  /// `examine`.
   static func refusal(of process: ProcessStat) -> String? {
     do throws(AdoptionRefusal) {
       try check(process)
@@ -112,17 +114,18 @@ extension ExternalProcess {
     if process.state == .stopped {
       throw .refused("process \(pid) (\(process.name)) is stopped; continue it first (SIGCONT)")
     }
-    // One that has ended is refused when it is adopted.
+    // A process that has ended is refused when it is adopted.
     if let tracer = (try? ProcessStatus.read(pid))?.tracer, tracer != 0 {
       throw .refused("process \(pid) (\(process.name)) is traced by process \(tracer)")
     }
-    // Its manager kills it when it doesn't report in time, even while it sleeps.
+    // The manager of such a process kills it if it doesn't report in time, even while it sleeps.
     if (try? ProcessCommand.hasEnvironment("WATCHDOG_USEC", pid)) == true {
       throw .refused(
-        "process \(pid) (\(process.name)) has a systemd watchdog, which would kill it while it sleeps; "
-          + "remove WatchdogSec= from its unit first")
+        "process \(pid) (\(process.name)) has a systemd watchdog, which would kill it while it "
+          + "sleeps; remove WatchdogSec= from its unit first")
     }
-    // The same. One that has just executed its program has no arguments for a moment, but a program.
+    // A process that can't be read is refused when it is adopted. A process that has just executed
+    // its program has no arguments for a moment, but it has a program.
     if (try? ProcessCommand.read(pid))?.arguments.isEmpty == true,
       readLink("/proc/\(pid)/exe") == nil
     {
@@ -134,7 +137,7 @@ extension ExternalProcess {
     var result: Set<Int32> = []
     var pid = getppid()
     while pid > 0, result.insert(pid).inserted {
-      // It has ended: its parents can't be found any more.
+      // A parent that has ended can't be followed any further.
       guard let stat = try? ProcessStat.read(pid) else { break }
       pid = stat.parent
     }

@@ -4,11 +4,12 @@ import Linux
 import Policy
 import Supervision
 
-// How a worker of another supervisor is given back, and what follows its end.
+// These functions give a worker back to its supervisor, and handle its end.
 extension ExternalAdoption {
-  // MARK: its release
+  // MARK: release
 
-  /// Returns it as it was: running, with all its memory, and unknown to the daemon.
+  /// Gives a worker back as it was: it runs, has all its memory, and isn't known to the daemon any
+  /// more.
   func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     func answer(_ result: ControlResponse.Result, _ text: String) {
       respond(ControlResponse(id: request.id, result: result, text: text))
@@ -36,7 +37,10 @@ extension ExternalAdoption {
     }
   }
 
-  /// - Parameter done: with a sentence if it couldn't be woken; then it stays a worker of this daemon.
+  /// Gives a worker back.
+  ///
+  /// - Parameter done: gets a sentence if the worker couldn't be woken; then it stays a worker of
+  ///   this daemon.
   func release(_ id: WorkerID, then done: @escaping (String?) -> Void) {
     guard let worker = workers[id], isAlive(id) else { return done(nil) }
     if !worker.isBusy, driver.state.state(of: id)?.runs == true {
@@ -49,14 +53,15 @@ extension ExternalAdoption {
         releasing.remove(id)
         return done(answer.text)
       }
-      // It was released twice, or has ended since it was woken; another may have its name by now.
+      // The worker was released twice, or has ended since it was woken. Another worker may have its
+      // name by now.
       guard workers[id] === worker else { return done(nil) }
-      // The answer may have waited for the disk, and a suspension may have been under way.
+      // The answer may have waited for the disk, and a suspension may be under way.
       release(id, then: done)
     }
   }
 
-  /// Why it isn't suspended any more; nil: it may be.
+  /// Why a worker isn't suspended any more; nil if it may be.
   func refusalToSuspend(_ id: WorkerID) -> String? {
     releasing.contains(id) ? "it is being released" : nil
   }
@@ -72,13 +77,13 @@ extension ExternalAdoption {
   private func remove(_ worker: WorkerUnit) {
     part(worker.id)
     ends.supervision.removeWorker(worker.id)
-    // A reload has declared its name meanwhile: from now on that is the configuration's worker.
+    // If a reload has declared the name meanwhile, the configuration's worker has it from now on.
     guard worker.isDeclared else { return }
     declared.addDeclared(worker.configuration)
     if let new = workers[worker.id] { ends.listening.relisten(new) }
   }
 
-  /// The daemon holds nothing of its process any more.
+  /// Drops all that the daemon has of the worker's process.
   private func clearAway(_ worker: WorkerUnit) {
     ends.processes.forget(worker.id.name)
     ends.clearAway(worker)
@@ -89,9 +94,10 @@ extension ExternalAdoption {
     if let state = driver.state.state(of: worker.id) { recordWriter.save(worker, state: state) }
   }
 
-  // MARK: its end
+  // MARK: end
 
-  /// The processes that it leaves behind belong to its manager.
+  /// Handles the end of an external worker's first process. The processes that it leaves behind
+  /// belong to its manager.
   func externalRootHasEnded(_ worker: WorkerUnit) {
     releasing.remove(worker.id)
     if !worker.isKilled, followSuccessor(worker) { return }
@@ -102,8 +108,8 @@ extension ExternalAdoption {
     remove(worker)
   }
 
-  /// The process that represented a cgroup has ended, and others of it live on (a server that has replaced itself):
-  /// the oldest represents it from now on.
+  /// Follows a process's successor: the process that represented a cgroup has ended, and others in
+  /// the cgroup live (a server has replaced itself). The oldest represents the cgroup from now on.
   private func followSuccessor(_ worker: WorkerUnit) -> Bool {
     guard let old = worker.process, let cgroup = old.cgroup,
       // A cgroup that can't be read has been removed, and its processes have ended.
@@ -112,7 +118,7 @@ extension ExternalAdoption {
     else { return false }
     do {
       let process = try ends.memory.hold(eldest.identity, old.plan)
-      // Without a list, each look asks what runs there.
+      // If there is no list, each check reads what runs in the cgroup.
       worker.external?.jobs = (try? ends.memory.tree(of: process)).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)
       }

@@ -1,14 +1,15 @@
 import Linux
 import Supervision
 
-/// A `SideProgram` on the event loop, which is called back when it is over. Belongs to the loop's thread.
+/// Runs a `SideProgram` on the event loop, and reports its end. It belongs to the event loop's
+/// thread.
 final class FollowedProgram {
   let program: SideProgram
   private let loop: any Timers & DescriptorWatches
   private var watch: (descriptor: Descriptor, token: LoopToken)?
   private var ended: (() -> Void)?
 
-  /// `ended` is called once, and never before this returns or after `cancel`.
+  /// `ended` is called at most once: never before this returns, and never after `cancel`.
   init(
     _ program: SideProgram, _ loop: any Timers & DescriptorWatches, ended: @escaping () -> Void
   ) {
@@ -36,7 +37,8 @@ final class FollowedProgram {
     unwatch()
     do throws(SystemCallError) {
       let token = try loop.whenReadable(descriptor) { [unowned self] in
-        // The program lets go of it, and epoll would forget it unasked.
+        // The program closes its descriptor. The descriptor is kept open until it is unwatched,
+        // because epoll forgets a closed one.
         let held = descriptor
         program.proceed()
         follow()

@@ -1,19 +1,20 @@
 import Lifecycle
 import Policy
 
-/// Wakes an external worker that sleeps as soon as its manager wants anything of it; see `SleepWatch`. Belongs to
-/// the loop's thread.
+/// Wakes an external worker that sleeps when its manager wants something of it; see `SleepWatch`.
+/// It belongs to the event loop's thread.
 final class ManagerWatching {
-  /// Why the worker should run; nil: it can sleep on.
+  /// Returns why the worker should run; nil if it can sleep on.
   typealias Look = () -> String?
 
   private let driver: EngineDriver
   private let workers: WorkerRegistry
   private let timers: any Timers
-  /// The worker is to be resumed before others.
+  /// Makes the worker's resume precede others.
   private let prioritize: (WorkerID) -> Void
 
-  /// A look reads two small files of /proc for each process: 30 µs.
+  /// The time between two checks. A check reads two small files of /proc for each process, which
+  /// takes 30 µs.
   static let interval = Duration.milliseconds(100)
 
   init(
@@ -26,7 +27,8 @@ final class ManagerWatching {
     self.prioritize = prioritize
   }
 
-  /// It has just fallen asleep. The watch ends when `managerWatch` is removed.
+  /// Begins to watch the manager of a worker that has just fallen asleep. The watch ends when
+  /// `managerWatch` is removed.
   func watchManager(of worker: WorkerUnit, _ look: Look?) {
     let isWatching = isNeeded
     worker.managerWatch = look
@@ -43,7 +45,7 @@ final class ManagerWatching {
   }
 
   private func look(at worker: WorkerUnit) {
-    // During a hibernation its processes are stopped, traced and continued by us.
+    // During a hibernation the daemon itself stops, traces and continues the processes.
     guard let look = worker.managerWatch, !worker.isBusy, !worker.hasExited,
       driver.state.state(of: worker.id)?.sleeps == true, let why = look()
     else { return }

@@ -3,8 +3,8 @@ import Linux
 import Supervision
 
 extension WorkerRegistry {
-  /// The worker that a process belongs to. A few files of /proc are read, however many workers there are: those that
-  /// may be meant are asked.
+  /// The worker that a process belongs to. Only a few files of /proc are read, however many workers
+  /// there are: only the workers that may own the process are checked.
   func owner(of pid: Int32) -> WorkerID? {
     let chain = Self.chain(of: pid)
     let groups = Self.groups(of: pid)
@@ -24,11 +24,11 @@ extension WorkerRegistry {
     return chain.contains { $0.identity == process.identity || $0.session == process.session }
   }
 
-  /// It and its ancestors.
+  /// The process and its ancestors.
   private static func chain(of pid: Int32) -> [ProcessStat] {
     var chain: [ProcessStat] = []
     var current = pid
-    // What has ended owns nothing.
+    // A process that has ended owns nothing.
     while current > 1, chain.count < 64, let stat = try? ProcessStat.read(current) {
       chain.append(stat)
       current = stat.parent
@@ -36,7 +36,8 @@ extension WorkerRegistry {
     return chain
   }
 
-  /// Its group and those above it: `/a/b`, `/a`. A mount may show them below another directory.
+  /// The process's cgroup and those above it: `/a/b`, `/a`. A mount may show them below another
+  /// directory.
   private static func groups(of pid: Int32) -> [String] {
     var parts = (ProcessDetails.cgroup(of: pid) ?? "").split(separator: "/")
     var groups: [String] = []

@@ -3,62 +3,68 @@ import Linux
 import Policy
 import Supervision
 
-/// What one look at a running worker has found.
+/// The result of one sample of a running worker.
 struct ActivityFindings: Sendable {
-  /// The run that was looked at: its first process.
+  /// The first process of the run that was sampled.
   var root: ProcessIdentity
-  /// Microseconds of processor time, since its start.
+  /// The processor time since the run's start, in microseconds.
   var cpu: UInt64
-  /// Bytes.
+  /// The anonymous memory, in bytes.
   var anonymous: UInt64
-  /// nil: traffic wasn't looked for.
+  /// Whether traffic has come; nil if it wasn't checked.
   var hasTraffic: Bool?
-  /// Where it came from, if that is known.
+  /// Where the traffic came from; nil if that isn't known.
   var source: TrafficSource?
-  /// The ports at which it listens; nil: traffic wasn't looked for.
+  /// The ports at which the worker listens; nil if traffic wasn't checked.
   var ports: Set<UInt16>?
-  /// Something else than itself can give it work; nil: traffic wasn't looked for.
+  /// Whether anything but the worker itself can give it work; nil if traffic wasn't checked.
   var hasClients: Bool?
-  /// nil: the first look, or its counts can't be read.
+  /// What the worker has written; nil at the first sample, or if its counts can't be read.
   var written: Written?
-  /// With which `written` was found, for the next look.
+  /// The state that `written` was measured with, for the next sample.
   var writes = WriteMeter()
-  /// Of a wrapped program: what shows that it is at work, and the state that the next look compares
-  /// with.
+  /// For a wrapped program, what shows that it is at work, and the state for the next sample to
+  /// compare with.
   var work: (sign: SignOfUse?, meter: WorkMeter)?
 }
 
-/// Looks at what running workers do. Tests provide their own.
+/// Samples what running workers do. Tests provide their own.
 protocol ActivityLooking: AnyObject {
-  /// Calls back once on the loop, perhaps at once; nil: it isn't known.
+  /// Samples a worker and calls back once on the event loop, perhaps at once, with nil if the
+  /// sample failed.
   func look(
     at worker: WorkerUnit, _ process: WorkerProcess,
     then: @escaping (ActivityFindings?) -> Void)
 
-  /// Drops the traffic that the kernel has recorded for the workers' connections since the last time.
+  /// Drops the traffic that the kernel has recorded for the workers' connections since the last
+  /// call.
   func collectLatches()
 }
 
-/// What running workers do: processor time, traffic. Their sockets and files are asked on another thread: a
-/// socket that its program is writing to, and a file whose file system doesn't answer, may take any time.
-/// A few threads look at all workers. Belongs to the loop's thread.
+/// Samples what running workers do: processor time and traffic. Their sockets and files are read on
+/// another thread, because a socket that its program is writing to, or a file whose file system
+/// doesn't answer, may take any time. A few threads sample all workers. It belongs to the event
+/// loop's thread.
 final class ActivityLooks: ActivityLooking {
-  /// A look that takes longer is given up: what waits for it continues without the outcome.
+  /// The maximum time of a sample. The callers of a longer one continue without a result.
   private static let patience = Duration.seconds(3)
-  /// Many processes may be adopted on a machine with many others, in shadow mode for days: which processes belong to
-  /// them is looked up this often, and not each second.
+  /// How long a scan of processes is valid for adopted processes. Many may be adopted on a machine
+  /// with many others, in shadow mode for days. Which processes belong to them isn't looked up each
+  /// second.
   private static let validity = Duration.seconds(5)
 
   private let jobs: LoopJobs
   private let driver: EngineDriver
   private let scanner: ProcessScanner
   private let line: LookLine
-  /// See `TrafficMonitor`. One of the kernel's rings serves all workers. nil: the kernel has none.
+  /// The kernel's record of traffic; nil if the kernel has none. One of the kernel's rings serves
+  /// all workers; see `TrafficMonitor`.
   private let latches: InputLatches?
-  /// Of a wrapped program.
+  /// The meter of a wrapped program.
   private var work: WorkMeter?
 
-  /// - Parameter metersWork: what the only worker writes and starts counts as activity (`WorkMeter`).
+  /// - Parameter metersWork: whether the output and the child processes of the only worker count as
+  ///   activity (`WorkMeter`).
   init(
     loop: EventLoop, jobs: LoopJobs, driver: EngineDriver, scanner: ProcessScanner,
     metersWork: Bool
@@ -67,7 +73,7 @@ final class ActivityLooks: ActivityLooking {
     self.driver = driver
     self.scanner = scanner
     line = LookLine(loop)
-    // Without it, only what is still open at a look is seen.
+    // Without it, a sample sees only traffic on connections that are still open.
     latches = try? InputLatches(capacity: 512)
     work = metersWork ? WorkMeter() : nil
   }
@@ -83,7 +89,7 @@ final class ActivityLooks: ActivityLooking {
     let isKnown =
       worker.external != nil && scanner.hasSeen(process.identity, within: Self.validity)
     if process.cgroup != nil || isKnown { return perform(look, of: worker, as: process, then) }
-    // One look at all processes serves all workers that are sampled now.
+    // One scan of all processes serves all workers that are sampled now.
     scanner.scanProcesses { [unowned self] _ in
       if worker.process === process {
         perform(look, of: worker, as: process, then)
@@ -128,7 +134,7 @@ final class ActivityLooks: ActivityLooking {
     return {
       let all: ProcessTree?
       if let cgroup {
-        // One that has ended can't be looked at any more.
+        // A worker that has ended can't be sampled any more.
         all = try? ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
       } else {
         all =
@@ -137,7 +143,7 @@ final class ActivityLooks: ActivityLooking {
           : scan?.tree(root: identity, session: session)
       }
       guard let tree = all else { return nil }
-      // In a cgroup of its own, this includes the time of children that have ended.
+      // In a cgroup, this includes the time of children that have ended.
       let cpu =
         cgroup?.cpuMicroseconds()
         ?? tree.processes.reduce(0) { $0 + $1.cpuTicks } * 1_000_000 / ClockTicks.perSecond
@@ -159,15 +165,16 @@ final class ActivityLooks: ActivityLooking {
     }
   }
 
-  /// nil: incoming traffic doesn't matter now. A probe's own traffic doesn't count as activity: from its start
-  /// on no traffic is looked at until `LivenessMonitor` or `ShedOverHTTP` has a look drop it.
+  /// Begins to read a worker's traffic; nil if traffic doesn't matter now. A probe's own traffic
+  /// doesn't count as activity: from the probe's start on no traffic is read until
+  /// `LivenessMonitor` or `ShedOverHTTP` consumes it with a sample.
   private func beginTrafficLook(_ worker: WorkerUnit) -> TrafficMonitor.Look? {
     let rules = worker.configuration.policy.foreground
     // In shadow mode a request counts: it would have woken a worker that would have been asleep.
     guard rules.mode == .activity || driver.state.imaginesSleep(of: worker.id) else { return nil }
     if worker.isAsked, !worker.isSettling { return nil }
     if worker.traffic == nil {
-      // Without a descriptor for it, only processor time counts until the next look.
+      // If no descriptor is free for it, only processor time counts until the next sample.
       worker.traffic = try? TrafficMonitor(
         latches: latches, ownChannels: worker.ownChannels, ignored: worker.healthPorts)
     }

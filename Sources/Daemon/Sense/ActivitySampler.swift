@@ -2,35 +2,37 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// What the last look at a running worker found.
+/// The results of the last sample of a running worker.
 struct ActivitySample {
-  /// Bytes of anonymous memory at the last exact measurement.
+  /// The bytes of anonymous memory at the last exact measurement.
   var anonymous: UInt64 = 0
-  /// Processor time, in microseconds.
+  /// The processor time, in microseconds.
   var cpu: UInt64 = 0
   var at = Instant.zero
-  /// What showed last that it is used; nil: another report than a look.
+  /// What showed the last use; nil if it wasn't a sample that showed it.
   var sign: SignOfUse? {
     didSet { source = nil }
   }
-  /// Of `.traffic`: where it came from, if that is known.
+  /// Where the traffic came from, if the sign is `.traffic`; nil if that isn't known.
   var source: TrafficSource?
-  /// At which it listens, as the last look for traffic found them.
+  /// The ports at which the worker listens, by the last check of traffic.
   var ports: Set<UInt16> = []
   var writes = WriteMeter()
   var writing = RegularWriting()
-  /// The last full look found nothing that had changed since the one before.
+  /// Whether the last full sample found nothing that had changed since the one before.
   var isUnchanged = false
-  /// Looks since then for which its processor time was enough.
+  /// The number of samples since then that needed only the processor time.
   private var skipped = 0
 
-  /// After this many looks that only read the processor time, a worker is examined in full.
+  /// The maximum number of successive samples that only read the processor time. The next sample is
+  /// a full one.
   static let mostSkipped = 29
 
-  /// Whether the worker's processor time shows that a full look would find nothing new: it hasn't run since the
-  /// last one, which had found nothing new either. Counts as a look then.
+  /// Whether a full sample can be skipped. The worker hasn't run since the last one, which had
+  /// found no change either, so a full sample would find none. The skipped sample is counted.
   ///
-  /// - Parameter cpu: microseconds, of all its processes; nil: not known.
+  /// - Parameter cpu: the processor time of all its processes, in microseconds; nil if it isn't
+  ///   known.
   mutating func canSkip(cpu now: UInt64?, at instant: Instant) -> Bool {
     guard isUnchanged, now == cpu, skipped < Self.mostSkipped else {
       skipped = 0
@@ -42,13 +44,14 @@ struct ActivitySample {
   }
 }
 
-/// Finds out what running workers do, reports to the engine what counts as activity, and has a worker measured
-/// when its memory has moved. Belongs to the loop's thread.
+/// Samples what running workers do, reports activity to the engine, and has a worker's footprint
+/// measured when its memory has changed. It belongs to the event loop's thread.
 final class ActivitySampler {
-  /// Bytes of anonymous memory that must be added or freed before a worker is measured again.
+  /// The change of anonymous memory, in bytes, from which a worker is measured again.
   private static let minMove: UInt64 = 128 * 1024
 
-  /// What a worker writes sooner after a change of its state answers the message of that.
+  /// The time after a change of a worker's state in which its writes count as an answer to the
+  /// message about it.
   private static let afterMessage = Duration.seconds(3)
 
   private let clock: any Timers
@@ -68,17 +71,18 @@ final class ActivitySampler {
     self.meter = meter
   }
 
-  /// A sample of all workers begins.
+  /// Prepares for a sample of all workers.
   func beginSamples() { looks.collectLatches() }
 
-  /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
-  /// all page tables, so it is taken only when the cheap count of resident pages, or the
-  /// size of its purgeable memory, has moved.
+  /// Samples a running worker's footprint and activity. The exact footprint costs the kernel a walk
+  /// through all page tables. So it is measured only if the cheap count of resident pages, or the
+  /// size of the purgeable memory, has changed.
   ///
-  /// - Returns: false if it hasn't run since the last look, and so can't have changed anything.
+  /// - Returns: false if the worker hasn't run since the last sample, and so can't have changed
+  ///   anything.
   func sample(_ worker: WorkerUnit) -> Bool {
-    // The processes and the memory of a worker that hasn't run are unchanged. Only traffic over its sockets can
-    // come without its running.
+    // The processes and the memory of a worker that hasn't run are unchanged. Only traffic on its
+    // sockets can come without its running.
     if worker.sample.isUnchanged, !countsTraffic(of: worker),
       worker.sample.canSkip(cpu: worker.process?.cgroup?.cpuMicroseconds(), at: clock.now)
     {
@@ -90,7 +94,8 @@ final class ActivitySampler {
     return true
   }
 
-  /// Calls back on the loop; nil: it isn't known, or the run has ended meanwhile.
+  /// Samples a worker and calls back on the event loop, with nil if the sample failed or the run
+  /// has ended meanwhile.
   func lookAtActivity(of worker: WorkerUnit, then: @escaping (ActivityFindings?) -> Void) {
     guard let process = worker.process else { return then(nil) }
     let identity = process.identity
@@ -102,7 +107,7 @@ final class ActivitySampler {
     }
   }
 
-  /// The same condition as for `ActivityLooks` to look at its sockets.
+  /// Whether traffic counts. `ActivityLooks` has the same condition for reading the sockets.
   private func countsTraffic(of worker: WorkerUnit) -> Bool {
     worker.configuration.policy.foreground.mode == .activity
       || driver.state.imaginesSleep(of: worker.id)
@@ -129,7 +134,7 @@ final class ActivitySampler {
     worker.sample.isUnchanged =
       last.at != .zero && found.cpu == last.cpu && moved < Self.minMove && !offersMoved
     if moved >= Self.minMove || offersMoved || last.at == .zero {
-      // While the budget allows no look, the look stays due.
+      // If the budget allows no measurement now, it stays due.
       guard worker.measuring.isDue(at: now) else { return }
       worker.sample.anonymous = found.anonymous
       meter.measureWhenDue(worker)
@@ -155,7 +160,7 @@ final class ActivitySampler {
       worker.sample.sign = .writes
       return .worked(id)
     }
-    // Below zero: a process that had a share of it has ended.
+    // The difference is below zero if a process that had a share of it has ended.
     guard cpu < 1 << 62 else { return nil }
     let share = Double(cpu) * 1000 / Double(max(span.wholeNanoseconds, 1)) * 100
     guard share >= rules.cpuBelow else { return nil }
@@ -163,8 +168,8 @@ final class ActivitySampler {
     return .worked(id)
   }
 
-  /// Whether it writes regularly by itself. What it writes because of a message of the daemon doesn't count: while it
-  /// frees memory, or has just changed its state.
+  /// Whether the worker writes regularly by itself. Its writes because of a message of the daemon
+  /// don't count: while it frees memory, or when it has just changed its state.
   private func notesWriting(of worker: WorkerUnit, _ found: ActivityFindings) -> Bool {
     guard let written = found.written, written.bytes > 0, worker.shed == nil,
       let since = driver.state.snapshot(of: worker.id)?.since,

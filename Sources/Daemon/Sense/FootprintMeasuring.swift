@@ -4,49 +4,57 @@ import Linux
 import Policy
 import Supervision
 
-// The footprints of workers, from the kernel. Adding up a process's mappings can take the kernel seconds, and
-// waits while the process changes them: so it is done on threads of its own (`FootprintMeter`).
+// Footprints of workers come from the kernel. Adding up a process's mappings can take the kernel
+// seconds, and waits while the process changes them. So it is done on threads of its own
+// (`FootprintMeter`).
 
-/// When a worker may be measured again, and which callers wait for that. One look at a time: a caller that asks
-/// during a look gets the next one, because an event that it wants to measure may have happened since the look
-/// began.
+/// When a worker may be measured again, and which callers wait for that. There is one measurement
+/// at a time. A caller that asks during a measurement gets the next one, because the event that it
+/// wants to measure may have happened after the measurement began.
 struct MeasuringState {
   typealias Completion = (Measurement?) -> Void
 
   private(set) var last: Measurement?
-  /// Taken while the worker came to rest, and still true: it hasn't run since, and nothing was taken from it.
+  /// The measurement from the worker's suspension, while it is still true: the worker hasn't run
+  /// since, and no memory was moved.
   private(set) var atRest: Measurement?
   private var isAtRestReported = true
   var isUnderWay: Bool { look != nil }
-  /// The number of the look that is under way. A new run begins with a new value of this type.
+  /// The number of the measurement that is under way. A new run begins with a new value of this
+  /// type.
   private(set) var look: UInt64?
   private(set) var since = Instant.zero
   private var served: [Completion] = []
   private var waiting: [Completion] = []
-  /// Regular looks begin after this instant.
+  /// Regular measurements begin after this time.
   private var nextLook = Instant.zero
-  /// Incremented when memory is moved out or in: the outcome of an earlier look is invalid then.
+  /// Incremented when memory is moved out or in, which makes the result of an earlier measurement
+  /// invalid.
   private var epoch = 0
   private var lookEpoch = 0
-  /// The log already says that it can't be measured exactly.
+  /// Whether the log already says that the worker can't be measured exactly.
   private var isLoggedAsRough = false
 
-  /// Of one processor, for all workers' regular looks together, percent.
+  /// The share of one processor for the regular measurements of all workers together, in percent.
   static let budget: Int64 = 10
   static let maxPause = Duration.seconds(60)
 
-  /// A caller waits for a figure.
+  /// Whether a caller waits for a figure.
   var isAwaited: Bool { !served.isEmpty || !waiting.isEmpty }
 
   func isDue(at now: Instant) -> Bool { !isUnderWay && now >= nextLook }
 
-  /// True: a look must begin.
+  /// Adds a caller.
+  ///
+  /// - Returns: whether a measurement must begin.
   mutating func ask(_ completion: @escaping Completion) -> Bool {
     waiting.append(completion)
     return !isUnderWay
   }
 
-  /// - Parameter number: never used twice.
+  /// Records that a measurement begins.
+  ///
+  /// - Parameter number: a number that is never used twice.
   mutating func begin(_ number: UInt64, at now: Instant) {
     look = number
     atRest = nil
@@ -56,8 +64,11 @@ struct MeasuringState {
     waiting = []
   }
 
-  /// - Parameter workers: how many share the budget.
-  /// - Returns: which callers get a figure, and which; and whether another look must begin.
+  /// Records the end of a measurement.
+  ///
+  /// - Parameter workers: the number of workers that share the budget.
+  /// - Returns: the callers that get a figure, the figure, and whether another measurement must
+  ///   begin.
   mutating func finish(
     _ measurement: Measurement?, workers: Int, at now: Instant
   ) -> (completions: [Completion], Measurement?, more: Bool) {
@@ -72,7 +83,8 @@ struct MeasuringState {
     return (served, counts ? measurement : nil, !waiting.isEmpty)
   }
 
-  /// The look has taken too long: waiting callers continue without a figure. The look itself continues.
+  /// Returns the waiting callers of a measurement that takes too long. They continue without a
+  /// figure. The measurement itself continues.
   mutating func giveUp() -> [Completion] {
     defer {
       served = []
@@ -81,33 +93,34 @@ struct MeasuringState {
     return served + waiting
   }
 
-  /// Its memory is moved to disk, or back.
+  /// Records that the worker's memory is moved to disk, or back.
   mutating func memoryMoves() {
     epoch += 1
     atRest = nil
   }
 
-  /// It was measured while it came to rest.
+  /// Records a measurement from the worker's suspension.
   mutating func rests(_ measurement: Measurement) {
-    // An earlier look has seen it running.
+    // The result of an earlier measurement is invalid: the worker still ran then.
     epoch += 1
     (last, atRest, isAtRestReported) = (measurement, measurement, false)
   }
 
-  /// Whether nothing has changed since `rests`; then the figure is as good as one that was taken now.
+  /// Whether nothing has changed since `rests`. Then the figure is as good as a new one.
   mutating func isStillTrue(at now: Instant) -> Bool {
     guard atRest != nil else { return false }
     last?.at = now
     return true
   }
 
-  /// The first time after `rests`: a second caller wants to know what has changed since.
+  /// The measurement of `rests`, at the first call only. A second caller wants to know what has
+  /// changed since.
   mutating func takeAtRest() -> Measurement? {
     defer { isAtRestReported = true }
     return isAtRestReported ? nil : atRest
   }
 
-  /// True once in a run.
+  /// Whether to log that the worker can't be measured exactly. It is true once in a run.
   mutating func mustLogAsRough() -> Bool {
     defer { isLoggedAsRough = true }
     return !isLoggedAsRough
@@ -116,16 +129,16 @@ struct MeasuringState {
 
 /// Measures a worker's memory. Tests provide their own.
 protocol FootprintSource: AnyObject {
-  /// Calls back once on the loop, later; nil: the worker's processes have ended meanwhile. A measurement that
-  /// hangs doesn't call back.
+  /// Measures and calls back once on the event loop, later, with nil if the worker's processes have
+  /// ended meanwhile. A measurement that hangs doesn't call back.
   ///
-  /// - Parameter missing: what is still to come of a worker that was resumed a moment ago.
+  /// - Parameter missing: the memory of a worker that was resumed a moment ago that isn't back yet.
   func measure(
     _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
     then: @escaping (Measurement?) -> Void)
 }
 
-/// Measures on threads of their own, each worker's measurements one after the other.
+/// Measures workers on threads, each worker's measurements one after the other.
 final class MeasuringThreads: FootprintSource {
   private let threads: JobPool
   private let loop: LoopReturn
@@ -142,19 +155,21 @@ final class MeasuringThreads: FootprintSource {
     let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
     let done: @Sendable (Measurement?) -> Void = loop.callback(then)
     threads.submit(about: id.name) {
-      // Without a cgroup this is a look at all processes of the machine. nil: it has ended meanwhile.
+      // Without a cgroup this scans all processes of the machine. nil means that the worker has
+      // ended meanwhile.
       let tree = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup)
       done(tree.map { Measurement.measure($0.pids, missing) })
     }
   }
 }
 
-/// Has workers' memory measured, one look at each at a time, and reports it to the engine. All regular looks
-/// together take a share of one processor at most (`MeasuringState.budget`). Belongs to the loop's thread.
+/// Measures the workers' memory and reports it to the engine. There is one measurement of each
+/// worker at a time. All regular measurements together use a limited share of one processor
+/// (`MeasuringState.budget`). It belongs to the event loop's thread.
 final class FootprintMeter {
-  /// A look that takes longer is given up: what waits for it continues without the outcome.
+  /// The maximum time of a measurement. The callers of a longer one continue without a result.
   static let patience = Duration.seconds(3)
-  /// Most fills take less.
+  /// The time in which most workers that are resumed get their missing pages.
   static let fillTime = Duration.milliseconds(100)
 
   private let clock: any Timers
@@ -162,7 +177,7 @@ final class FootprintMeter {
   private let workers: WorkerRegistry
   private let source: any FootprintSource
   private let log: (DaemonLog.Priority, String) -> Void
-  /// Numbers the looks.
+  /// The number of measurements so far.
   private var count: UInt64 = 0
 
   init(
@@ -176,27 +191,28 @@ final class FootprintMeter {
     self.log = log
   }
 
-  /// Measures the footprint, and reports it to the engine. A look takes a millisecond of a processor or more, so it
-  /// waits while pages of the worker are still put in place: a client may be waiting for the worker.
+  /// Measures the footprint and reports it to the engine. A measurement takes a millisecond of
+  /// processor time or more. So it waits while pages of the worker are still being restored: a
+  /// client may be waiting for the worker.
   func measure(_ id: WorkerID) {
     guard let worker = workers[id] else { return }
     if let found = worker.measuring.takeAtRest() { return report(found, of: worker) }
     if let missing = worker.missing, missing.bytes > 0 { return measureSoon(id) }
     measure(worker) { [unowned self] measurement in
       guard let measurement else { return }
-      // A page that comes meanwhile is counted twice rather than not at all.
+      // A page that is restored meanwhile is counted twice, and not missed.
       let missing = ByteCount(Int64(clamping: worker.missing?.bytes ?? 0))
       driver.send(.footprint(id, measurement.footprint + missing))
     }
   }
 
-  /// Later: an input that has come while the worker fell asleep is reported to the engine first, and wakes it. Otherwise it
-  /// could be hibernated before.
+  /// Reports the figure later. Input that has come while the worker fell asleep is then reported to
+  /// the engine first, and wakes the worker. Otherwise the worker could be hibernated before.
   private func report(_ found: Measurement, of worker: WorkerUnit) {
     worker.sample.anonymous = found.anonymous
     let process = worker.process
     clock.after(.zero) { [unowned self] in
-      // It may have ended, or run, meanwhile.
+      // The worker may have ended or run meanwhile.
       guard worker.process === process else { return }
       if worker.measuring.isStillTrue(at: clock.now) {
         driver.send(.footprint(worker.id, found.footprint))
@@ -206,19 +222,20 @@ final class FootprintMeter {
     }
   }
 
-  /// The same, when a worker that is being resumed has had time to answer.
+  /// Measures the footprint when a worker that is being resumed has had time to answer.
   func measureSoon(_ id: WorkerID) {
     clock.after(Self.fillTime) { [unowned self] in measure(id) }
   }
 
-  /// At a sample: measures only as often as the budget allows.
+  /// Measures after a sample, only as often as the budget allows.
   func measureWhenDue(_ worker: WorkerUnit) {
     guard worker.measuring.isDue(at: clock.now) else { return }
     measure(worker.id)
   }
 
-  /// Calls back on the loop with a figure that was taken after this call; nil where there is nothing to
-  /// measure, or it takes too long, or the worker's memory was moved meanwhile.
+  /// Measures a worker and calls back on the event loop. The figure was measured after this call.
+  /// It is nil if there is nothing to measure, if the measurement takes too long, or if the
+  /// worker's memory was moved meanwhile.
   func measure(_ worker: WorkerUnit, then completion: @escaping (Measurement?) -> Void) {
     guard let process = worker.process else { return completion(nil) }
     giveUp(worker, process, after: Self.patience)
@@ -239,7 +256,7 @@ final class FootprintMeter {
   }
 
   private func finish(_ worker: WorkerUnit, number: UInt64, measurement: Measurement?) {
-    // It belongs to an earlier run, or to a worker that was removed since.
+    // The result may belong to an earlier run, or to a worker that was removed since.
     guard worker.measuring.look == number else { return }
     if let refusal = measurement?.refusal, worker.measuring.mustLogAsRough() {
       log(.warning, "\(worker.id): footprint is an estimate: \(refusal)")
@@ -260,7 +277,7 @@ final class FootprintMeter {
         worker.measuring.isAwaited
       else { return }
       let since = clock.now - worker.measuring.since
-      // The look before has ended in time, and this look has its own time limit.
+      // The measurement before this one ended in time. This one has its own time limit.
       if since < Self.patience { return giveUp(worker, process, after: Self.patience - since) }
       for completion in worker.measuring.giveUp() { completion(nil) }
     }

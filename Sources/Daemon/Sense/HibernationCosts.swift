@@ -3,12 +3,12 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Records the costs of hibernations: for reports, for the disk of the images, and in the log. Belongs to the
-/// loop's thread.
+/// Records the costs of hibernations: for reports, for the disk of the images, and in the log. It
+/// belongs to the event loop's thread.
 final class HibernationCosts {
   private let imageDisk: ImageDiskMonitor
   private let log: (DaemonLog.Priority, String) -> Void
-  /// Why writes can't be tracked, as logged.
+  /// The reasons why writes can't be tracked that were logged.
   private var loggedRefusals: Set<String> = []
 
   init(_ imageDisk: ImageDiskMonitor, log: @escaping (DaemonLog.Priority, String) -> Void) {
@@ -16,10 +16,11 @@ final class HibernationCosts {
     self.log = log
   }
 
-  /// A hibernation has succeeded.
+  /// Records a hibernation that has succeeded.
   ///
-  ///   - before: its footprint.
-  ///   - duration: from the order to rest.
+  /// - Parameters:
+  ///   - before: the worker's footprint before it.
+  ///   - duration: the time from the engine's directive until the worker sleeps.
   func record(
     _ summary: HibernationSummary, of worker: WorkerUnit, from before: ByteCount,
     took duration: Duration
@@ -32,7 +33,7 @@ final class HibernationCosts {
     worker.lastHibernation = LastHibernation(
       written: written, unchanged: Int64(summary.unchanged), seconds: duration.seconds,
       footprintBefore: before)
-    // The same for each worker and each time.
+    // The reason is the same for each worker and each time, so it is logged once.
     if let why = summary.trackingRefusal, loggedRefusals.insert(why).inserted {
       log(
         .info,
@@ -46,8 +47,8 @@ final class HibernationCosts {
     if let refusal = files.refusal {
       log(
         .notice,
-        "\(id): file pages can't be dropped (hibernate.drop_file_pages): \(refusal); the kernel drops "
-          + "them when it needs memory")
+        "\(id): file pages can't be dropped (hibernate.drop_file_pages): \(refusal); the kernel "
+          + "drops them when it needs memory")
     }
   }
 }

@@ -2,21 +2,22 @@ import Glibc
 import Linux
 import Policy
 
-/// What a look at the images' file system has found.
+/// The state of the images' file system.
 struct ImageDisk: Sendable {
-  /// Of the file system; zero where it can't be asked.
+  /// The size of the file system; zero if it can't be read.
   var total = ByteCount.zero
   var free = ByteCount.zero
-  /// Bytes of images and their bases, by worker.
+  /// The bytes of images and of their bases, by worker.
   var images: [String: Int64] = [:]
   var bases: [String: Int64] = [:]
-  /// Of all wrappers together, if a wrapper asks.
+  /// The bytes of all wrappers' images together, for a wrapper; nil for the daemon.
   var wrapped: Int64?
 
-  /// The base that stays on disk for a worker's next image.
+  /// The bytes of the base that stays on disk for a worker's next image.
   func base(of worker: String) -> Int64 { bases[worker] ?? 0 }
 
-  /// Of all images and their bases; and the part that belongs to workers that aren't hibernated.
+  /// The bytes of all images and their bases, and the share that belongs to workers that aren't
+  /// hibernated.
   var bytes: (held: Int64, idle: Int64) {
     if let wrapped { return (wrapped, 0) }
     return bases.reduce((images.values.reduce(0, +), 0)) { sum, base in
@@ -24,9 +25,9 @@ struct ImageDisk: Sendable {
     }
   }
 
-  /// Not on the loop's thread: it waits for the file system.
+  /// Reads the state. It waits for the file system, so it mustn't run on the event loop's thread.
   ///
-  /// - Parameter workers: their names, and their images where they are hibernated.
+  /// - Parameter workers: their names, their images if they are hibernated, and their bases.
   static func look(at directory: String, _ workers: [(name: String, path: String?, base: String)])
     -> ImageDisk
   {
@@ -39,7 +40,7 @@ struct ImageDisk: Sendable {
     return result
   }
 
-  /// As `look`.
+  /// Reads the size of the file system. It mustn't run on the event loop's thread.
   mutating func askFileSystem(_ directory: String) {
     var usage = statvfs()
     guard statvfs(directory, &usage) == 0 else { return }

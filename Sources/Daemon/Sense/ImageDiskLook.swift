@@ -4,20 +4,21 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Looks at the file system of the images, and at the images of the workers there are, on another thread. Belongs
-/// to the loop's thread.
+/// Reads the state of the images' file system and the sizes of the existing workers' images, on
+/// another thread. It belongs to the event loop's thread.
 final class ImageDiskLook {
   private let directory: String
   private let workers: WorkerRegistry
-  /// Bytes of all images that share the budget; nil: those of `workers`.
+  /// Returns the bytes of all images that share the budget; nil if those are the images of
+  /// `workers`.
   private let sharedImages: (@Sendable () -> Int64)?
   private let jobs: LoopJobs
-  /// Of a worker of this name.
+  /// The path of a worker's image, by the worker's name.
   private let image: (String) -> String
   private lazy var shared = makeShared()
   private var begins: () -> Void = {}
 
-  /// - Parameter directory: of the images.
+  /// - Parameter directory: the directory of the images.
   init(
     _ jobs: LoopJobs, directory: String, _ workers: WorkerRegistry,
     sharedImages: (@Sendable () -> Int64)?, image: @escaping (String) -> String
@@ -29,10 +30,12 @@ final class ImageDiskLook {
     self.sharedImages = sharedImages
   }
 
-  /// Calls `action` when a look begins, with the workers as they are then.
+  /// Sets the function to call when a reading begins. The reading uses the workers as they are
+  /// then.
   func whenItBegins(_ action: @escaping () -> Void) { begins = action }
 
-  /// Calls back once on the loop, later; nil: the file system didn't answer in time.
+  /// Reads and calls back once on the event loop, later, with nil if the file system didn't answer
+  /// in time.
   func ask(then: @escaping (ImageDisk?) -> Void) { shared.ask(then: then) }
 
   private func makeShared() -> SharedLook<ImageDisk> {
@@ -64,7 +67,7 @@ final class ImageDiskLook {
 }
 
 extension ImageDiskMonitor {
-  /// Of the daemon's images.
+  /// The monitor of the daemon's images.
   convenience init(
     services: Services, driver: EngineDriver, state: StateDirectory, look: ImageDiskLook
   ) {

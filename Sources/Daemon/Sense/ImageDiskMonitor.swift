@@ -1,22 +1,23 @@
 import Lifecycle
 import Policy
 
-/// Measures the disk space that images take, and reports it to the engine, which decides whether an image may
-/// be written.
+/// Measures the disk space of images, and reports it to the engine, which decides whether an image
+/// may be written.
 ///
-/// The disk is looked at on another thread: a disk that doesn't answer counts as full, and everything here uses
-/// the last look. Belongs to the loop's thread.
+/// The disk is read on another thread. A disk that doesn't answer counts as full. All queries here
+/// use the last reading. It belongs to the event loop's thread.
 final class ImageDiskMonitor {
-  /// The functions that it uses.
+  /// The functions that the monitor uses.
   struct Needs {
-    /// Looks at the disk, and calls back once on the loop, later; nil: it didn't answer in time.
+    /// Reads the disk, and calls back once on the event loop, later, with nil if it didn't answer
+    /// in time.
     var look: (@escaping (ImageDisk?) -> Void) -> Void
     var send: (Event) -> Void
     /// Removes files that no worker's next image needs any more, on other threads.
     var removeOutdated: () -> Void = {}
-    /// Keeps the ledger on disk.
+    /// Writes the ledger to disk.
     var save: (WriteLedger) -> Void
-    /// Seconds since 1970.
+    /// The time in seconds since 1970.
     var time: () -> Int64
     var log: (DaemonLog.Priority, String) -> Void
   }
@@ -26,19 +27,21 @@ final class ImageDiskMonitor {
   private var disk = ImageDisk()
   private var ledger: WriteLedger
   private var answers = true
-  /// Images that were written, now and when the last look at the disk began.
+  /// The number of images that were written: until now, and when the last reading of the disk
+  /// began.
   private var written = 0
   private var writtenAtLook = 0
 
-  /// From one look to the next: for midnight, and for other programs that write to the disk.
+  /// The number of samples from one reading to the next. Readings follow midnight and other
+  /// programs' writes.
   private static let samplesPerReading = 60
   private static let removesEvery = Duration.seconds(3600)
-  /// Of the workers.
+  /// The number of samples of the workers.
   private var samples = 0
   /// When outdated files were last removed, or the samples began.
   private var removed: Instant?
 
-  /// A disk that takes longer counts as full.
+  /// A disk that takes longer than this counts as full.
   static let patience = Duration.seconds(1)
 
   init(directory: String, ledger: WriteLedger, _ needs: Needs) {
@@ -50,16 +53,16 @@ final class ImageDiskMonitor {
     }
   }
 
-  // MARK: what others ask
+  // MARK: queries
 
-  /// Bytes of the base that a running worker has left on disk for its next image.
+  /// The bytes of the base that a running worker has left on disk for its next image.
   func base(of worker: String) -> Int64 { disk.base(of: worker) }
 
-  /// In the last 24 hours.
+  /// The costs of the last 24 hours.
   var costs: WriteLedger.Costs { ledger.total(at: needs.time()) }
 
-  /// Whether an image of about this much memory has room only if the bases of running workers are removed. The
-  /// size is an upper estimate: without compression, and as if all pages had changed.
+  /// Whether an image of about this much memory has room only if the bases of running workers are
+  /// removed. The size is an upper estimate: without compression, and as if all pages had changed.
   func isShort(of footprint: ByteCount, by rules: DiskRules) -> Bool {
     let (held, idle) = disk.bytes
     guard idle > 0 else { return false }
@@ -69,12 +72,14 @@ final class ImageDiskMonitor {
     return Double((disk.free - footprint).bytes) < least
   }
 
-  // MARK: what happens
+  // MARK: events
 
+  /// Records an image that was written.
+  ///
   /// - Parameters:
-  ///   - length: of the image, bytes.
-  ///   - bytes: that were written for it.
-  ///   - took: from the order to rest.
+  ///   - length: the image's length in bytes.
+  ///   - bytes: the number of bytes that were written for it.
+  ///   - took: the time from the engine's directive until the worker sleeps.
   func imageWritten(of worker: String, length: Int64, bytes: Int64, took: Duration) {
     written += 1
     disk.images[worker] = length
@@ -83,14 +88,14 @@ final class ImageDiskMonitor {
     needs.save(ledger)
   }
 
-  /// It became the next image's base, or was removed.
+  /// Records that an image became the next image's base, or was removed.
   func imageGone(of worker: String, keepsBase: Bool) {
     disk.images[worker] = nil
     if !keepsBase { disk.bases[worker] = nil }
   }
 
-  /// At each regular sample of the workers. Once a minute the disk is looked at, and once an hour what is outdated is
-  /// removed.
+  /// Handles a regular sample of the workers. Once a minute the disk is read, and once an hour
+  /// outdated files are removed.
   func sampleIsTaken(at now: Instant) {
     samples += 1
     if samples % Self.samplesPerReading == 1 { sendReading() }
@@ -100,16 +105,16 @@ final class ImageDiskMonitor {
     if isDue { needs.removeOutdated() }
   }
 
-  /// A look begins, with the workers as they are now.
+  /// Records that a reading begins, with the workers as they are now.
   func lookBegins() { writtenAtLook = written }
 
-  /// Reports to the engine what images may take, and then calls back: after `patience` at the latest. The bases
-  /// that running workers have left on disk for their next image count as free: they are removed if room is
-  /// short.
+  /// Reports to the engine how much space images may use, and then calls back, after `patience` at
+  /// the latest. The bases that running workers have left on disk for their next image count as
+  /// free: they are removed if room is short.
   func sendReading(then done: @escaping () -> Void = {}) {
     needs.look { [weak self] found in
       guard let self else { return }
-      // The engine may have counted an image that this look lacks.
+      // The engine may have counted an image that this reading lacks.
       if found != nil, writtenAtLook != written { return sendReading(then: done) }
       update(found)
       let (held, idle) = disk.bytes
@@ -127,13 +132,13 @@ final class ImageDiskMonitor {
       if !answers { needs.log(.notice, "the image disk responds again") }
       disk = found
     } else {
-      // The disk's size stays known: an image then has no room on it.
+      // The disk's size stays known, with no room on it for an image.
       (disk.total, disk.free) = (max(disk.total, ByteCount(1)), .zero)
       if answers {
         needs.log(
           .error,
-          "the image disk does not respond within \(Self.patience.spoken) (\(directory)): no worker is "
-            + "hibernated until it does")
+          "the image disk does not respond within \(Self.patience.spoken) (\(directory)): no "
+            + "worker is hibernated until it does")
       }
     }
     answers = found != nil

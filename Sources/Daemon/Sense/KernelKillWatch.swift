@@ -5,30 +5,32 @@ import Linux
 import Policy
 import Supervision
 
-/// The kernel's count of OOM kills at the last look at one worker's run. A cgroup without a memory controller
-/// has no count; then the whole machine's count is used.
+/// The kernel's counts of OOM kills at the last check of one worker's run. A cgroup without a
+/// memory controller has no count. The whole machine's count is used then.
 struct KernelKills {
   private var inGroup = 0
   private var onMachine: Int?
-  /// How often the limits of its groups had been reached when the run began; nil: not known.
+  /// How often the limits of the worker's cgroups had been reached when the run began; nil if that
+  /// isn't known.
   private(set) var limits: MemoryLimitHits?
 
-  /// A run begins.
+  /// Records the counts when a run begins.
   ///
-  /// - Parameter count: what its cgroup has counted before; 0 for a new cgroup.
+  /// - Parameter count: what the worker's cgroup has counted before; 0 for a new cgroup.
   mutating func begin(inGroup count: Int = 0, onMachine now: Int?, limits: MemoryLimitHits?) {
     inGroup = count
     onMachine = now
     self.limits = limits
   }
 
-  /// False: a look with these counts would find nothing, and change nothing.
+  /// Whether the counts have changed. If not, a check with them would find nothing and change
+  /// nothing.
   func differs(inGroup count: Int?, onMachine total: Int?) -> Bool {
     onMachine != total || count.map { $0 != inGroup } ?? false
   }
 
-  /// How many processes of the worker the kernel has killed since the last look, as far as its cgroup counts
-  /// them.
+  /// The number of the worker's processes that the kernel has killed since the last check, if its
+  /// cgroup counts them; else 0.
   mutating func look(inGroup count: Int?, onMachine total: Int?) -> Int {
     onMachine = total
     guard let count else { return 0 }
@@ -38,7 +40,7 @@ struct KernelKills {
     return new
   }
 
-  /// Whether the kernel may have ended the worker since the last look.
+  /// Whether the kernel may have ended the worker since the last check.
   func hasKilled(inGroup count: Int?, onMachine total: @autoclosure () -> Int?) -> Bool {
     if let count { return count > inGroup }
     guard let before = onMachine, let now = total() else { return false }
@@ -46,17 +48,19 @@ struct KernelKills {
   }
 }
 
-/// The kernel's counts. Tests provide their own.
+/// Reads the kernel's counts. Tests provide their own.
 struct KernelKillCounts {
-  /// nil: there is no cgroup, or it has no count.
+  /// The count of a cgroup; nil if there is no cgroup or it has no count.
   var inGroup: (WorkerCgroup?) -> Int?
   var onMachine: () -> Int?
-  /// How often the limits of the cgroup and of those around it were reached; nil: not known.
+  /// How often the limits of the cgroup and of those around it were reached; nil if that isn't
+  /// known.
   var limits: (WorkerCgroup?) -> MemoryLimitHits? = { _ in nil }
-  /// For how long tasks have been stalled on memory until the last sample, in microseconds: the kernel tries to free
-  /// memory before it ends a process. nil: not known.
+  /// How long tasks had been stalled on memory at the last sample, in microseconds; nil if that
+  /// isn't known. The kernel tries to free memory before it ends a process.
   var memoryStall: () -> UInt64? = { nil }
-  /// Whether the worker's own process is on its way out. It may take seconds, because its memory has to be freed.
+  /// Whether the worker's first process is exiting. That may take seconds, because its memory has
+  /// to be freed.
   var isEnding: (WorkerProcess) -> Bool = { $0.isEnding }
 
   static func kernel(memoryStall: @escaping () -> UInt64?) -> KernelKillCounts {
@@ -66,11 +70,12 @@ struct KernelKillCounts {
   }
 }
 
-/// The machine's count, which isn't read again while nothing has been stalled on memory.
+/// The machine's count. It isn't read again while nothing has been stalled on memory.
 private struct MachineKills {
   private var count: Int?
   private var stall: UInt64?
-  /// A process may be killed a moment after the stall that led to it: so there is one more look.
+  /// Whether the count was read again after the stall. A process may be killed a moment after the
+  /// stall that led to it, so there is one more reading.
   private var isSettled = false
 
   mutating func read(_ counts: KernelKillCounts) -> Int? {
@@ -83,8 +88,8 @@ private struct MachineKills {
   }
 }
 
-/// Notices when the kernel's OOM killer kills a worker or one of its processes, logs it, and keeps a report.
-/// Belongs to the loop's thread.
+/// Detects when the kernel's OOM killer kills a worker or one of its processes, logs it, and keeps
+/// a report. It belongs to the event loop's thread.
 final class KernelKillWatch {
   private let clock: any Timers
   private let driver: EngineDriver
@@ -105,14 +110,14 @@ final class KernelKillWatch {
     self.log = log
   }
 
-  /// A run has begun.
+  /// Records that a run has begun.
   func begin(_ worker: WorkerUnit) {
     worker.kernelKills.begin(
       onMachine: counts.onMachine(), limits: counts.limits(worker.process?.cgroup))
   }
 
-  /// A run that an earlier daemon or another supervisor started continues: its cgroup has counted earlier
-  /// kills.
+  /// Records that a run continues that an earlier daemon or another supervisor started. Its cgroup
+  /// has counted earlier kills.
   func adopt(_ worker: WorkerUnit) {
     let cgroup = worker.process?.cgroup
     worker.kernelKills.begin(
@@ -120,13 +125,15 @@ final class KernelKillWatch {
       limits: counts.limits(cgroup))
   }
 
-  /// At each sample: the kernel may kill one process of a worker, and leave the others.
+  /// Checks a worker at each sample. The kernel may kill one process of a worker and leave the
+  /// others.
   func lookForKernelKills(of worker: WorkerUnit) {
     guard let process = worker.process else { return }
     let inGroup = counts.inGroup(process.cgroup)
     // The machine's count is used only if the cgroup has none.
     let total = inGroup == nil ? onMachine.read(counts) : nil
-    // A kill that ends the worker itself is left to `status`, which is asked when its end has been noticed.
+    // If the kill ends the worker itself, `status` reports it: that is called when the end has been
+    // noticed.
     guard worker.kernelKills.differs(inGroup: inGroup, onMachine: total), !counts.isEnding(process)
     else { return }
     let count = worker.kernelKills.look(inGroup: inGroup, onMachine: total)
@@ -134,11 +141,12 @@ final class KernelKillWatch {
     let limit = worker.configuration.limits.memory
     log(
       .warning,
-      "\(worker.id): the kernel's OOM killer killed \(count == 1 ? "1 process" : "\(count) processes") "
-        + "of it" + (limit.map { " (limits.memory \($0))" } ?? ""))
+      "\(worker.id): the kernel's OOM killer killed "
+        + "\(count == 1 ? "1 process" : "\(count) processes") of it"
+        + (limit.map { " (limits.memory \($0))" } ?? ""))
   }
 
-  /// How a run has ended. Before its cgroup is removed.
+  /// How a run has ended. Call it before the run's cgroup is removed.
   func status(_ exit: WorkerExit, of worker: WorkerUnit) -> ExitStatus {
     guard exit == .signaled(SIGKILL), !worker.isKilled,
       worker.kernelKills.hasKilled(
@@ -147,7 +155,8 @@ final class KernelKillWatch {
     return .outOfMemory
   }
 
-  /// What had no memory left: the worker's own limit, a cgroup that it is in, or the machine.
+  /// The memory that was exhausted: the worker's own limit, that of a cgroup around it, or the
+  /// machine's.
   static func cause(
     before: MemoryLimitHits?, now: MemoryLimitHits?, group: String?, limit: ByteCount?
   ) -> String {
@@ -164,7 +173,8 @@ final class KernelKillWatch {
       : "the machine was out of memory"
   }
 
-  /// A jetsam report, as of a worker that the daemon itself ends.
+  /// Keeps a jetsam report of a worker that the kernel ended, as of one that the daemon itself
+  /// ends.
   func keepReport(ofKernelKill worker: WorkerUnit) {
     let id = worker.id
     let engine = driver.state

@@ -2,15 +2,17 @@ import Control
 import Linux
 import Policy
 
-/// Looks for the largest processes of the machine when memory has run out. A machine may have thousands of
-/// processes, so they are read beside the loop and until a deadline. Belongs to the loop's thread.
+/// Finds the largest processes of the machine when memory has run out. A machine may have thousands
+/// of processes, so they are read on another thread and until a deadline. It belongs to the event
+/// loop's thread.
 final class LargestProcessLook {
   private let jobs: LoopJobs
   private let workers: WorkerRegistry
 
   static let mostProcesses = 5
   static let limit = Duration.seconds(2)
-  /// A process may keep others from reading even its small files.
+  /// The time after which the caller continues without a result. A process may keep others from
+  /// reading even its small files.
   private static let patience = Duration.seconds(5)
 
   init(jobs: LoopJobs, workers: WorkerRegistry) {
@@ -18,7 +20,8 @@ final class LargestProcessLook {
     self.workers = workers
   }
 
-  /// `then` is called on the loop; nil: they can't be read in time.
+  /// Finds the processes. `then` is called on the event loop, with nil if they can't be read in
+  /// time.
   func measure(then: @escaping (JetsamRecord.Processes?) -> Void) {
     let owners = ProcessOwners(
       workers.values.compactMap { worker in
@@ -36,7 +39,7 @@ final class LargestProcessLook {
   }
 
   static func read(_ owners: ProcessOwners, until deadline: Deadline) -> JetsamRecord.Processes? {
-    // Without /proc the report lacks them.
+    // If /proc can't be read, the report lacks them.
     guard let found = try? LargestProcesses.read(upTo: mostProcesses, until: deadline) else {
       return nil
     }
@@ -49,7 +52,7 @@ final class LargestProcessLook {
 }
 
 extension JetsamRecord.Processes {
-  /// Names the program that holds the memory, if it is no worker.
+  /// A clause that names the largest process that isn't a worker's; nil if there is none.
   var sentenceOnLargestOther: String? {
     list.first { $0.worker == nil }.map {
       "the largest process that isn't a worker's: \($0.name) (pid \($0.pid)), "

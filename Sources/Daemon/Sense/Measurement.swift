@@ -3,27 +3,29 @@ import Lifecycle
 import Linux
 import Policy
 
-/// What was measured, and how long that took.
+/// The memory of a worker, and how long the measurement took.
 struct Measurement: Sendable {
-  /// As `Footprint.footprint`, or roughly; bytes.
+  /// The footprint in bytes, as `Footprint.footprint` defines it, or an estimate.
   var footprint: ByteCount
-  /// File pages that the kernel may drop; bytes.
+  /// The file pages that the kernel may drop, in bytes.
   var reclaimable: Int64 = 0
-  /// Part of `footprint`: as `Footprint.sharedByFork`, bytes.
+  /// The share of `footprint` that processes share since a fork, in bytes; see
+  /// `Footprint.sharedByFork`.
   var sharedByFork: Int64 = 0
-  /// The value that `sample` compares with: it measures again where this has changed since. Read before the
-  /// measurement, so that a page that comes meanwhile shows as a change. Bytes.
+  /// The anonymous memory in bytes. `sample` compares with it: if it has changed, the worker is
+  /// measured again. It is read before the measurement, so that a page that is added meanwhile
+  /// shows as a change.
   var anonymous: UInt64 = 0
   var at: Instant
   var took: Duration
-  /// Why the figure isn't exact: the error that a close look failed with.
+  /// Why the figure isn't exact; nil if it is. It is the error of the exact measurement.
   var refusal: String?
 
-  /// On a measuring thread. If the memory can't be examined closely (setuid, PR_SET_DUMPABLE), measures what
-  /// any user may see: anonymous memory.
+  /// Measures processes, on a measuring thread. If their memory can't be examined closely (setuid,
+  /// PR_SET_DUMPABLE), this measures what any user may see: anonymous memory.
   ///
-  /// - Parameter missing: what is still to come of a worker that was resumed a moment ago. Read first: a page
-  ///   that comes meanwhile is counted twice rather than not at all.
+  /// - Parameter missing: the memory of a worker that was resumed a moment ago that isn't back yet.
+  ///   It is read first: a page that is restored meanwhile is counted twice, and not missed.
   static func measure(_ pids: [Int32], _ missing: MissingBytes? = nil) -> Measurement {
     let start = EventLoop.now
     let toCome = ByteCount(Int64(clamping: missing?.bytes ?? 0))

@@ -2,16 +2,18 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Reports the machine's memory to the engine, as far as limits of cgroups leave it: at each sample, and at once if the
-/// kernel reports that a stall threshold is passed (PSI triggers). Belongs to the loop's thread.
+/// Reports the machine's memory to the engine, within the limits of cgroups: at each sample, and at
+/// once if the kernel reports that a stall threshold is passed (PSI triggers). It belongs to the
+/// event loop's thread.
 final class PressureMonitor {
-  /// What the kernel reports of memory. Tests provide their own.
+  /// Reads the kernel's reports about memory. Tests provide their own.
   struct Readings {
-    /// nil: there is no /proc.
+    /// The machine's memory; nil if there is no /proc.
     var memory: () -> MemoryInfo?
-    /// Of the cgroup with this directory, or of the machine. nil: there is no PSI.
+    /// The stalls of the cgroup with this directory, or of the machine; nil if there is no PSI.
     var stall: (_ group: String?) -> PressureStall?
-    /// A descriptor that polls `POLLPRI` while the stall within the window exceeds the threshold.
+    /// Opens a descriptor that polls `POLLPRI` while the stall within the window exceeds the
+    /// threshold.
     var trigger:
       (_ kind: PressureTrigger.Kind, _ stall: Duration, _ window: Duration, _ group: String?)
         throws(PressureTriggerError) -> Descriptor = {
@@ -26,24 +28,24 @@ final class PressureMonitor {
 
     /// - Parameter workers: see `ContainingLimits`.
     static func kernel(workers: String?) -> Readings {
-      // Both are read each second. nil: there is no such file, and so nothing to report.
+      // Both files are read each second. If one doesn't exist, there is nothing to report from it.
       let memory = try? KernelRecord(MemoryInfo.path)
       let pressure = try? KernelRecord(PressureStall.systemMemoryPath)
-      // Without it no swap is known to be in memory.
+      // Without this file, swap in memory isn't recognized.
       let swaps = try? KernelRecord(SwapInMemory.path)
       // Without /proc no cgroup can be found.
       let limits = try? ContainingLimits(workers: workers)
       return Readings(
         memory: {
-          // As if there were no such file.
+          // A file that can't be read counts as missing.
           var info = memory.flatMap { try? MemoryInfo.read($0) }
-          // As if there were none.
+          // A file that can't be read counts as missing.
           let inMemory = swaps.flatMap { try? $0.read() }.map(SwapInMemory.free) ?? 0
           if let free = info?.swapFree { info?.swapFree = max(0, free - inMemory) }
           return info.map { limits?.applied(to: $0) ?? $0 }
         },
         stall: { group in
-          // A kernel without PSI has no stalls to report, and neither has a cgroup of version 1.
+          // A kernel without PSI reports no stalls, and neither does a cgroup of version 1.
           if let group { return try? PressureStall.read(stallFile(of: group)) }
           return pressure.flatMap { try? PressureStall.read($0) }
         })
@@ -55,16 +57,19 @@ final class PressureMonitor {
   private let send: (Event) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
   private var stalls = StallMeter()
-  /// Of the group that limits memory.
+  /// The stalls of the cgroup that limits memory.
   private var groupStalls = StallMeter()
   private var triggers: [(trigger: Descriptor, watch: EventLoop.Token)] = []
-  /// Percent of the window that the last sample ended; nil: not known yet, or there is no PSI.
+  /// The stalls in percent of the window that the last sample ended; nil if they aren't known yet
+  /// or there is no PSI.
   private(set) var lastStall: (some: Double, full: Double)?
-  /// Until the last sample, of some task, since the machine's start; nil: there is no PSI.
+  /// How long some task had been stalled since the machine's start, at the last sample; nil if
+  /// there is no PSI.
   var stalledMicroseconds: UInt64? { stalls.someTotal }
   private var rules = PressureRules()
   private var measuresMachine = false
-  /// The directory of the cgroup whose limit left least at the last reading; nil: the machine's memory counts.
+  /// The directory of the cgroup whose limit left least memory at the last reading; nil if the
+  /// machine's memory counts.
   private(set) var limitedBy: String?
 
   init(
@@ -110,8 +115,8 @@ final class PressureMonitor {
     do {
       let threshold = Duration.nanoseconds(
         Int64(Double(stall.window.wholeNanoseconds) * stall.percent / 100))
-      // Read before the trigger exists, so this value may be earlier. Without it every call of the trigger
-      // counts.
+      // The total is read before the trigger exists, so it may be an earlier one. If it can't be
+      // read, every call of the trigger counts.
       let total = readings.stall(group)?.totalMicroseconds(kind)
       var check = total.map { TriggerCheck(stall: threshold, total: $0) }
       let trigger = try readings.trigger(kind, threshold, stall.window, group)
@@ -127,14 +132,14 @@ final class PressureMonitor {
     }
   }
 
-  /// Without /proc there is nothing to report.
+  /// Reports the memory and the stalls now. Without /proc there is nothing to report.
   func sendReading() {
     guard let info = readings.memory() else { return }
     follow(limitOf: info)
     let (now, window) = (loop.now, rules.minWindow)
     lastStall = stalls.read(readings.stall(nil), at: now, window: window)
-    // What stalls some task of the group stalls some task of the machine. All tasks of the group may be stalled while
-    // others run.
+    // A stall of some task of the group is a stall of some task of the machine. But all tasks of
+    // the group may be stalled while others run.
     let group = limitedBy.flatMap {
       groupStalls.read(readings.stall($0), at: now, window: window)
     }

@@ -3,21 +3,23 @@ import Linux
 import Policy
 import Supervision
 
-/// Looks at all processes of the machine, for workers without a cgroup. On a machine with many processes a
-/// look takes a second and more, so another thread makes it, and callers that ask at the same time share it.
-/// Belongs to the loop's thread.
+/// Scans all processes of the machine, for workers without a cgroup. On a machine with many
+/// processes a scan takes a second or more. So it runs on another thread, and callers that ask at
+/// the same time share it. It belongs to the event loop's thread.
 final class ProcessScanner {
-  /// Looks, and calls back once on the loop, later; nil: no process can be found, or no answer came in time.
+  /// Scans, and calls back once on the event loop, later, with nil if no process can be found or no
+  /// answer came in time.
   typealias Look = (_ then: @escaping (ProcessScan?) -> Void) -> Void
 
   private static let patience = Duration.seconds(10)
-  /// A program that has just been launched may start others.
+  /// How long after a launch a scan is too early for reports, because a launched program may start
+  /// others.
   private static let settlingOfLaunch = Duration.seconds(1)
 
   private let clock: any Timers
   private let launchedAt: (WorkerID) -> Instant
   private let look: Look
-  /// The last look that found something, and when it was asked for.
+  /// The last scan that found something, and when it was requested.
   private var last: (scan: ProcessScan, begun: Instant)?
 
   init(
@@ -28,37 +30,37 @@ final class ProcessScanner {
     self.look = look
   }
 
-  /// - Parameter onlyDescendants: of this process.
+  /// - Parameter onlyDescendants: whether to scan only this process's descendants.
   convenience init(
     _ services: Services, onlyDescendants: Bool, launchedAt: @escaping (WorkerID) -> Instant
   ) {
     let shared = SharedLook<ProcessScan?>(
       services.jobs, about: "processes", within: Self.patience
     ) {
-      // Without /proc no process is found; callers continue without a look.
+      // Without /proc no process is found. Callers continue without a scan.
       { try? onlyDescendants ? ProcessScan.readDescendants() : ProcessScan.read() }
     }
     self.init(services.loop, launchedAt: launchedAt) { then in shared.ask { then($0 ?? nil) } }
   }
 
-  /// What the last look found.
+  /// The last scan that found something.
   var lastScan: ProcessScan? { last?.scan }
 
-  /// The last look has found this process, and was begun less than this long ago.
+  /// Whether the last scan has found this process and was begun less than this long ago.
   func hasSeen(_ process: ProcessIdentity, within age: Duration) -> Bool {
     guard let last, clock.now - last.begun < age else { return false }
     return last.scan.contains(process)
   }
 
-  /// `then` gets all processes of a worker as of now, on the loop and perhaps at once; nil: they can't be
-  /// found.
+  /// Finds all processes of a worker as of now. `then` is called on the event loop, perhaps at
+  /// once, with nil if they can't be found.
   func withTree(of process: WorkerProcess, then: @escaping (ProcessTree?) -> Void) {
     // A cgroup lists its own processes. The processes of an ended worker can't be found.
     if process.cgroup != nil { return then(try? process.tree()) }
     scanProcesses { scan in then(scan?.tree(root: process.identity, session: process.session)) }
   }
 
-  /// All processes, as of now; nil: they can't be found.
+  /// Scans all processes as of now. The argument is nil if they can't be found.
   func scanProcesses(then: @escaping (ProcessScan?) -> Void) {
     let begun = clock.now
     look { [unowned self] scan in
@@ -67,7 +69,7 @@ final class ProcessScanner {
     }
   }
 
-  /// What reports use: the last look, or the next one where one of these workers is newer than the last.
+  /// A scan for reports: the last one, or a new one if one of these workers is newer than the last.
   func withRecentScan(
     of runtimes: some Sequence<WorkerUnit>, then: @escaping (ProcessScan?) -> Void
   ) {

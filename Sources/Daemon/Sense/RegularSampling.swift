@@ -3,9 +3,9 @@ import Policy
 
 /// The time from one sample to the next.
 package struct SamplingPace {
-  /// While some worker runs.
+  /// The time while at least one worker runs.
   package var running: Duration
-  /// While none does.
+  /// The time while no worker runs.
   package var resting: Duration
 
   package init(running: Duration = .seconds(1), resting: Duration = .seconds(1)) {
@@ -14,9 +14,9 @@ package struct SamplingPace {
   }
 }
 
-/// Decides what is sampled when. Each sample looks at the machine's memory, and at each running worker. A
-/// sleeping worker costs nothing, because it doesn't change while it is frozen. Nothing wakes the daemon
-/// between two samples. Belongs to the loop's thread.
+/// Decides what is sampled when. Each sample reads the machine's memory, and samples each running
+/// worker. A sleeping worker costs nothing, because it doesn't change while it is frozen. Nothing
+/// wakes the daemon between two samples. It belongs to the event loop's thread.
 final class RegularSampling {
   typealias Pace = SamplingPace
 
@@ -50,7 +50,7 @@ final class RegularSampling {
     logs.mayTouch = { driver.state.state(of: $0)?.runs == true }
   }
 
-  /// Takes a sample, and regular ones from now on.
+  /// Takes a sample, and schedules regular ones from now on.
   func sampleRegularly() {
     if let next { clock.cancel(next) }
     pressure.sendReading()
@@ -66,13 +66,14 @@ final class RegularSampling {
   }
 
   private func sample(_ worker: WorkerUnit) {
-    // A worker that hasn't run has written nothing to its log, and none of its processes was killed.
+    // A worker that hasn't run has written nothing to its log, and none of its processes was
+    // killed.
     guard worker.process != nil, activity.sample(worker) else { return }
     if driver.state.state(of: worker.id) != .launching { logs.keepSmall(worker) }
     kernelKills.lookForKernelKills(of: worker)
   }
 
-  /// It has just been woken: a sample is due at once, and compares with nothing from before.
+  /// Samples a worker at once that was just woken. The sample compares with nothing from before.
   func sampleAnew(_ worker: WorkerUnit) {
     worker.sample = ActivitySample()
     if let next { clock.cancel(next) }

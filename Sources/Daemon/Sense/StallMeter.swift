@@ -2,17 +2,20 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Shares of time stalled on memory, from the kernel's running totals: the averages that it offers
-/// itself reach back ten seconds at least, and a short spike would drown in them.
+/// Computes the shares of time stalled on memory from the kernel's running totals. The kernel's own
+/// averages cover ten seconds or more, and would hide a short spike.
 struct StallMeter {
   private typealias Totals = (some: UInt64, full: UInt64, at: Instant)
-  /// The latest last; the first is the newest that is a whole window old, where there is one.
+  /// The totals, the latest last. The first is the newest that is a whole window old, if there is
+  /// one.
   private var history: [Totals] = []
 
-  /// Microseconds, at the last look; nil: that look found none, or there was none.
+  /// The stall of some task at the last reading, in microseconds; nil if that reading found none or
+  /// there was none.
   private(set) var someTotal: UInt64?
 
-  /// Percent of the window that ends now; `nil` the first time, and without PSI (`stall` is `nil`).
+  /// The stalls in percent of the window that ends now; nil the first time, and without PSI
+  /// (`stall` is nil).
   mutating func read(
     _ stall: PressureStall?, at now: Instant, window: Duration
   ) -> (some: Double, full: Double)? {
@@ -23,7 +26,8 @@ struct StallMeter {
       window: window)
   }
 
-  /// The pure part. What came before the first look isn't known, and counts as no stall.
+  /// Computes the shares from totals. Stalls before the first reading aren't known, and count as
+  /// none.
   mutating func add(
     some: UInt64, full: UInt64, at now: Instant, window: Duration
   ) -> (some: Double, full: Double)? {

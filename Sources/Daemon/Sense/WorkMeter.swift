@@ -1,13 +1,13 @@
 import Linux
 import Supervision
 
-/// What shows that a worker is used, for people.
+/// What shows that a worker is used, as a text for the operator.
 enum SignOfUse: Hashable, Sendable {
   case traffic, output, processes, processor
-  /// Of a worker that isn't wrapped: it writes regularly; its processor time.
+  /// A worker that isn't wrapped writes regularly, or uses processor time.
   case writes, time
 
-  /// - Parameter source: of traffic, if it is known.
+  /// - Parameter source: where traffic came from; nil if that isn't known.
   func text(from source: TrafficSource?) -> String {
     self == .traffic ? source?.text ?? text : text
   }
@@ -24,20 +24,20 @@ enum SignOfUse: Hashable, Sendable {
   }
 }
 
-/// Whether a wrapped program is at work.
+/// Decides whether a wrapped program is at work.
 struct WorkMeter: Sendable {
   private var output = OutputMeter()
   private var members: Set<Int32> = []
 
-  /// It has written something, has started or ended a process since the last look, or is at work
-  /// now; nil: none of these. On a busy machine work needn't mean processor time: the program may
-  /// be waiting for that.
+  /// The sign that the program is at work: it has written something, has started or ended a process
+  /// since the last sample, or is busy now; nil if none of these is true. On a busy machine a
+  /// program at work may use no processor time, because it waits for the processor.
   mutating func look(at tree: ProcessTree) -> SignOfUse? {
     let hasWritten = output.look(at: tree)
     return compare(Set(tree.pids), hasWritten: hasWritten, isBusy: Self.isBusy)
   }
 
-  /// The pure part. The first look has nothing to compare with.
+  /// Compares without reading anything. The first call has nothing to compare with.
   mutating func compare(
     _ pids: Set<Int32>, hasWritten: Bool, isBusy: (Int32) -> Bool
   ) -> SignOfUse? {
@@ -47,9 +47,9 @@ struct WorkMeter: Sendable {
     return pids.contains(where: isBusy) ? .processor : nil
   }
 
-  /// Some thread runs, or waits for a processor or a disk.
+  /// Whether some thread runs, or waits for a processor or a disk.
   private static func isBusy(_ pid: Int32) -> Bool {
-    // One that has ended isn't.
+    // A process that has ended isn't busy.
     ((try? threads(of: pid)) ?? []).contains { thread in
       let state = (try? ProcessStat.read(thread: thread, of: pid))?.state
       return state == .running || state == .uninterruptible

@@ -2,31 +2,32 @@ import Checksum
 import Glibc
 import Linux
 
-/// What hibernations have cost the disk in the last 24 hours, by the hour. Kept in a file, so that a daemon
-/// that is restarted (in a loop, say) doesn't begin to count at zero.
+/// What hibernations have cost the disk in the last 24 hours, by the hour. It is kept in a file, so
+/// that a daemon that is restarted (in a loop, say) doesn't begin to count at zero:
 ///
 ///     dormouse writes 1
-///     HOUR BYTES MILLISECONDS IMAGES      an hour since 1970 (UTC) in which there were any, a line
-///     crc32c 0123abcd                     of all before it
+///     HOUR BYTES MILLISECONDS IMAGES      a line for each hour since 1970 (UTC) that has any
+///     crc32c 0123abcd                     the checksum of all before it
 struct WriteLedger: Sendable {
   struct Costs: Hashable, Sendable {
     var bytes: Int64 = 0
-    /// From the order to rest, of those that succeeded.
+    /// The time from the engine's directive until the worker sleeps, of the hibernations that
+    /// succeeded.
     var milliseconds: Int64 = 0
     var images: Int64 = 0
   }
 
   private static let title = "dormouse writes 1"
   private static let span: Int64 = 24
-  /// A file that we have written is far smaller.
+  /// The maximum length of a file in bytes. A file that the daemon has written is far smaller.
   private static let greatestLength = 16384
 
   private let path: String
   private var hours: [Int64: Costs] = [:]
-  /// Why what was counted earlier isn't known.
+  /// Why the earlier counts can't be read; nil if they can.
   private(set) var damage: String?
 
-  /// Reads what was counted, where there is anything. A damaged file counts as none.
+  /// Reads the counts, if there are any. A damaged file counts as missing.
   init(path: String) {
     self.path = path
     let bytes: [UInt8]
@@ -37,13 +38,13 @@ struct WriteLedger: Sendable {
     if let hours = Self.decode(bytes) { self.hours = hours } else { damage = "\(path) is damaged" }
   }
 
-  /// The last 24 hours, the one that runs included.
+  /// The costs of the last 24 hours, the current hour included.
   ///
   /// - Parameter time: seconds since 1970.
   func total(at time: Int64) -> Costs {
     let now = time / 3600
     return hours.reduce(into: Costs()) { sum, entry in
-      // A clock that was set back doesn't make writes undone.
+      // Hours in the future count too: a clock that was set back doesn't undo writes.
       guard Self.counts(entry.key, at: now) else { return }
       sum.bytes += entry.value.bytes
       sum.milliseconds += entry.value.milliseconds
@@ -51,7 +52,7 @@ struct WriteLedger: Sendable {
     }
   }
 
-  /// Counts one image. `save` keeps that.
+  /// Counts one image. Call `save` to keep it.
   mutating func add(bytes: Int64, milliseconds: Int64, at time: Int64) {
     let now = time / 3600
     hours = hours.filter { Self.counts($0.key, at: now) }
@@ -64,7 +65,7 @@ struct WriteLedger: Sendable {
     hour > now - span && hour <= now + span
   }
 
-  /// On a thread that may wait for the disk.
+  /// Writes the counts. Call it on a thread that may wait for the disk.
   func save() throws(SystemCallError) {
     try StateFile.replace(path, with: Array(encoded.utf8), durability: .none)
   }
@@ -87,7 +88,7 @@ struct WriteLedger: Sendable {
     guard bytes.count <= greatestLength else { return nil }
     let text = String(decoding: bytes, as: UTF8.self)
     var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-    // The last line ends, too.
+    // The last line has a line end too.
     guard lines.count >= 3, lines.removeLast().isEmpty, let last = lines.popLast(),
       lines.first.map(String.init) == title
     else { return nil }
@@ -96,7 +97,7 @@ struct WriteLedger: Sendable {
     var hours: [Int64: Costs] = [:]
     for line in lines.dropFirst() {
       let numbers = line.split(separator: " ").compactMap { Int64($0) }
-      // A day's worth of any disk is far below these limits, so that sums can't overflow.
+      // The bytes of a day on any disk are far below these limits, so sums can't overflow.
       guard numbers.count == 4, numbers.allSatisfy({ (0...(1 << 50)).contains($0) }) else {
         return nil
       }

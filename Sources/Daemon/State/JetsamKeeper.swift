@@ -3,8 +3,8 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Jetsam reports: makes them when workers are terminated for memory, writes them, and finds them again.
-/// Belongs to the loop's thread.
+/// Makes jetsam reports when workers are terminated for lack of memory, writes them, and reads them
+/// again. It belongs to the event loop's thread.
 final class JetsamKeeper {
   private var reports: JetsamReports
   private let disk: DiskQueue
@@ -13,10 +13,11 @@ final class JetsamKeeper {
   /// The host's memory when the first victim of a burst was chosen.
   private var memoryAtBurst: JetsamRecord.Host?
   private var lookAtBurst: BurstLook?
-  /// Looks for the largest processes of the machine, beside the loop; nil: reports are without them.
+  /// Finds the largest processes of the machine, on another thread; nil: reports are without them.
   var measure: ((@escaping (JetsamRecord.Processes?) -> Void) -> Void)?
 
-  /// The processes at the first victim, which may be known before or after the report is made.
+  /// The largest processes when the first victim was chosen. They may be found before or after the
+  /// report is made.
   private final class BurstLook {
     var found: JetsamRecord.Processes?
     /// The report that was written without them.
@@ -30,20 +31,22 @@ final class JetsamKeeper {
     self.log = log
   }
 
-  /// The newest first.
+  /// The ids of the reports, the newest first.
   var ids: [String] { reports.ids }
 
-  /// Called back on the loop, in the order of the calls; nil: there is none of this name.
+  /// Reads a report. `then` is called on the event loop, in the order of the calls, with nil if
+  /// there is no such report.
   func load(_ id: String, then: @escaping (JetsamRecord?) -> Void) {
     let found: @Sendable (JetsamRecord?) -> Void = loop.callback(then)
     disk.submit { [store = reports.store] in found(store.load(id)) }
   }
 
-  /// A victim has been chosen. Of a burst the first one counts; the report is made when the burst is over.
+  /// Records the machine's state when a victim has been chosen. Only the first victim of a burst
+  /// counts. The report is made when the burst is over.
   ///
   /// - Parameter stall: shares of the time, in percent.
   func recordVictim(_ engine: Engine, stall: (some: Double, full: Double)?) {
-    // Without /proc/meminfo the report lacks the host's memory.
+    // If /proc/meminfo can't be read, the report lacks the host's memory.
     guard memoryAtBurst == nil, let memory = try? HostMemory.read() else { return }
     let workers = engine.workerIDs.reduce(ByteCount.zero) { sum, worker in
       engine.state(of: worker)?.isAlive == true ? sum + engine.footprint(of: worker) : sum
@@ -54,7 +57,7 @@ final class JetsamKeeper {
       wired: memory.wired, workers: workers.bytes, someStall: stall?.some, fullStall: stall?.full)
   }
 
-  /// The burst is over.
+  /// Writes the report of a burst that is over.
   func keep(_ report: JetsamReport, policy: LifecyclePolicy) {
     let now = DaemonLog.timestamp()
     let record = JetsamRecord(
@@ -68,7 +71,7 @@ final class JetsamKeeper {
     if let look { save(record, look) } else { save(record) }
   }
 
-  /// Adds the largest processes as they are now.
+  /// Writes a report with the largest processes as they are now.
   func saveWithProcesses(_ record: JetsamRecord) { save(record, beginLook()) }
 
   private func beginLook() -> BurstLook {
@@ -82,7 +85,7 @@ final class JetsamKeeper {
     return look
   }
 
-  /// Doesn't wait for the processes: the report is written again when they are known.
+  /// Writes a report without waiting for the processes. It is written again when they are found.
   private func save(_ record: JetsamRecord, _ look: BurstLook) {
     var record = record
     record.largestProcesses = look.found
@@ -90,7 +93,7 @@ final class JetsamKeeper {
     save(record)
   }
 
-  /// Of a report that begins at this time.
+  /// The id of a report that begins at this time.
   func newID(at time: String) -> String { reports.newID(at: time) }
 
   private func save(_ record: JetsamRecord) {

@@ -2,23 +2,23 @@ import Control
 import Glibc
 import Linux
 
-/// Jetsam reports on disk: one JSON file each, the newest `maxKept` of them.
+/// The jetsam reports on disk. Each is a JSON file, and the newest `maxKept` are kept.
 struct JetsamStore: Sendable {
   let directory: String
   static let maxKept = 100
 
-  /// The newest first; ids begin with the time, so that is their order.
+  /// The ids of the reports, the newest first. Ids begin with the time, so they sort by age.
   func ids() -> [String] {
     let names = (try? listDirectory(directory)) ?? []
     return names.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }.sorted(by: >)
   }
 
   func load(_ id: String) -> JetsamRecord? {
-    // An id comes from a client: it must stay a file of this directory.
+    // An id comes from a client. It must not name a file outside of this directory.
     guard !id.contains("/"), !id.hasPrefix("."),
       let bytes = try? readFile("\(directory)/\(id).json")
     else { return nil }
-    // nil: it is damaged.
+    // A damaged report counts as missing.
     return try? WireCodec.decode(JetsamRecord.self, from: bytes)
   }
 
@@ -29,11 +29,11 @@ struct JetsamStore: Sendable {
   }
 }
 
-/// The known reports, without a look at the disk: those that were found at the daemon's start, and those made
-/// since.
+/// The ids of the known reports, without access to the disk: those that were found when the daemon
+/// started, and those made since.
 struct JetsamReports: Sendable {
   let store: JetsamStore
-  /// The newest first.
+  /// The ids, the newest first.
   private(set) var ids: [String]
 
   init(directory: String) {
@@ -41,7 +41,7 @@ struct JetsamReports: Sendable {
     ids = store.ids()
   }
 
-  /// The time without punctuation, and a number where one second has several.
+  /// A new id: the time without punctuation, and a number if one second has several.
   func newID(at time: String) -> String {
     let base = time.filter { $0.isNumber || $0 == "T" }
     let taken = Set(ids)
@@ -49,7 +49,7 @@ struct JetsamReports: Sendable {
     return (2...).lazy.map { "\(base)-\($0)" }.first { !taken.contains($0) } ?? base
   }
 
-  /// It is about to be written.
+  /// Adds a report that is about to be written.
   mutating func keep(_ record: JetsamRecord) {
     ids = Array((ids + [record.id]).sorted(by: >).prefix(JetsamStore.maxKept))
   }

@@ -4,43 +4,47 @@ import Lifecycle
 import Linux
 import Policy
 
-// What outlives the daemon of all that it has seen of its workers: what the engine has learned, and how
-// their last runs ended. In one file,
+// The facts about workers that outlive the daemon: what the engine has learned, and how the
+// workers' last runs ended. They are in one file:
 //
 //     dormouse memory 1
-//     {"exits":…,"learned":…,"savedAt":…}    a line of JSON; points in time as distances from `savedAt`
-//     crc32c 0123abcd                        of all before it
+//     {"exits":…,"learned":…,"savedAt":…}    a line of JSON; times as distances from `savedAt`
+//     crc32c 0123abcd                        the checksum of all before it
 //
-// which is replaced when something has changed, half a minute after the last time at the earliest, and
-// at the daemon's end. A damaged one counts as none: it holds nothing that can't be learned again.
+// The file is replaced when something has changed, at most every half minute, and when the daemon
+// ends. A damaged file counts as missing: all in it can be learned again.
 
 struct Memory: Codable, Hashable, Sendable {
   /// Seconds since 1970.
   var savedAt: Int64 = 0
   var learned = Learned()
-  /// By worker, the latest last.
+  /// The ends of runs by worker, the latest last.
   var exits: [String: [ExitRecord]] = [:]
 
-  /// Workers of which something is kept: `run` can create thousands of them.
+  /// The maximum number of workers in the file: `run` can create thousands.
   static let maxWorkers = 1000
   private static let title = "dormouse memory 1"
 
-  /// - Parameter now: of the engine's clock, which counts from the machine's start.
+  /// The file's content.
+  ///
+  /// - Parameter now: the time by the engine's clock, which counts from the machine's start.
   func encoded(at now: Instant) throws -> String {
     var moved = self
     moved.learned = learned.moved(by: Instant.zero - now)
     return try SealedFacts.encode(moved, title: Self.title)
   }
 
-  /// `nil`: `encoded` hasn't written this.
+  /// Reads a file's content; nil if `encoded` hasn't written it.
   ///
-  /// - Parameter now, time: this moment by the engine's clock, and in seconds since 1970.
+  /// - Parameters:
+  ///   - now: the current time by the engine's clock.
+  ///   - time: the current time in seconds since 1970.
   init?(_ bytes: [UInt8], at now: Instant, time: Int64) {
     guard let memory = SealedFacts.decode(Memory.self, from: bytes, title: Self.title) else {
       return nil
     }
     self = memory
-    // A clock that was set back makes nothing happen in the future.
+    // If the clock was set back, nothing may have happened in the future.
     let elapsed = min(max(time - savedAt, 0), 366 * 86_400)
     learned = learned.moved(by: (now - .zero) - .seconds(elapsed))
   }
@@ -48,20 +52,21 @@ struct Memory: Codable, Hashable, Sendable {
   init() {}
 }
 
-/// The file, and whether what it has is as it is now.
+/// The file with the facts, and whether it is up to date.
 struct MemoryKeeper {
   let path: String
-  /// What an earlier daemon's engine had learned, until that is taken.
+  /// What an earlier daemon's engine had learned; nil once it was handed over.
   private var learned: Learned?
-  /// By worker, the latest last.
+  /// The ends of runs by worker, the latest last.
   private(set) var exits: [String: [ExitRecord]] = [:]
-  /// Of the facts in the file: they themselves would be a second copy in memory of all that was learned. If the
-  /// hashes of different facts were equal (1 in 2^64), the file would be written at the next change.
+  /// The hash of the facts in the file. The facts themselves would be a second copy in memory. If
+  /// the hashes of different facts were equal (1 in 2^64), the file would be written at the next
+  /// change.
   private var writtenHash = MemoryKeeper.hash(Memory())
-  /// Why the facts that were kept earlier aren't known.
+  /// Why the facts of an earlier daemon can't be read; nil if they can.
   private(set) var damage: String?
   private var savedAt = Instant.zero
-  /// The last facts to be written aren't in the file.
+  /// Whether the last write has failed.
   private var hasFailed = false
 
   static let saveEvery = Duration.seconds(30)
@@ -89,7 +94,7 @@ struct MemoryKeeper {
 
   func isDue(at now: Instant) -> Bool { now - savedAt >= Self.saveEvery }
 
-  /// The facts to be written now; `nil`: they are in the file already.
+  /// The facts to be written now; nil if the file has them already.
   mutating func nextToWrite(_ memory: Memory, at now: Instant) -> Memory? {
     savedAt = now
     var memory = memory
@@ -101,7 +106,8 @@ struct MemoryKeeper {
     return memory
   }
 
-  /// The facts that `nextToWrite` returned couldn't be written: they are returned again when that is due.
+  /// Records that the facts that `nextToWrite` returned couldn't be written. They are returned
+  /// again at the next save.
   mutating func wasNotWritten() { hasFailed = true }
 
   private static func hash(_ memory: Memory) -> Int {

@@ -2,10 +2,11 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Keeps on disk what the engine has learned, and how workers' last runs ended. Belongs to the loop's thread.
+/// Keeps on disk what the engine has learned, and how workers' last runs ended. It belongs to the
+/// event loop's thread.
 final class LearnedMemoryKeeper {
-  /// Replaces the file, on another thread. `then` is called on the loop, later, with the reason if that
-  /// failed; on a disk that doesn't answer it isn't called.
+  /// Replaces the file, on another thread. `then` is called later on the event loop, with the
+  /// reason if the write failed. It isn't called if the disk doesn't answer.
   typealias Write = (
     _ path: String, _ memory: Memory, _ now: Instant, _ then: @escaping (String?) -> Void
   ) -> Void
@@ -13,19 +14,20 @@ final class LearnedMemoryKeeper {
   private struct Sources {
     let driver: EngineDriver
     let workers: WorkerRegistry
-    /// nil: the worker isn't known.
+    /// The ends of a worker's runs; nil if the worker isn't known.
     let exits: (WorkerID) -> [ExitRecord]?
   }
 
   private let clock: any Timers
   private let write: Write
-  /// nil: nothing is kept.
+  /// nil if nothing is kept.
   private var file: MemoryKeeper?
   private var sources: Sources?
 
   /// Reads what an earlier daemon has kept.
   ///
-  /// - Parameter path: nil: nothing is kept. A wrapped program has no later daemon.
+  /// - Parameter path: the file; nil if nothing is kept, because a wrapped program has no later
+  ///   daemon.
   init(path: String?, _ clock: any Timers, write: @escaping Write) {
     self.clock = clock
     self.write = write
@@ -41,7 +43,8 @@ final class LearnedMemoryKeeper {
           let bytes = Array(try memory.encoded(at: now).utf8)
           try StateFile.replace(path, with: bytes, durability: .none)
         }
-        // Logged here: at the daemon's end its loop gets no outcome any more.
+        // The failure is logged here, because the event loop gets no outcome any more when the
+        // daemon ends.
         if let failure { log(.warning, "can't write what was learned about workers: \(failure)") }
         done(failure)
       }
@@ -51,12 +54,12 @@ final class LearnedMemoryKeeper {
     }
   }
 
-  /// What an earlier daemon's engine had learned; only the first call returns it.
+  /// What an earlier daemon's engine had learned. Only the first call returns it.
   func takeLearned() -> Learned { file?.takeLearned() ?? Learned() }
 
-  /// The source of the facts that are kept from now on.
+  /// Sets the source of the facts that are kept from now on.
   ///
-  /// - Parameter exits: how a worker's runs ended, the latest last; nil: it isn't known.
+  /// - Parameter exits: how a worker's runs ended, the latest last; nil if the worker isn't known.
   func connect(
     _ driver: EngineDriver, _ workers: WorkerRegistry,
     exits: @escaping (WorkerID) -> [ExitRecord]?
@@ -64,22 +67,22 @@ final class LearnedMemoryKeeper {
     sources = Sources(driver: driver, workers: workers, exits: exits)
   }
 
-  /// How earlier runs of that name ended.
+  /// How earlier runs of a worker of that name ended.
   func rememberedExits(of id: WorkerID) -> [ExitRecord] {
     sources?.exits(id) ?? file?.exits[id.name] ?? []
   }
 
-  /// Saves what has changed, `MemoryKeeper.saveEvery` after the last time at the earliest.
+  /// Saves what has changed, if the last save was at least `MemoryKeeper.saveEvery` ago.
   func saveWhenDue() {
     let now = clock.now
     guard file?.isDue(at: now) == true else { return }
     save(at: now)
   }
 
-  /// Saves now what has changed.
+  /// Saves what has changed now.
   func save() { save(at: clock.now) }
 
-  /// At the daemon's end; draining the queue of the disk waits for it.
+  /// Saves when the daemon ends. Draining the disk's queue waits for this.
   func close() { save() }
 
   private func save(at now: Instant) {
@@ -91,7 +94,7 @@ final class LearnedMemoryKeeper {
     }
   }
 
-  /// As it is now.
+  /// The facts as they are now.
   private func memory() -> Memory? {
     guard let sources else { return nil }
     var memory = Memory()

@@ -1,11 +1,11 @@
 import Checksum
 import JSONLines
 
-// A small file of facts that is replaced as a whole:
+// A small file of facts, which is always replaced as a whole:
 //
-//     dormouse memory 1       what it has, and the format
+//     dormouse memory 1       the content's name and the format's version
 //     {"…":…}                 the facts: a line of JSON
-//     crc32c 0123abcd         of all before it
+//     crc32c 0123abcd         the checksum of all before it
 
 enum SealedFacts {
   private static let greatestLength = 16 << 20
@@ -16,7 +16,7 @@ enum SealedFacts {
     return body + seal(body.utf8)
   }
 
-  /// `nil`: `encode` hasn't written this, or it is damaged.
+  /// Reads the facts; nil if `encode` hasn't written the file or it is damaged.
   static func decode<Facts: Decodable>(
     _ type: Facts.Type, from bytes: [UInt8], title: String
   ) -> Facts? {
@@ -25,7 +25,7 @@ enum SealedFacts {
     guard lines.count == 4, lines[3].isEmpty, lines[0].elementsEqual(title.utf8) else { return nil }
     let body = bytes[..<lines[2].startIndex]
     guard bytes[lines[2].startIndex...].elementsEqual(seal(body).utf8) else { return nil }
-    // nil: it is damaged.
+    // If the facts can't be decoded, the file counts as damaged.
     return try? JSON(Array(lines[1]))?.decode(type)
   }
 

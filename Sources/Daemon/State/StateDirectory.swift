@@ -2,13 +2,17 @@ import CLinux
 import Glibc
 import Linux
 
-/// Why the daemon can't start. Each case is one sentence for the operator.
+/// Why the daemon can't start. Each case has one sentence for the operator.
 public enum StartError: Error, Sendable, CustomStringConvertible {
+  /// The state directory can't be used.
   case directory(SystemCallError)
+  /// Another daemon runs with this state directory.
   case inUse(path: String)
-  /// Another user could exchange what is in it.
+  /// Another user could exchange the files in the directory.
   case unsafe(path: String, String)
+  /// The daemon can't listen at this socket.
   case socket(path: String, String)
+  /// A system call failed.
   case system(SystemCallError)
 
   public var description: String {
@@ -24,11 +28,11 @@ public enum StartError: Error, Sendable, CustomStringConvertible {
   }
 }
 
-/// Where a daemon keeps the files that must outlive it. Private to its user (0700): images hold memory, and
-/// logs hold workers' output.
+/// The directory of the files that must outlive the daemon. It is private to its user (0700):
+/// images contain memory, and logs contain workers' output.
 package struct StateDirectory {
   let path: String
-  /// Held for the daemon's life.
+  /// The lock, which the daemon has for all its life.
   private let lock: StateLock
 
   var images: String { path + "/images" }
@@ -38,17 +42,18 @@ package struct StateDirectory {
   var journal: String { path + "/journal" }
   var reports: String { path + "/reports" }
   private var calls: String { path + "/calls" }
-  /// See `SnapshotStore`.
+  /// The directory of `SnapshotStore`.
   var snapshots: String { path + "/snapshots" }
   /// The socket of `DescriptorKeeper`.
   var keeper: String { path + "/keeper.sock" }
-  /// See `WriteLedger`.
+  /// The file of `WriteLedger`.
   var writes: String { path + "/writes" }
 
-  /// All that a daemon makes in it: directories that contain no other directories, and files.
+  /// The directories that a daemon creates in it, which contain no other directories.
   package static let parts = [
     "images", "logs", "workers", "jetsam", "journal", "reports", "snapshots", "calls",
   ]
+  /// The files that a daemon creates in it, outside of these directories.
   package static let files = ["lock", "writes", "memory", "schedule", "stopped"]
 
   init(path: String) throws(StartError) {
@@ -56,15 +61,16 @@ package struct StateDirectory {
     let directory = try openTrusted(path, making: true, as: .own)
     for part in Self.parts {
       let part = try openTrusted("\(path)/\(part)", making: true, as: .shared)
-      // Also where it was made earlier, and for more users.
+      // This also corrects a directory that was made earlier for more users.
       do throws(SystemCallError) { try part.setMode(0o700) } catch { throw .directory(error) }
     }
     lock = try StateLock(directory)
     CallsBeforeStop.keep(in: calls)
   }
 
-  /// The last act of a daemon: the next one may start, even if this process can't end yet. While the disk doesn't answer,
-  /// a file of this daemon may still be written later, so it stays locked.
+  /// Unlocks the directory as a daemon's last act, so that the next one may start even if this
+  /// process can't end yet. If the disk doesn't answer, a file of this daemon may still be written
+  /// later, so the directory stays locked.
   func unlock(after services: Services) {
     services.log.drain()
     if services.disk.drain(within: .seconds(1)) { lock.release() }
@@ -72,15 +78,17 @@ package struct StateDirectory {
 
   func image(of worker: String) -> String { "\(images)/\(worker).image" }
   func log(of worker: String) -> String { "\(logs)/\(worker).log" }
-  /// See `LogTimes`.
+  /// The file of `LogTimes`.
   func logTimes(of worker: String) -> String { "\(logs)/\(worker).times" }
 }
 
-/// Opens a directory in which no other user could exchange the daemon's files: an image, a record, a socket.
-/// Any user can make directories under /tmp, for example. For root this holds for each directory of the path;
-/// see `DirectoryTrust`.
+/// Opens a directory in which no other user can exchange the daemon's files: an image, a record, a
+/// socket. Any user can make directories under /tmp, for example. For root this holds for each
+/// directory of the path; see `DirectoryTrust`. The call waits for the file system.
 ///
-/// - Parameter making: makes the directories that are missing, with mode 0700.
+/// - Parameter making: whether to make missing directories, with mode 0700.
+/// - Throws: `StartError.directory` if it can't be opened, `StartError.unsafe` if another user
+///   could exchange files.
 package func openTrusted(
   _ path: String, making: Bool = false, as last: DirectoryTrust.Last
 ) throws(StartError) -> DirectoryHandle {

@@ -1,8 +1,8 @@
 import Glibc
 import Linux
 
-/// The lock of a state directory (flock(2)), held while `self` lives: two daemons must never manage
-/// the same workers.
+/// The lock of a state directory (flock(2)). It exists while `self` exists, so that two daemons
+/// never manage the same workers.
 ///
 /// The directory itself is locked: its lock can't be removed, as a file can. The file `lock` in it
 /// is locked too, because earlier versions lock only that one.
@@ -10,11 +10,13 @@ package struct StateLock {
   private let directory: DirectoryHandle
   private let file: Descriptor
 
-  /// - Throws: `StartError.inUse` if another process holds it.
+  /// Takes the lock.
+  ///
+  /// - Throws: `StartError.inUse` if another process has it.
   package init(_ directory: DirectoryHandle) throws(StartError) {
     self.directory = directory
     let path = directory.path
-    // NFS locks only what is open for writing (EBADF), which no directory can be: there the file
+    // NFS locks only what is open for writing (EBADF), and no directory can be. There the file
     // decides.
     let result = kernelResult { flock(directory.descriptor.raw, LOCK_EX | LOCK_NB) }
     if result == -EWOULDBLOCK { throw .inUse(path: path) }
@@ -26,8 +28,9 @@ package struct StateLock {
     if flock(file.raw, LOCK_EX | LOCK_NB) != 0 { throw .inUse(path: path) }
   }
 
-  /// Releases it before the process has ended: a thread that waits for a file system that doesn't answer keeps the
-  /// descriptors of a process in existence, although nothing else of it is left.
+  /// Releases the lock before the process has ended. A thread that waits for a file system that
+  /// doesn't answer keeps the descriptors of its process open, although nothing else of the process
+  /// is left.
   func release() {
     file.unlock()
     directory.descriptor.unlock()

@@ -1,11 +1,12 @@
 import Glibc
 import Linux
 
-/// The files of a worker's output in the directory of logs.
+/// The files of a worker's output, in the directory of logs.
 enum WorkerLogs {
-  /// Waits for the disk. What can't be removed stays, and the next worker of this name writes to it.
+  /// Removes the files. It waits for the disk. A file that can't be removed stays, and the next
+  /// worker of this name writes to it.
   ///
-  /// - Returns: the first reason why something stays.
+  /// - Returns: the first failure; nil if there was none.
   static func remove(of worker: String, from directory: String) -> SystemCallError? {
     var failure: SystemCallError?
     do throws(SystemCallError) {
@@ -18,7 +19,8 @@ enum WorkerLogs {
     return failure
   }
 
-  /// `web.log`, `web.times`, and what was rotated: `web.log.1`. Another worker may be called `web.log.1`.
+  /// Whether a file belongs to the worker: `web.log`, `web.times`, or a rotated log such as
+  /// `web.log.1`. Another worker may be called `web.log.1`.
   static func isLog(_ file: String, of worker: String) -> Bool {
     if file == "\(worker).log" || file == "\(worker).times" { return true }
     let lead = "\(worker).log."

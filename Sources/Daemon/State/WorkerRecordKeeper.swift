@@ -3,46 +3,52 @@ import Linux
 import Supervision
 import Synchronization
 
-/// The disk with the workers' records. Tests have one that is slow, or loses power.
+/// The workers' records on disk. Tests have a disk that is slow or loses power.
 protocol WorkerRecords: AnyObject {
-  /// At the daemon's start.
+  /// Reads all records when the daemon starts.
   func loadAll() throws(WorkerRecordError) -> (
     records: [WorkerRecord], failures: [WorkerRecordError]
   )
-  /// All that were saved or found, and not removed.
+  /// All records that were saved or found, and not removed.
   var all: [WorkerRecord] { get }
-  /// Whether there is a file, be it damaged. At the daemon's start.
+  /// Whether there is a file for a worker, damaged or not. It is for the daemon's start.
   func contains(_ name: String) -> Bool
   func remove(_ name: String)
+  /// Saves a record in place of the last one.
+  ///
   /// - Parameter onFailure: called on another thread.
   func save(_ record: WorkerRecord, onFailure: @escaping @Sendable (WorkerRecordError) -> Void)
-  /// Calls `body`, on another thread, when the disk has what was saved before this call.
+  /// Calls `body` on another thread, when the disk has what was saved before this call.
   func afterSaves(_ body: @escaping @Sendable () -> Void)
-  /// All that was saved is on disk.
+  /// Whether the disk has all that was saved.
   var isSaved: Bool { get }
-  /// Calls `body` on the loop, later, when the disk has what was saved before this call. On a disk that doesn't
-  /// answer it isn't called.
+  /// Calls `body` later on the event loop, when the disk has what was saved before this call. It
+  /// isn't called if the disk doesn't answer.
   func whenSaved(_ body: @escaping () -> Void)
 }
 
-/// The records of running workers, for the next daemon. What was saved last is known at once; the disk has
-/// it a moment later, in the same order.
+/// Keeps the records of running workers, for the next daemon. The last saved record is known at
+/// once. The disk has it a moment later, in the same order.
 ///
-/// A crash between the two leaves an older record, which the next daemon compares with what the kernel reports
-/// of the worker. Two cases need the disk first. A record that says `hibernated` without an image means that
-/// the memory is lost, so a resume doesn't remove the image, and the worker doesn't run, before `barrier` has
-/// returned; if the record still says so then, the worker's cgroup gets a note (`ResumeNote`). An
-/// image without a record is removed, so it gets its name when there is a record (`RecordWait`).
+/// A crash between the two leaves an older record, which the next daemon compares with what the
+/// kernel reports about the worker. Two cases need the disk first:
+///
+/// - A record that says `hibernated` without an image means that the memory is lost. So a resume
+///   doesn't remove the image, and the worker doesn't run, before `barrier` has returned. If the
+///   record still says so then, the worker's cgroup gets a note (`ResumeNote`).
+/// - An image without a record is removed. So the image gets its name when there is a record
+///   (`RecordWait`).
 final class WorkerRecordKeeper: WorkerRecords {
   let store: WorkerRecordStore
-  /// Of the daemon that waits for the disk; `Services` sets it.
+  /// Calls back on the event loop of the daemon that waits for the disk. `Services` sets it.
   var loop: LoopReturn?
   private let queue = WorkQueue(name: "dormouse-recs")
   private var known: [String: Known] = [:]
-  /// Saves that aren't done yet.
+  /// The number of saves that aren't done yet.
   private let pending = Pending()
 
-  /// An object, because a dictionary reserves memory for more values than it has, and a record is 290 bytes.
+  /// A record by reference: a dictionary reserves memory for more values than it has, and a record
+  /// takes 290 bytes.
   private final class Known {
     let record: WorkerRecord
     init(_ record: WorkerRecord) { self.record = record }
@@ -54,7 +60,7 @@ final class WorkerRecordKeeper: WorkerRecords {
     store = try WorkerRecordStore(directory: directory)
   }
 
-  /// At the daemon's start.
+  /// Reads all records when the daemon starts.
   func loadAll() throws(WorkerRecordError) -> (
     records: [WorkerRecord], failures: [WorkerRecordError]
   ) {
@@ -63,7 +69,7 @@ final class WorkerRecordKeeper: WorkerRecords {
     return found
   }
 
-  /// The last one that was saved or found.
+  /// The last record that was saved or found.
   func record(of name: String) -> WorkerRecord? { known[name]?.record }
 
   var all: [WorkerRecord] { known.values.map(\.record) }
@@ -96,15 +102,17 @@ final class WorkerRecordKeeper: WorkerRecords {
     queue.submit { done(true) }
   }
 
-  /// As `afterSaves`; `body` gets whether there is a record of that name.
+  /// Calls `body` on another thread, when the disk has what was saved before this call, with
+  /// whether there is a record of that name.
   func whenSaved(_ name: String, _ body: @escaping @Sendable (_ isThere: Bool) -> Void) {
     queue.submit { [store] in body(store.contains(name)) }
   }
 
-  /// Waits until the disk has what was saved before this call; for another thread than the loop's.
+  /// A function that waits until the disk has what was saved before this call. It mustn't run on
+  /// the event loop's thread.
   ///
-  /// - Returns: why the record on the disk still says that the worker is hibernated; nil: it
-  /// doesn't.
+  /// - Returns: the function. It returns why the record on the disk still says that the worker is
+  ///   hibernated; nil if it doesn't.
   func barrier(_ name: String) -> @Sendable () -> String? {
     let done = Signal()
     let obstacle = Mutex<String?>(nil)
@@ -124,12 +132,13 @@ final class WorkerRecordKeeper: WorkerRecords {
       guard try store.load(name).state == WorkerState.hibernated.rawValue else { return nil }
       return "its record can't be written and still says that it is hibernated"
     } catch {
-      // The next daemon finds no valid record.
+      // A damaged record isn't valid for the next daemon, so it doesn't say that the worker is
+      // hibernated.
       if case .damaged = error { return nil }
       return "its record may still say that it is hibernated: \(error)"
     }
   }
 
-  /// At the daemon's end.
+  /// Waits at most 10 s for the disk when the daemon ends.
   func drain() { queue.drain(within: .seconds(10)) }
 }

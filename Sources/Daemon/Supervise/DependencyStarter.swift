@@ -1,43 +1,45 @@
 import Lifecycle
 import Policy
 
-/// What `DependencyStarter` knows of a worker.
+/// What `DependencyStarter` has to know about a worker that another one depends on.
 struct DependencyStanding: Hashable {
   struct End: Hashable {
     var succeeded: Bool
-    /// A person stopped it.
+    /// Whether the operator stopped the run.
     var wasStopped: Bool
   }
 
-  /// nil: there is no such worker.
+  /// nil if there is no such worker.
   var state: WorkerState?
-  /// An earlier daemon's, which is being brought back.
+  /// Whether the worker belongs to an earlier daemon and is being adopted.
   var isAdopting = false
   var hasProcess = false
-  /// It will be started again: after a back-off, or when there is memory again.
+  /// Whether the worker will be started again: after a back-off, or when there is memory again.
   var willRestart = false
-  /// How its last run ended, since it was last asked to start.
+  /// How the worker's last run ended; nil if it hasn't ended since the worker was last asked to
+  /// start.
   var lastEnd: End?
-  /// Why its last run ended; a clause.
+  /// Why the worker's last run ended, as a clause.
   var lastExit: String?
 
   var isAlive: Bool { isAdopting || state?.isAlive == true }
 }
 
-/// `depends_on:`. A worker is started when those that it needs have come far enough, which are started
-/// for it where they aren't running. Belongs to the loop's thread.
+/// Starts workers with `depends_on:`. Such a worker is started when the workers that it depends on
+/// have reached the conditions that it names. Those that don't run are started for it. It belongs
+/// to the event loop's thread.
 final class DependencyStarter {
-  /// A worker that is to be started, and waits for others.
+  /// A worker that is to be started and waits for others.
   private struct Wait {
-    /// `start`, or `restart`.
+    /// `start` or `restart`.
     var verb: Request.Verb
-    /// When it was asked for.
+    /// The time of the request.
     var asked: Instant
     var occasion: Request.Occasion?
     var answers: [(Answer) -> Void]
-    /// Asked to start for it: their end, now, is final.
+    /// The workers that were started for this one. If one of them ends now, this is final.
     var started: Set<WorkerID> = []
-    /// Why one of them can't be started.
+    /// Why one of the dependencies can't be started; nil if there is no reason.
     var failure: String?
   }
 
@@ -96,14 +98,14 @@ final class DependencyStarter {
     start(other, .restart, occasion: .dependency) { [unowned self] answer in
       let standing = self.standing(of: other)
       guard answer.code != .done, !standing.isAlive, !standing.willRestart else { return }
-      // One that ends quickly may have done all that is asked of it.
+      // A worker that ends quickly may already have met the condition.
       guard waits[id] != nil, verdict(dependency) != .met else { return }
       waits[id]?.failure = answer.text
       advance()
     }
   }
 
-  /// A worker has come further, or has ended.
+  /// Starts what can be started now, because a worker has changed its state or has ended.
   func advance() {
     for id in waits.keys.sorted() { look(at: id) }
   }
@@ -136,17 +138,17 @@ final class DependencyStarter {
     advance()
   }
 
-  /// It isn't to be started any more.
+  /// Removes a worker that isn't to be started any more.
   func stopWaiting(_ id: WorkerID, _ text: String) {
     for each in waits.removeValue(forKey: id)?.answers ?? [] { each(Answer(.refused, text)) }
   }
 
-  /// None is.
+  /// Removes all workers, because none is to be started any more.
   func stopWaiting(_ text: String) {
     for id in waits.keys.sorted() { stopWaiting(id, text) }
   }
 
-  /// For `ps`: what it waits for; nil where it doesn't.
+  /// What a worker waits for, for `ps`; nil if it waits for nothing.
   func awaited(by id: WorkerID) -> (text: String, workers: [String])? {
     guard waits[id] != nil else { return nil }
     let missing = dependencies(of: id).filter { verdict($0) != .met }
@@ -154,9 +156,9 @@ final class DependencyStarter {
     return ("waits for " + texts.joined(separator: ", "), missing.map(\.worker))
   }
 
-  // MARK: how far they are
+  // MARK: progress of dependencies
 
-  /// `depends_on:` of a worker.
+  /// The entries of a worker's `depends_on:`.
   private func dependencies(of id: WorkerID) -> [Dependency] {
     workers[id]?.configuration.dependsOn ?? []
   }
@@ -175,7 +177,7 @@ final class DependencyStarter {
   private func verdict(_ dependency: Dependency) -> Dependency.Verdict {
     let standing = self.standing(of: WorkerID(dependency.worker))
     let verdict = dependency.verdict(standing.progress(for: dependency.condition))
-    // Not permanently: it will be started again.
+    // The worker will be started again, so the condition can still be met.
     return verdict == .impossible && standing.willRestart ? .waiting : verdict
   }
 
@@ -186,7 +188,7 @@ final class DependencyStarter {
 }
 
 extension DependencyStanding {
-  /// A worker that sleeps is ready: a request wakes it.
+  /// How far the worker has come. A sleeping worker is ready, because a request wakes it.
   fileprivate func progress(for condition: Dependency.Condition) -> Dependency.Progress {
     if isAdopting { return .ready }
     switch state {
@@ -196,7 +198,7 @@ extension DependencyStanding {
     case .terminated:
       guard let lastEnd else { return .notStarted }
       let wantsItsEnd = condition == .exited || condition == .exitedOK
-      // A server that a person stopped isn't one that has done its work.
+      // A server that the operator stopped hasn't finished its work.
       return lastEnd.wasStopped && !wantsItsEnd
         ? .notStarted : .ended(succeeded: lastEnd.succeeded)
     default: return .ready

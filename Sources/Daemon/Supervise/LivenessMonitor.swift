@@ -2,38 +2,40 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// `liveness:`. Probes a running worker again and again. It doesn't probe a worker that sleeps, starts or ends.
-/// It reports a worker whose answers fail.
+/// Probes a running worker again and again, as `liveness:` says, and reports a worker that fails.
+/// It doesn't probe a worker that sleeps, starts or ends.
 ///
-/// A probe doesn't count as activity: traffic is looked at right before it, and what comes until a moment after
-/// the answer is ignored. And a probe doesn't wake a worker: no worker falls asleep before its answer has come
-/// and its connection is closed (`isAsking`).
+/// A probe doesn't count as activity: traffic is read right before it, and traffic until a moment
+/// after the answer is ignored. A probe doesn't wake a worker either: no worker falls asleep before
+/// its answer has come and its connection is closed (`isAsking`).
 ///
-/// One for one run of a worker. Belongs to the loop's thread.
+/// There is one for each run of a worker. It belongs to the event loop's thread.
 final class LivenessMonitor {
-  /// From an answer until the worker has let go of the connection.
+  /// The time from an answer until the worker has closed its connection.
   static let settling = Duration.milliseconds(100)
-  /// For the outcome of a look, and of a question after its time-out. Only a lost outcome takes longer.
+  /// How long a reading of the traffic, or a question after its time-out, may take. Only a lost
+  /// outcome takes longer.
   static let patience = Duration.seconds(15)
 
   private let timers: any Timers
   private let questions: RunQuestions
   private var state: ProbeState
   private var dropQuestion: (() -> Void)?
-  /// Of the next question.
+  /// The timer of the next question.
   private var timer: EventLoop.Token?
   private var operations = OperationCount()
-  /// Of the look or the question that is under way.
+  /// The timer of the operation that is under way.
   private var deadline: EventLoop.Token?
-  /// It is falling asleep, or sleeps.
+  /// Whether the worker is falling asleep or sleeps.
   private var isPaused = true
   private var isOver = false
 
-  /// From a probe until the worker has closed its connection, too.
+  /// Whether a probe is under way, or the worker hasn't closed its connection yet.
   private(set) var isAsking = false
-  /// The answer is there: what it brought is looked at, so that it is no activity.
+  /// Whether the answer has come and its traffic is being read, so that it doesn't count as
+  /// activity.
   private(set) var isSettling = false
-  /// The last failure's reason, while the last answer was one.
+  /// Why the last probe failed; nil if it succeeded.
   private(set) var lastFailure: String?
 
   var probe: Policy.Probe { state.probe }
@@ -46,27 +48,27 @@ final class LivenessMonitor {
 
   deinit { end() }
 
-  /// The worker runs.
+  /// Begins to probe, because the worker runs.
   ///
-  /// - Parameter start: its launch, or the moment when it was woken: what has been reads in again takes its
-  ///   time.
+  /// - Parameter start: the worker's launch or its wake. A worker that was just woken needs time to
+  ///   read its memory back.
   func runs(since start: Instant) {
     isPaused = false
     guard !isOver, timer == nil, !isAsking else { return }
-    // What was found before is forgotten. A worker that still fails is reported again: the engine takes no notice of
-    // a failure that is reported while the worker falls asleep.
+    // Earlier results are forgotten. A worker that still fails is reported again, because the
+    // engine ignores a failure that is reported while the worker falls asleep.
     state = ProbeState(probe, for: .liveness)
     schedule(at: state.firstQuestion(after: start))
   }
 
-  /// It is falling asleep: there are no more questions, and the answer that is awaited still counts.
+  /// Asks no more questions, because the worker is falling asleep. A pending answer still counts.
   func pause() {
     isPaused = true
     if let timer { timers.cancel(timer) }
     timer = nil
   }
 
-  /// It sleeps, or is on its way from sleep.
+  /// Drops the pending question, because the worker sleeps or is being woken.
   func rest() {
     pause()
     guard dropQuestion != nil else { return }
@@ -81,7 +83,7 @@ final class LivenessMonitor {
     drop?()
   }
 
-  /// The run is over, or the probe is another one.
+  /// Ends the monitor, because the run has ended or the probe has changed.
   func end() {
     rest()
     stopWaiting()
@@ -99,7 +101,7 @@ final class LivenessMonitor {
 
   private func questionIsDue() {
     guard questions.watchesTraffic, questions.mayBeAsked else { return putQuestion() }
-    // What came before the question counts.
+    // Traffic that came before the question counts.
     begin(within: Self.patience) {
       $0.lookAtTraffic(then: $1)
     } then: {
@@ -111,7 +113,8 @@ final class LivenessMonitor {
   private func putQuestion() {
     let askedAt = timers.now
     guard questions.mayBeAsked else {
-      // Something is being done to it, which may leave it running: the next question is asked in its turn.
+      // An operation on the worker is under way, and may leave it running. The next question is
+      // asked at its usual time.
       if !isPaused { schedule(at: state.nextQuestion(after: askedAt, answeredAt: askedAt)) }
       return
     }
@@ -128,7 +131,7 @@ final class LivenessMonitor {
   private func waitOutOwnTraffic(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
     begin(within: Self.settling) { (_, _: @escaping (()) -> Void) in
     } then: { monitor, _ in
-      // What came with the question doesn't count.
+      // Traffic that came with the question doesn't count.
       guard monitor.questions.watchesTraffic else { return monitor.answered(outcome, askedAt) }
       monitor.isSettling = true
       monitor.begin(within: Self.patience) {
@@ -146,7 +149,7 @@ final class LivenessMonitor {
     questions.questionHasEnded()
   }
 
-  /// - Parameter outcome: nil: it was lost, which says nothing of the worker.
+  /// - Parameter outcome: nil if it was lost, which says nothing about the worker.
   private func apply(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
     var verdict: ProbeState.Verdict?
     switch outcome {
@@ -167,8 +170,8 @@ final class LivenessMonitor {
     questions.reportUnhealthy("liveness probe failed\(often): \(lastFailure)")
   }
 
-  /// `then` is called once: with the outcome, or with nil at the deadline. It isn't called when something else has
-  /// begun, or the run is over.
+  /// Begins an operation. `then` is called once: with the outcome, or with nil at the deadline. It
+  /// isn't called if another operation has begun or the run has ended.
   private func begin<Outcome>(
     within limit: Duration,
     _ work: (RunQuestions, @escaping (Outcome) -> Void) -> Void,

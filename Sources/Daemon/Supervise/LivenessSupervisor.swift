@@ -2,8 +2,8 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// Has each running worker with `liveness:` asked by a `LivenessMonitor` of its run, and lets no worker fall asleep
-/// while a question is out. Belongs to the loop's thread.
+/// Probes each running worker with `liveness:` through a `LivenessMonitor` of its run. No worker
+/// falls asleep while a question is under way. It belongs to the event loop's thread.
 final class LivenessSupervisor {
   private let timers: any Timers
   private let driver: EngineDriver
@@ -28,7 +28,9 @@ final class LivenessSupervisor {
       process: process)
   }
 
-  /// `transition`: nil: the configuration has changed.
+  /// Begins, pauses or ends the probes of a worker.
+  ///
+  /// - Parameter transition: nil if the configuration has changed.
   func followLiveness(of worker: WorkerUnit, _ transition: Transition?) {
     let state = transition?.to ?? driver.state.state(of: worker.id) ?? .terminated
     guard let probe = worker.configuration.liveness, worker.external == nil,
@@ -46,7 +48,7 @@ final class LivenessSupervisor {
 
   private func restLiveness(of worker: WorkerUnit, _ state: WorkerState) {
     switch state {
-    // Its answer is waited for before the worker is frozen; see `onceUnasked`.
+    // The answer is awaited before the worker is frozen; see `onceUnasked`.
     case .suspending: worker.liveness?.pause()
     case .terminating, .terminated:
       worker.liveness?.end()
@@ -56,7 +58,7 @@ final class LivenessSupervisor {
     }
   }
 
-  /// A probe has ended, and its connection is closed: performs what waits for that.
+  /// Performs the action that waited for the end of a probe, if no probe is under way any more.
   func resumeUnasked(_ worker: WorkerUnit) {
     guard !worker.isAsked, let action = worker.whenUnasked else { return }
     worker.whenUnasked = nil
@@ -65,8 +67,8 @@ final class LivenessSupervisor {
 }
 
 extension WorkerUnit {
-  /// Does it now, or when the question that is out has been answered: a connection that waits in a
-  /// frozen worker's queue would wake it.
+  /// Performs an action now, or when the question that is under way has been answered: a connection
+  /// in a frozen worker's queue would wake the worker.
   func onceUnasked(_ driver: EngineDriver, _ action: @escaping () -> Void) {
     guard isAsked else { return action() }
     run.whenUnasked = { [driver, unowned self] in
@@ -75,8 +77,8 @@ extension WorkerUnit {
   }
 }
 
-/// Questions to one run of a worker, which don't count as activity: those of its `LivenessMonitor`, and its
-/// `ShedOverHTTP`.
+/// Asks one run of a worker questions that don't count as activity: those of its `LivenessMonitor`
+/// and its `ShedOverHTTP`.
 final class RunQuestions {
   private unowned let supervisor: LivenessSupervisor
   private let driver: EngineDriver
@@ -97,7 +99,7 @@ final class RunQuestions {
     self.process = process
   }
 
-  /// It runs, and nothing is being done to it.
+  /// Whether the worker runs and no operation on it is under way.
   var mayBeAsked: Bool {
     guard let worker, worker.process === process, !worker.hasExited, !worker.isBusy else {
       return false
@@ -105,20 +107,21 @@ final class RunQuestions {
     return driver.state.state(of: worker.id)?.runs == true
   }
 
-  /// Whether what comes in on its connections counts as activity.
+  /// Whether traffic on the worker's connections counts as activity.
   var watchesTraffic: Bool { worker?.traffic != nil }
 
-  /// Asks once, and calls back with the answer, or the lack of one; never before this returns.
+  /// Asks once. `answer` is called with the answer or the lack of one, and never before this
+  /// function returns.
   ///
-  /// - Returns: what drops the question: no answer comes then.
+  /// - Returns: a function that drops the question; then no answer comes.
   func ask(
     _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
   ) -> () -> Void {
     probes.put(probe, to: process, then: answer)
   }
 
-  /// Whether something has come in since the last look. While a question is out, only the look is made that
-  /// takes what came with it.
+  /// Reads whether traffic has come since the last reading. While a question is under way, the only
+  /// reading is the one that consumes the question's own traffic.
   func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) {
     guard let worker else { return then(false) }
     activity.lookAtActivity(of: worker) { then($0?.hasTraffic == true) }
@@ -130,12 +133,12 @@ final class RunQuestions {
     driver.send(.activity(worker.id))
   }
 
-  /// - Parameter why: it fails; a sentence's beginning.
+  /// - Parameter why: the beginning of a sentence that says what fails.
   func reportUnhealthy(_ why: String) {
     if let worker { driver.send(.unhealthy(worker.id, why)) }
   }
 
-  /// Its answer has come, and its connection is closed.
+  /// A question's answer has come, and its connection is closed.
   func questionHasEnded() {
     if let worker { supervisor.resumeUnasked(worker) }
   }

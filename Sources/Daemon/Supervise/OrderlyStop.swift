@@ -1,21 +1,22 @@
 import Lifecycle
 import Policy
 
-/// The daemon's end: every worker is asked to end, those that others depend on after these. A worker that couldn't be
-/// ended (its image can't be read, SIGKILL has no effect) is asked again after a growing pause, because the daemon
-/// ends after its last worker. Belongs to the loop's thread.
+/// Ends all workers when the daemon ends. A worker that others depend on is asked after them. A
+/// worker that couldn't be ended (its image can't be read, SIGKILL has no effect) is asked again
+/// after a growing pause, because the daemon ends after its last worker. It belongs to the event
+/// loop's thread.
 final class OrderlyStop {
   private let workers: WorkerRegistry
   private let requests: WorkerRequests
   private let timers: any Timers
   private let log: DaemonLog
   private var asked: Set<WorkerID> = []
-  /// How often the stop of a worker has failed.
+  /// By worker, how often its stop has failed.
   private var failures: [WorkerID: Int] = [:]
-  /// Those that can't be ended for now.
+  /// The workers that can't be ended for now.
   private var unstoppable: Set<WorkerID> = []
 
-  /// Before the next request.
+  /// The pauses before a worker is asked again.
   static let pauses = Backoff(max: .seconds(30))
 
   init(
@@ -27,10 +28,10 @@ final class OrderlyStop {
     self.log = log
   }
 
-  /// Asks for the end of all that no other worker needs any more; called again as they end.
+  /// Asks all workers to end that no other worker needs any more. It is called again as they end.
   func advance() {
     let alive = workers.keys.filter(requests.isAlive)
-    // One that can't be killed doesn't keep the others.
+    // A worker that can't be killed doesn't delay the workers that it depends on.
     let needed = Set(alive.filter { !unstoppable.contains($0) }.flatMap(needs))
     // Another program supervises an external worker, and ends it.
     for id in alive.sorted() where !needed.contains(id) && workers[id]?.external == nil {

@@ -2,7 +2,7 @@ import Linux
 import Policy
 import Supervision
 
-/// A probe's question under way, on the event loop.
+/// A probe's question that is under way on the event loop.
 final class Question {
   let runner: ProbeRunner
   fileprivate var watch: (descriptor: Descriptor, token: EventLoop.Token, interest: Epoll.Interest)?
@@ -15,23 +15,24 @@ final class Question {
   }
 }
 
-/// Asks the question of a probe. Tests provide their own.
+/// Asks the questions of probes. Tests provide their own.
 protocol ProbeQuestions: AnyObject {
-  /// Asks once, and calls back with the answer, or the lack of one; never before this returns.
+  /// Asks once. `answer` is called with the answer or the lack of one, and never before this
+  /// function returns.
   ///
-  /// - Returns: what drops the question: no answer comes then.
+  /// - Returns: a function that drops the question; then no answer comes.
   func put(
     _ probe: Policy.Probe, to process: WorkerProcess,
     then answer: @escaping (ProbeRunner.Outcome) -> Void
   ) -> () -> Void
 }
 
-/// Asks the questions of probes: `LivenessMonitor`, `ShedOverHTTP` and readiness say when. Belongs to the loop's
-/// thread.
+/// Asks the questions of probes. `LivenessMonitor`, `ShedOverHTTP` and readiness decide when. It
+/// belongs to the event loop's thread.
 final class ProbeAsker: ProbeQuestions {
   private let timers: any Timers
   private let watches: any DescriptorWatches
-  /// Those that are out.
+  /// The questions that are under way.
   private var questions: [ObjectIdentifier: Question] = [:]
 
   init(_ timers: any Timers, _ watches: any DescriptorWatches) {
@@ -39,11 +40,12 @@ final class ProbeAsker: ProbeQuestions {
     self.watches = watches
   }
 
-  /// The commands that ask: children of the daemon, whose ends their questions have to learn of.
+  /// The pids of the commands that run as probes. They are children of the daemon, and their
+  /// questions have to be notified of their ends.
   var commandPids: [Int32] { questions.values.compactMap(\.runner.commandPid) }
 
-  /// Asks once, and calls back with the answer, or the lack of one; never before this returns, and
-  /// never after `drop`.
+  /// Asks once. `answer` is called with the answer or the lack of one: never before this function
+  /// returns, and never after `drop`.
   func ask(
     _ probe: Policy.Probe, _ process: WorkerProcess,
     then answer: @escaping (ProbeRunner.Outcome) -> Void
@@ -71,7 +73,7 @@ final class ProbeAsker: ProbeQuestions {
     return { [weak self] in self?.drop(question) }
   }
 
-  /// The answer isn't wanted any more.
+  /// Ends a question whose answer isn't wanted any more.
   func drop(_ question: Question) {
     question.answer = nil
     question.runner.cancel()
@@ -90,7 +92,8 @@ final class ProbeAsker: ProbeQuestions {
       do throws(SystemCallError) {
         let token = try watches.watch(descriptor, interest, file: #fileID, line: #line) {
           [unowned self] _ in
-          // The runner closes its descriptor when it ends, and epoll would forget it unasked.
+          // The runner closes its descriptor when it ends. The descriptor is kept open until it is
+          // unwatched, because epoll forgets a closed one.
           let held = descriptor
           runner.proceed()
           follow(question)

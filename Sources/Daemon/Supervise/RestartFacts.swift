@@ -1,31 +1,33 @@
 import Lifecycle
 import Policy
 
-// What is known of a worker's runs and restarts.
+// What is recorded about a worker's runs and restarts.
 
 extension RestartSupervisor {
-  /// How its last runs ended, the latest last; nil: there is no such worker.
+  /// How the worker's last runs ended, the latest last; nil if there is no such worker.
   func exits(of id: WorkerID) -> [ExitRecord]? { histories[id]?.exits }
 
-  /// Restarts since a person, or the daemon at its start, started it.
+  /// The number of restarts since the operator started the worker, or the daemon did when it
+  /// started.
   func restarts(of id: WorkerID) -> Int { histories[id]?.restarts ?? 0 }
 
-  /// `.zero`: an earlier daemon launched it.
+  /// When the worker's run was launched; `.zero` if an earlier daemon launched it.
   func launchedAt(of id: WorkerID) -> Instant { histories[id]?.launchedAt ?? .zero }
 
-  /// How its last run ended; nil: it hasn't ended since it was asked to start.
+  /// How the worker's last run ended; nil if it hasn't ended since the worker was asked to start.
   func lastEnd(of id: WorkerID) -> DependencyStanding.End? { histories[id]?.lastEnd }
 
-  /// When it is started again; nil: it isn't.
+  /// When the worker is started again; nil if it isn't.
   func plan(of id: WorkerID) -> RestartPlan? { histories[id]?.plan }
 
-  /// Why it isn't started any more; a clause.
+  /// Why the worker isn't started any more, as a clause.
   func problem(of id: WorkerID) -> String? { histories[id]?.problem }
 
-  /// That is because it has ended too often.
+  /// Whether the worker isn't started any more because it has ended too often.
   func hasGivenUp(_ id: WorkerID) -> Bool { histories[id]?.hasGivenUp == true }
 
-  /// It has ended in a failure, or wasn't started because another worker has, and no request stopped it.
+  /// Whether the worker has failed: it ended with a failure, or wasn't started because another
+  /// worker failed; and no request stopped it.
   func hasFailed(_ id: WorkerID) -> Bool {
     guard driver.state.state(of: id) == .terminated, let history = histories[id], !history.isToStop
     else { return false }
@@ -38,14 +40,15 @@ extension RestartSupervisor {
     }
   }
 
-  /// The environment of its next launch: `base`, and what there is to know of the run before. What `base`
-  /// says of that is the daemon's own, and is left out.
+  /// The environment of the worker's next launch: `base` and the facts about its last run.
+  /// Variables about a last run in `base` belong to the daemon's own last run, and are left out.
   func environment(of id: WorkerID, over base: [String: String]) -> [String: String] {
     base.filter { !RunHistory.variables.contains($0.key) }
       .merging(histories[id]?.environment ?? [:]) { $1 }
   }
 
-  /// The end of a sentence about a start that failed.
+  /// The last output of a worker that has ended, as the end of a sentence about a failed start;
+  /// empty if there is none.
   func lastWords(of id: WorkerID) -> String {
     guard driver.state.state(of: id) == .terminated,
       let words = histories[id]?.exits.last?.lastWords

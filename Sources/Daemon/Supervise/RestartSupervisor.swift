@@ -2,24 +2,28 @@ import Lifecycle
 import Linux
 import Policy
 
-/// What the configuration says of a worker's restarts.
+/// The part of a worker's configuration that is about restarts.
 struct RestartTerms: Hashable {
   var rules: RestartRules
   var importance = 0
-  /// Another supervisor starts it (`adopt`).
+  /// Whether another supervisor starts the worker (`adopt`).
   var isExternal = false
 }
 
-/// `restart:`. Whether and when a worker that has ended is started again, and how its runs ended. The rules
-/// are `Policy`'s (`RestartHistory`); here are the timers, and what distinguishes one end from another:
+/// Decides whether and when a worker that has ended is started again (`restart:`), and records how
+/// its runs ended. The rules are `Policy`'s (`RestartHistory`). This class has the timers, and
+/// distinguishes the kinds of ends:
 ///
-///     it ended by itself, or a watchdog or a probe of liveness ended it   by `restart.when`, after a back-off
-///     it was terminated for memory     if not `no` or `on-failure`: when there is room again
-///     it was ended for its footprint   at once
-///     a person stopped it, the daemon ends, it is no longer declared      stays
+/// - The worker ended by itself, or a watchdog or a liveness probe ended it: it restarts as
+///   `restart.when` says, after a back-off.
+/// - It was terminated for lack of memory: it restarts when there is room, unless `restart.when` is
+///   `no` or `on-failure`.
+/// - It was ended for its footprint: it restarts at once.
+/// - The operator stopped it, the daemon ends, or it is no longer declared: it stays stopped.
 ///
-/// A termination for memory is no failure: it counts towards no `give_up`, and `on-failure` leaves the
-/// worker until it is started by request (`RestartsAfterShortage.swift`). Belongs to the loop's thread.
+/// A termination for lack of memory is no failure: it doesn't count for `give_up`, and with
+/// `on-failure` the worker stays stopped until it is started by request
+/// (`RestartsAfterShortage.swift`). It belongs to the event loop's thread.
 final class RestartSupervisor {
   let timers: any Timers
   /// Nanoseconds since 1970.
@@ -29,10 +33,10 @@ final class RestartSupervisor {
   let driver: EngineDriver
   private let workers: WorkerRegistry
   let log: DaemonLog
-  /// What starts workers asks this for what is known of them.
+  /// Starts workers. It reads what is recorded here, so the reference is weak.
   private weak var starter: DependencyStarter?
   var histories: [WorkerID: RunHistory] = [:]
-  /// When workers that wait for room are looked at again.
+  /// The timer of the next check whether there is room for waiting workers.
   var roomCheck: EventLoop.Token?
 
   init(
@@ -49,33 +53,33 @@ final class RestartSupervisor {
     self.log = log
   }
 
-  /// Before the first restart. It isn't kept alive.
+  /// Sets the starter, before the first restart. It isn't retained.
   func connect(_ starter: DependencyStarter) { self.starter = starter }
 
-  // MARK: what there is
+  // MARK: workers
 
-  /// There is a worker of that name now, or another one than before.
+  /// Adds a worker, or replaces one of the same name.
   ///
-  /// - Parameter exits: of earlier runs, the latest last.
+  /// - Parameter exits: the ends of its earlier runs, the latest last.
   func add(_ id: WorkerID, exits: [ExitRecord]) {
     remove(id)
     histories[id] = RunHistory(exits: exits)
   }
 
-  /// There is none of that name any more.
+  /// Removes a worker.
   func remove(_ id: WorkerID) {
     cancel(id)
     stays(id)
     histories[id] = nil
   }
 
-  /// It is no longer declared: nothing of what was planned for it happens.
+  /// Cancels all plans for a worker that is no longer declared.
   func forgetPlans(of id: WorkerID) {
     cancel(id)
     setStopped(id, false)
   }
 
-  /// nil: there is no such worker.
+  /// The worker's configuration of restarts; nil if there is no such worker.
   func terms(of id: WorkerID) -> RestartTerms? {
     workers[id].map {
       RestartTerms(
@@ -84,7 +88,7 @@ final class RestartSupervisor {
     }
   }
 
-  /// The configuration was read again.
+  /// Applies a configuration that was read again.
   func termsChanged(of id: WorkerID) {
     guard let condition = terms(of: id)?.rules.condition else { return }
     if condition == .never { cancel(id) }
@@ -93,7 +97,7 @@ final class RestartSupervisor {
 
   // MARK: runs
 
-  /// At each of a worker's transitions.
+  /// Records a worker's transition. Call it at each.
   func record(_ transition: Transition) {
     let id = transition.worker
     guard histories[id] != nil else { return }
@@ -104,7 +108,8 @@ final class RestartSupervisor {
     case .terminated where transition.from != .terminated:
       ended(id, transition.cause)
       answerWatchers(of: id, transition.cause)
-    // If not for a stop: the request to stop it has failed, or another one has replaced it.
+    // If the transition isn't for a stop, the request to stop has failed or another request has
+    // replaced it.
     case .resuming, .foreground, .background, .suspended, .hibernated:
       histories[id]?.isToStop = transition.cause.isStop
       histories[id]?.hasBeenReady = true
@@ -112,19 +117,19 @@ final class RestartSupervisor {
     }
   }
 
-  /// A run that no daemon saw the end of.
+  /// Records the end of a run that ended while no daemon ran.
   func record(_ exit: ExitRecord, of id: WorkerID) { histories[id]?.record(exit) }
 
-  /// How many processes ran when the first one of the run had ended.
+  /// Records how many processes still ran when the first process of the run had ended.
   func record(leftBehind count: Int, by id: WorkerID) { histories[id]?.leftBehind = count }
 
-  /// Of the run whose end is noted next.
+  /// Records facts about the run whose end is recorded next.
   func record(footprint: ByteCount, lastWords: String?, of id: WorkerID) {
     histories[id]?.footprint = footprint
     histories[id]?.lastWords = lastWords
   }
 
-  /// Why it isn't started; a clause.
+  /// Records why the worker isn't started, as a clause.
   func record(problem: String, of id: WorkerID) {
     histories[id]?.problem = problem
     histories[id]?.hasGivenUp = false
@@ -134,14 +139,16 @@ final class RestartSupervisor {
     var status = driver.state.snapshot(of: id)?.lastExit
     if case .failed = cause { status = nil }
     histories[id]?.end(cause, status, at: wallClock() / 1_000_000_000)
-    // Started again already, or ended with the daemon, or by request.
+    // No restart follows if the worker has been started again already, was ended by request, or
+    // ends with the daemon.
     guard driver.state.state(of: id) == .terminated, !phase.isClosing,
       histories[id]?.isToStop != true, let terms = terms(of: id), !terms.isExternal
     else { return }
     let ran = timers.now - launchedAt(of: id)
     switch cause {
     case .requested, .released, .adopted, .added: break
-    // Wanted whatever `restart.when` is, and no failure. The engine has its own back-off.
+    // This end is wanted whatever `restart.when` says, and is no failure. The engine has its own
+    // back-off.
     case .footprint: restart(id, after: .zero, cause.sentence)
     case .pressure: endedForMemory(id, ran: ran, rules: terms.rules, why: cause.sentence)
     default:
@@ -200,8 +207,8 @@ final class RestartSupervisor {
     endRoomChecks()
   }
 
-  /// A person's word counts more than what has been: a stop is no failure, and a start begins as if there
-  /// had been no restarts.
+  /// Handles an operator's request, which resets the history: a stop is no failure, and a start
+  /// clears the back-off.
   func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
     guard histories[id] != nil else { return }
     switch verb {
@@ -226,11 +233,12 @@ final class RestartSupervisor {
     stopped.set(id, isStopped) { [log] in log(.warning, $0) }
   }
 
-  // MARK: whether a started worker stays
+  // MARK: watchers of a start
 
-  /// Calls back once: with the end of the run, or with nil when `stays` is called.
+  /// Watches whether a started worker keeps running. `watcher` is called once: with the end of the
+  /// run, or with nil when `stays` is called.
   ///
-  /// - Returns: whether there were no other watchers.
+  /// - Returns: whether there was no other watcher.
   func watch(_ id: WorkerID, then watcher: @escaping (Answer?) -> Void) -> Bool {
     guard let history = histories[id] else {
       watcher(nil)
@@ -242,7 +250,7 @@ final class RestartSupervisor {
 
   func isWatched(_ id: WorkerID) -> Bool { histories[id]?.watchers.isEmpty == false }
 
-  /// The worker runs, and will keep running.
+  /// Reports to the watchers that the worker keeps running.
   func stays(_ id: WorkerID) { answerWatchers(of: id, with: nil) }
 
   private func answerWatchers(of id: WorkerID, with end: Answer?) {
@@ -251,7 +259,7 @@ final class RestartSupervisor {
     for watcher in watchers { watcher(end) }
   }
 
-  /// It has ended within its first moments.
+  /// Reports to the watchers that the worker has ended shortly after its launch.
   private func answerWatchers(of id: WorkerID, _ cause: Cause) {
     guard let history = histories[id], !history.watchers.isEmpty else { return }
     let ran = (timers.now - history.launchedAt).spoken

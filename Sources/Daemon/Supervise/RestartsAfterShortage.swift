@@ -1,12 +1,14 @@
 import Lifecycle
 import Policy
 
-// Workers that were terminated for lack of memory come back when there is room: their footprint
-// fits without raising the pressure. A back-off grows if that repeats. One that is larger than all
-// of the memory is left, so that it isn't started and terminated without end.
+// A worker that was terminated for lack of memory is started again when there is room: its
+// footprint fits without raising the pressure. If it is terminated again, the back-off grows. A
+// worker that is larger than all of the memory isn't restarted, because it would be terminated
+// without end.
 
 extension RestartSupervisor {
-  /// Other programs may free memory without a change of the pressure level.
+  /// The time between two checks for room. Other programs may free memory without a change of the
+  /// pressure level.
   private static let betweenRoomChecks = Duration.seconds(30)
 
   func endedForMemory(_ id: WorkerID, ran: Duration, rules: RestartRules, why: String) {
@@ -26,7 +28,7 @@ extension RestartSupervisor {
     }
   }
 
-  /// When no worker waits for room any more.
+  /// Ends the checks if no worker waits for room any more.
   func endRoomChecks() {
     let isNeeded = histories.values.contains {
       if case .waitingForMemory = $0.plan { true } else { false }
@@ -36,8 +38,8 @@ extension RestartSupervisor {
     roomCheck = nil
   }
 
-  /// The most important first and one after the other, so that they don't bring the pressure with
-  /// them all at once. To be called when the pressure is normal again, too.
+  /// Starts the waiting workers that fit, the most important first and one second apart, so that
+  /// they don't raise the pressure together. Call it also when the pressure is normal again.
   func startWhatFits() {
     var waiting: [(id: WorkerID, terms: RestartTerms, why: String)] = []
     for (id, history) in histories {

@@ -2,63 +2,65 @@ import Glibc
 import Lifecycle
 import Policy
 
-/// How one run of a worker ended.
+/// The end of one run of a worker.
 struct ExitRecord: Codable, Hashable, Sendable {
-  /// Seconds since 1970.
+  /// The time of the end, in seconds since 1970.
   var at: Int64
-  /// A clause: `it exited with status 1`.
+  /// The reason, as a clause: `it exited with status 1`.
   var why: String
-  /// nil: the run couldn't be launched.
+  /// The exit status; nil if the run couldn't be launched.
   var status: ExitStatus?
   /// The last measured footprint.
   var footprint: ByteCount
-  /// The last line of its log.
+  /// The last line of the worker's log.
   var lastWords: String?
 }
 
-/// When a worker that has ended is started again.
+/// The plan to start a worker again that has ended.
 enum RestartPlan: Hashable {
-  /// After a back-off. `why`: its last run ended.
+  /// It starts after a back-off. `why` is the end of its last run.
   case backingOff(until: Instant, why: String)
-  /// When the pressure is normal. `why`: it was terminated.
+  /// It starts when there is room in memory. `why` is its termination.
   case waitingForMemory(why: String)
 }
 
-/// The runs of one worker, as `RestartSupervisor` keeps them.
+/// The runs of one worker, as `RestartSupervisor` records them.
 struct RunHistory {
-  /// The latest last; at most `maxExits`.
+  /// The last `maxExits` ends, the latest last.
   private(set) var exits: [ExitRecord] = []
   static let maxExits = 5
 
   var rules = RestartHistory()
-  /// Restarts since the operator, or the daemon at its start, started it.
+  /// The number of restarts since the operator started the worker, or the daemon did when it
+  /// started.
   var restarts = 0
-  /// Terminations for memory in a row, of runs that were short.
+  /// The number of successive terminations for lack of memory, of runs that were short.
   var memoryStreak = 0
-  /// `.zero`: an earlier daemon launched it.
+  /// When the run was launched; `.zero` if an earlier daemon launched it.
   var launchedAt = Instant.zero
-  /// How its last run ended; nil: it hasn't ended since it was requested to start.
+  /// How the last run ended; nil if it hasn't ended since the worker was asked to start.
   var lastEnd: DependencyStanding.End?
-  /// Of the run that is ending: as last measured; the last line of its log; the processes that its first
-  /// one left behind.
+  /// Three facts about the run that is ending: the last measured footprint, the last line of its
+  /// log, and the number of processes that its first process left behind.
   var footprint = ByteCount.zero
   var lastWords: String?
   var leftBehind = 0
-  /// The run has been ready. An earlier daemon's was.
+  /// Whether the run has been ready. A run that an earlier daemon launched counts as ready.
   var hasBeenReady = true
-  /// What the next run needs: the footprint of the last one, or a larger one of earlier runs if that
-  /// ended before it was ready.
+  /// The footprint that the next run is expected to need: that of the last run, or a larger one of
+  /// earlier runs if the last run ended before it was ready.
   private(set) var expectedFootprint: ByteCount
-  /// Callers that wait to see whether the started worker stays (`nil`).
+  /// The callers that wait to see whether the started worker keeps running. They get nil if it
+  /// does.
   var watchers: [(Answer?) -> Void] = []
   var plan: RestartPlan?
-  /// The end of the back-off.
+  /// The timer of the back-off's end.
   var timer: EventLoop.Token?
-  /// Why it isn't started any more; a clause.
+  /// Why the worker isn't started any more, as a clause.
   var problem: String?
-  /// `restart.give_up` is the reason.
+  /// Whether `restart.give_up` is the reason that the worker isn't started any more.
   var hasGivenUp = false
-  /// The operator has asked for the end of the run, which may end for another reason first.
+  /// Whether the operator has asked to end the run. It may end for another reason first.
   var isToStop = false
 
   init(exits: [ExitRecord] = []) {
@@ -71,7 +73,7 @@ struct RunHistory {
     if exits.count > Self.maxExits { exits.removeFirst() }
   }
 
-  /// A run begins.
+  /// Records that a run begins.
   mutating func begin(at now: Instant) {
     leftBehind = 0
     hasBeenReady = false
@@ -82,9 +84,11 @@ struct RunHistory {
     isToStop = false
   }
 
-  /// The run has ended. `status`: nil: it couldn't be launched.
+  /// Records that the run has ended.
   ///
-  /// - Parameter time: seconds since 1970.
+  /// - Parameters:
+  ///   - status: nil if the run couldn't be launched.
+  ///   - time: seconds since 1970.
   mutating func end(_ cause: Cause, _ status: ExitStatus?, at time: Int64) {
     record(
       ExitRecord(
@@ -96,7 +100,7 @@ struct RunHistory {
       succeeded: status == .exited(0), wasStopped: cause.isRequested || isToStop)
   }
 
-  /// `DORMOUSE_…`: what the next run can read of the last one.
+  /// The variables `DORMOUSE_…`, from which the next run can read about the last one.
   var environment: [String: String] {
     guard let last = exits.last else { return [:] }
     var result = [
@@ -106,7 +110,7 @@ struct RunHistory {
     ]
     switch last.status {
     case .exited(let code): result["DORMOUSE_LAST_EXIT_STATUS"] = "\(code)"
-    // As shells have it.
+    // Shells report a signal in the same way.
     case .signaled(let signal): result["DORMOUSE_LAST_EXIT_STATUS"] = "\(128 + signal)"
     case .outOfMemory: result["DORMOUSE_LAST_EXIT_STATUS"] = "\(128 + SIGKILL)"
     case .unknown, nil: break
@@ -121,11 +125,11 @@ struct RunHistory {
 }
 
 extension Cause {
-  /// The operator requested it, or the daemon as it ends.
+  /// Whether the operator requested it, or the daemon when it ends.
   fileprivate var isRequested: Bool {
     if case .requested = self { true } else { false }
   }
 
-  /// The worker is to end by request.
+  /// Whether the worker is to end by request.
   var isStop: Bool { self == .requested(.stop) || self == .requested(.terminate) }
 }

@@ -3,38 +3,41 @@ import Lifecycle
 import Linux
 import Policy
 
-/// `wake_at:`. A sleeping worker is woken at the instants that a line of cron names, in local time.
+/// Wakes sleeping workers at the times of `wake_at:`, which are lines as in cron's tables, in local
+/// time.
 ///
-/// The next instant of each worker is saved. If it passes while no daemon runs, or the clock jumps over it, the
-/// worker is woken once afterwards, however many instants were missed. Belongs to the loop's thread.
+/// The next time of each worker is saved. If it passes while no daemon runs, or the clock jumps
+/// over it, the worker is woken once afterwards, however many times were missed. It belongs to the
+/// event loop's thread.
 final class ScheduleMonitor {
   typealias Schedules = [WorkerID: [CalendarSchedule]]
 
   private let path: String
   private let timers: any Timers
   private let files: any StateFileWriter
-  /// Nanoseconds since 1970.
+  /// The wall-clock time, in nanoseconds since 1970.
   private let wallClock: () -> Int64
-  /// The offset of local time from UTC at that instant, in seconds.
+  /// Local time's offset from UTC at a time, in seconds.
   private let offset: (Int64) -> Int
   private let schedules: () -> Schedules
   private let wake: (WorkerID) -> Void
   private let warn: (String) -> Void
 
-  /// The next instants, in seconds since 1970, as they are saved.
+  /// By worker, the next time in seconds since 1970, as saved.
   private var planned: [WorkerID: Int64]
   private var timer: EventLoop.Token?
-  /// Workers to be woken as soon as the plan is saved.
+  /// The workers to be woken as soon as the plan is saved.
   private var overdue: [WorkerID] = []
 
-  /// A clock that is set is noticed within this time.
+  /// The maximum time between two checks of the wall clock, so that a change of the clock is
+  /// noticed.
   private static let maxPause = Duration.seconds(60)
-  /// A worker is woken even if the disk doesn't answer.
+  /// How long a wake waits for the disk. After that the worker is woken without a saved plan.
   private static let diskPatience = Duration.seconds(5)
 
   /// - Parameters:
-  ///   - path: of the file with the next instants: lines of `seconds name`.
-  ///   - schedules: those of the configuration as it is now.
+  ///   - path: the file with the next times, in lines of the form `seconds name`.
+  ///   - schedules: returns the schedules of the configuration in force.
   ///   - wake: called for a worker whose time has come, whether it sleeps or not.
   init(
     path: String, timers: any Timers, files: any StateFileWriter,
@@ -55,7 +58,7 @@ final class ScheduleMonitor {
   }
 
   private static func read(_ path: String) -> [WorkerID: Int64] {
-    // Without the file, or with lines that it didn't write, no missed wake is repeated.
+    // If the file is missing or a line is malformed, a missed wake isn't repeated.
     let lines = ((try? readText(path)) ?? "").split(separator: "\n")
     return lines.reduce(into: [:]) { result, line in
       let words = line.split(separator: " ", maxSplits: 1)
@@ -64,8 +67,8 @@ final class ScheduleMonitor {
     }
   }
 
-  /// Wakes the workers whose time has come, and sets the timer for the next. Also called when the configuration
-  /// was read.
+  /// Wakes the workers whose time has come, and sets the timer for the next. Call it also when the
+  /// configuration was read.
   func follow() {
     if let timer { timers.cancel(timer) }
     timer = nil
@@ -74,12 +77,14 @@ final class ScheduleMonitor {
     var plan: [WorkerID: Int64] = [:]
     for (id, lines) in schedules().sorted(by: { $0.key < $1.key }) where !lines.isEmpty {
       let next = next(lines, after: seconds)
-      // The clock was set back, or the schedule is another: the planned instant isn't valid any more.
+      // If the clock was set back or the schedule has changed, the planned time isn't valid any
+      // more.
       let due = planned[id].flatMap { due in
         due <= seconds || next.map { due <= $0 } == true ? due : nil
       }
       if let due, due > seconds { plan[id] = due } else { plan[id] = next }
-      // Saved before the wake: a daemon that dies between the two wakes too seldom rather than twice.
+      // The plan is saved before the wake: a daemon that dies between the two wakes the worker once
+      // too seldom, and not twice.
       if let due, due <= seconds { overdue.append(id) }
     }
     write(plan)
@@ -90,7 +95,7 @@ final class ScheduleMonitor {
     }
   }
 
-  /// The next instant of a worker with these schedules, in seconds since 1970.
+  /// The next time of a worker with these schedules, in seconds since 1970.
   func next(_ lines: [CalendarSchedule], after seconds: Int64) -> Int64? {
     lines.compactMap { LocalTime.next($0, after: seconds, offset: offset) }.min()
   }

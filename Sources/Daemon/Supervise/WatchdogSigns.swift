@@ -3,29 +3,29 @@ import Linux
 import Policy
 import Supervision
 
-// The watchdog of sd_watchdog_enabled(3), for workers with `watchdog:`. The engine keeps its clock, and asks
-// for the worker's last sign of life. So `WATCHDOG=1` itself is no event: it isn't activity, and isn't written
-// to the journal.
+// This is the watchdog of sd_watchdog_enabled(3), for workers with `watchdog:`. The engine has the
+// timer, and asks for the worker's last sign of life. So `WATCHDOG=1` itself is no event: it isn't
+// activity, and isn't written to the journal.
 
-/// When a worker last gave a sign of life at `NOTIFY_SOCKET`.
+/// The time of a worker's last sign of life at `NOTIFY_SOCKET`.
 struct WatchdogSigns: Equatable {
   private(set) var last: Instant?
-  /// How long the machine had slept in all by the last look.
+  /// How long the machine had slept in all when this was read last.
   private var slept: Duration
 
   init(slept: Duration = Self.sleptSoFar) { self.slept = slept }
 
   mutating func seen(at now: Instant) { last = now }
 
-  /// The last sign; `now` if the machine has slept since the last look: the worker could give none, and it has
-  /// a full interval from then on.
+  /// The time of the last sign. It is `now` if the machine has slept since the last call: the
+  /// worker could send no sign then, and has a full interval from now on.
   mutating func sign(at now: Instant, slept total: Duration = Self.sleptSoFar) -> Instant? {
     defer { slept = total }
     if total - slept > Self.minSleep { seen(at: now) }
     return last
   }
 
-  /// The two clocks aren't read at the same instant.
+  /// A shorter sleep isn't recognized, because the two clocks aren't read at the same instant.
   private static let minSleep = Duration.milliseconds(100)
 
   private static var sleptSoFar: Duration {
@@ -33,14 +33,15 @@ struct WatchdogSigns: Equatable {
   }
 }
 
-/// Reports workers' watchdogs to the engine: the interval, and the last sign of life when the engine asks.
-/// Belongs to the loop's thread.
+/// Reports workers' watchdogs to the engine: the interval, and the last sign of life when the
+/// engine asks. It belongs to the event loop's thread.
 final class WatchdogReporter {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
   private let saveRecord: (WorkerUnit, WorkerState) -> Void
 
-  /// - Parameter saveRecord: called when the next daemon has to know another interval.
+  /// - Parameter saveRecord: called when the interval has changed, so that the next daemon knows
+  ///   it.
   init(
     _ driver: EngineDriver, _ workers: WorkerRegistry,
     saveRecord: @escaping (WorkerUnit, WorkerState) -> Void
@@ -50,7 +51,7 @@ final class WatchdogReporter {
     self.saveRecord = saveRecord
   }
 
-  /// The worker has been launched, or adopted.
+  /// Reports the interval of a worker that has been launched or adopted.
   func startWatchdog(of worker: WorkerUnit) {
     guard worker.conversation?.notifyPath != nil else { return }
     if let interval = worker.watchdogInterval ?? worker.launched?.watchdog {
@@ -58,7 +59,8 @@ final class WatchdogReporter {
     }
   }
 
-  /// `WATCHDOG_USEC=`, as under systemd also of a worker whose configuration names no interval.
+  /// Handles `WATCHDOG_USEC=`. As under systemd, a worker whose configuration has no interval may
+  /// send it.
   func setWatchdog(of worker: WorkerUnit, to interval: Duration) {
     worker.watchdogInterval = interval
     if let state = driver.state.state(of: worker.id) { saveRecord(worker, state) }

@@ -1,7 +1,7 @@
 import Lifecycle
 
-/// Reports what happens to workers to the parts that supervise them: restarts, dependencies, health. Belongs to
-/// the loop's thread.
+/// Reports what happens to workers to the classes that supervise them: restarts, dependencies,
+/// health. It belongs to the event loop's thread.
 final class WorkerSupervision {
   private let workers: WorkerRegistry
   private let restarts: RestartSupervisor
@@ -22,7 +22,7 @@ final class WorkerSupervision {
     self.listening = listening
   }
 
-  /// At each transition of a worker that is in the registry.
+  /// Handles a transition of a worker that is in the registry. Call it at each.
   func supervise(_ transition: Transition) {
     let id = transition.worker
     restarts.record(transition)
@@ -41,24 +41,24 @@ final class WorkerSupervision {
     }
   }
 
-  /// The configuration was read again.
+  /// Applies a configuration that was read again.
   func restartRulesChanged(_ id: WorkerID) {
     restarts.termsChanged(of: id)
     guard let worker = workers[id] else { return }
     liveness.followLiveness(of: worker, nil)
-    // The next look uses the ports of health checks as they are then.
+    // The next reading uses the ports of the new configuration's health checks.
     worker.traffic = nil
   }
 
-  /// The configuration no longer declares it.
+  /// Cancels the plans for a worker that the configuration no longer declares.
   func forgetPlans(of id: WorkerID) {
     restarts.forgetPlans(of: id)
     starter.stopWaiting(id, "\(id) is no longer in the configuration")
   }
 
-  /// There is no worker of that name any more.
+  /// Removes a worker from the registry.
   func removeWorker(_ id: WorkerID) {
-    // Sockets that were still being opened when it was no longer declared.
+    // Sockets may still have been opening when the worker was no longer declared.
     if let worker = workers[id] { listening.closeListeners(of: worker) }
     workers[id] = nil
     restarts.remove(id)

@@ -2,13 +2,14 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// The workers of the configuration: adds them, and starts those with autostart. Belongs to the loop's thread.
+/// Adds the workers of the configuration, and starts those with autostart. It belongs to the event
+/// loop's thread.
 final class DeclaredWorkers {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
   private let returning: ReturningWorkers
   private let phase: DaemonPhase
-  /// The daemon's own.
+  /// The daemon's environment.
   private let environment: [String: String]
   private let restarts: RestartSupervisor
   private let starter: DependencyStarter
@@ -36,7 +37,8 @@ final class DeclaredWorkers {
     self.log = log
   }
 
-  /// The whole environment: the configuration's variables override the daemon's own.
+  /// The environment of a worker. The configuration's variables override those of the daemon's
+  /// environment.
   func environment(of configuration: WorkerConfiguration) -> [String: String] {
     environment.merging(configuration.environment) { $1 }
   }
@@ -55,9 +57,10 @@ final class DeclaredWorkers {
     driver.send(.added(worker.id, worker.profile))
   }
 
-  /// At the daemon's start: starts workers with autostart that aren't running already.
+  /// Starts the workers with autostart that don't run yet, when the daemon starts.
   func startWorkers(_ configurations: [WorkerConfiguration]) {
-    // A foreground worker of an earlier daemon stays there: it is adopted before others start.
+    // A foreground worker of an earlier daemon stays in the foreground, so it is adopted before
+    // others start.
     let verb: Request.Verb = hasFront ? .restart : .start
     let front = workers.values.first { $0.returnsToFront && returning.isAdopting($0.id) }?.id
     for configuration in Self.inStartingOrder(configurations) where configuration.autostart {
@@ -77,7 +80,7 @@ final class DeclaredWorkers {
     }
   }
 
-  /// Added by a reload.
+  /// Starts the workers with autostart that a reload has added.
   func startAutomatically(_ added: [WorkerConfiguration]) {
     for worker in Self.inStartingOrder(added) where worker.autostart {
       startAutomatically(WorkerID(worker.name))
@@ -93,15 +96,16 @@ final class DeclaredWorkers {
     }
   }
 
-  /// In the order of the configuration, but each after its dependencies. They are launched at the same time; of
-  /// the workers that enter the foreground, the engine keeps the one that was requested last.
+  /// The workers in the order of the configuration, but each after its dependencies. They are
+  /// launched at the same time. Of the workers that enter the foreground, the engine keeps the one
+  /// that was requested last.
   private static func inStartingOrder(_ workers: [WorkerConfiguration]) -> [WorkerConfiguration] {
     let byName = Dictionary(workers.map { ($0.name, $0) }) { first, _ in first }
     let needs = workers.map { (name: $0.name, needs: $0.dependsOn.map(\.worker)) }
     return DependencyOrder.sequence(needs).compactMap { byName[$0] }
   }
 
-  /// A worker is in the foreground, or returns there.
+  /// Whether a worker is in the foreground, or returns to it when it is adopted.
   private var hasFront: Bool {
     workers.values.contains {
       $0.returnsToFront || driver.state.state(of: $0.id) == .foreground

@@ -5,17 +5,18 @@ import Linux
 import Policy
 import Supervision
 
-/// How a worker of an earlier daemon was found.
+/// The state in which a worker of an earlier daemon was found.
 enum SurvivorRest {
-  /// It rests just as its record says: suspended, or hibernated in the image.
+  /// The worker sleeps as its record says: suspended, or hibernated in the image.
   case asleep(WorkerState, ImageOnDisk?)
-  /// It is hibernated, and there is no image at this path.
+  /// The worker is hibernated, and there is no image at this path.
   case withoutImage(String)
-  /// Recovery has to verify its memory, and lets it run.
+  /// Recovery has to verify the worker's memory, and lets it run.
   case inDoubt
 }
 
-// What an earlier daemon has left: its workers' processes, memory and images. The daemon starts, and may wait.
+// These functions handle what an earlier daemon has left: its workers' processes, memory and
+// images. They run while the daemon starts, and may wait.
 extension KernelMemory {
   func hold(
     _ process: ProcessIdentity, _ plan: LaunchPlan
@@ -32,7 +33,7 @@ extension KernelMemory {
     try process.refreshMemory()
   }
 
-  /// The descriptors that an earlier daemon had opened of it.
+  /// Gives the process the memory descriptors that an earlier daemon had opened for it.
   private func holdKeptMemories(of process: WorkerProcess) {
     guard keeper.hasKeptMemories else { return }
     do throws(SystemCallError) {
@@ -84,15 +85,16 @@ extension KernelMemory {
     return underway
   }
 
-  // MARK: of those that have ended
+  // MARK: ended workers
 
   func removeRemains(of record: WorkerRecord) {
     if record.bootID == bootID, record.external == nil { removeGroup(of: record) }
     removeImage(of: record.name, isUnreadableNeeded: false)
   }
 
-  /// Ends the remaining processes in the cgroup of a worker whose root process has ended, as a daemon would
-  /// have done. Only a cgroup shows reliably which processes belong to the worker.
+  /// Ends the remaining processes in the cgroup of a worker whose root process has ended, as a
+  /// running daemon would have done. Only a cgroup shows reliably which processes belong to the
+  /// worker.
   private func removeGroup(of record: WorkerRecord) {
     guard let path = record.cgroupPath, fileExists(path) else { return }
     do throws(CgroupError) {
@@ -104,7 +106,7 @@ extension KernelMemory {
 
   func removeOrphanedImages(except isRecorded: (String) -> Bool) {
     var workers: Set<String> = []
-    // A directory that can't be read keeps what is in it.
+    // If the directory can't be read, all that is in it stays.
     for name in (try? listDirectory(state.images)) ?? [] {
       guard let suffix = [".image", ".image.partial", ".image.base"].first(where: name.hasSuffix),
         !isRecorded(String(name.dropLast(suffix.count)))
@@ -116,7 +118,8 @@ extension KernelMemory {
 
   private func removeImage(of worker: String, isUnreadableNeeded: Bool) {
     let path = state.image(of: worker)
-    // What was being written isn't the only copy: memory is freed when the image is complete.
+    // An image that is only partly written isn't the only copy of the memory: memory is freed when
+    // the image is complete.
     discardFile(path + ".partial")
     if let obstacle = Hibernator.removeUnlessNeeded(path, isUnreadableNeeded: isUnreadableNeeded) {
       services.log(.error, "\(worker): its image \(path) is kept: \(obstacle)")

@@ -3,13 +3,14 @@ import Linux
 import Supervision
 import Synchronization
 
-/// If Yama lets a daemon open the memory of its own children only, a keeper holds the descriptors of sleeping
-/// workers' memory, and passes them to the next daemon. Belongs to the loop's thread.
+/// Starts the keeper, which holds the descriptors of sleeping workers' memory and passes them to
+/// the next daemon. A keeper is needed if Yama lets a process open the memory of its own children
+/// only. It belongs to the event loop's thread.
 final class KeeperStarter {
-  /// Descriptors of their memory, by worker and process.
+  /// The memory descriptors of sleeping workers, by worker and process.
   typealias Sleepers = [String: [ProcessIdentity: Descriptor]]
 
-  /// An earlier keeper that doesn't answer is waited for this long.
+  /// How long to wait for the answer of an earlier daemon's keeper.
   static let patience = Duration.seconds(2)
 
   private let path: String
@@ -17,14 +18,15 @@ final class KeeperStarter {
   private let process: KeeperProcess
   private let processes: any Processes
   private let hibernation: HibernationService
-  /// False in `dormouse wrap`, whose program doesn't outlive it.
+  /// False in `dormouse wrap`, because its program doesn't outlive it.
   private let hasSuccessors: Bool
-  /// What an earlier daemon's keeper passes on, until it is taken.
+  /// What the keeper of an earlier daemon passes on; nil once it was handed over.
   private var handover: HandedOver?
 
   /// - Parameters:
   ///   - path: the keeper's socket, in the state directory.
-  ///   - command: the keeper's program, which gets the path: this program again.
+  ///   - command: the keeper's program and arguments, by default this program. The path is added to
+  ///     them.
   init(
     path: String, command: [String] = [ownExecutable, "keeper"], processes: any Processes,
     hibernation: HibernationService, log: DaemonLog, hasSuccessors: Bool,
@@ -40,14 +42,16 @@ final class KeeperStarter {
 
   private var isNeeded: Bool { hasSuccessors && processes.forbidsStrangers }
 
-  /// Called before workers of an earlier daemon are adopted.
+  /// Gets the descriptors from an earlier daemon's keeper. Call this before that daemon's workers
+  /// are adopted.
   func collectKeptMemories() {
     handover = HandedOver.collect(from: path, within: patience)
-    // From now on no worker is hibernated whose memory no keeper can pass on.
+    // From now on a worker is hibernated only if a keeper can pass its memory on.
     if isNeeded { hibernation.requireKeeper() }
   }
 
-  /// The descriptors that an earlier daemon had opened of the processes of a worker that is being adopted.
+  /// The memory descriptors that an earlier daemon had opened for these processes of a worker that
+  /// is being adopted.
   func keptMemories(of processes: [ProcessIdentity]) -> [ProcessIdentity: Descriptor] {
     guard let handover else { return [:] }
     let wanted = Set(processes)
@@ -56,8 +60,8 @@ final class KeeperStarter {
 
   var hasKeptMemories: Bool { handover != nil }
 
-  /// After adoption: the daemon's own keeper gets those descriptors of the earlier keeper that the workers
-  /// hold, and the earlier one ends.
+  /// Passes the earlier keeper's descriptors that the workers hold to the daemon's own keeper, and
+  /// ends the earlier keeper. Call this after the adoption.
   func takeOverKeeping(of workers: WorkerRegistry) {
     guard let handover else { return }
     self.handover = nil
@@ -72,15 +76,16 @@ final class KeeperStarter {
     process.startWhereMissing(taking: sleepers, from: handover)
   }
 
-  /// Must be done before a hibernation, on its thread: starting the keeper waits until its program runs.
+  /// A function that starts the keeper if there is none. It must run before a hibernation, on the
+  /// hibernation's thread, because it waits until the keeper's program runs.
   func startKeeperWhereMissing() -> @Sendable () -> Void {
     guard isNeeded else { return {} }
     return { [process] in process.startWhereMissing(taking: [:], from: nil) }
   }
 }
 
-/// The keeper's process: it is started when it is first needed, and again when it has been killed. From any thread that
-/// may wait.
+/// Runs the keeper's process. It is started when it is first needed, and again after it was killed.
+/// Any thread that may wait can use it.
 private final class KeeperProcess: Sendable {
   private let current = Mutex<DescriptorKeeper?>(nil)
   private let command: [String]
@@ -93,9 +98,10 @@ private final class KeeperProcess: Sendable {
     self.log = log
   }
 
-  /// It gets all descriptors that a later daemon needs; then the earlier keeper ends.
+  /// Starts the keeper if there is none, and passes it all descriptors that a later daemon needs.
+  /// Then the earlier keeper ends.
   ///
-  /// - Parameter sleepers: what the earlier one has.
+  /// - Parameter sleepers: the descriptors that the earlier keeper has.
   func startWhereMissing(taking sleepers: KeeperStarter.Sleepers, from handover: HandedOver?) {
     current.withLock { current in
       if let current, !current.hasEnded() { return }
@@ -108,12 +114,14 @@ private final class KeeperProcess: Sendable {
       } catch {
         log(
           .error,
-          "no worker is hibernated: can't start the keeper that hands memory to the next daemon: \(error)"
+          "no worker is hibernated: can't start the keeper that hands memory to the next daemon: "
+            + "\(error)"
         )
       }
     }
   }
 }
 
-/// The program of which this is a process, also when its file has been replaced or removed since.
+/// The path of this process's program. It works even if the program's file has been replaced or
+/// removed since.
 let ownExecutable = "/proc/self/exe"

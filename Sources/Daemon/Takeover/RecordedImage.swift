@@ -4,8 +4,9 @@ import Linux
 import Supervision
 
 extension WorkerRecord {
-  /// The record, unless its worker's cgroup notes that the worker was resumed from the image that
-  /// the record names: then it only couldn't be written since, and the worker may run.
+  /// The record, corrected if the worker's cgroup notes that the worker was resumed from the image
+  /// that the record names. Then the record only couldn't be written after the resume, and the
+  /// worker may run.
   func correctedByNote() -> WorkerRecord {
     guard state == WorkerState.hibernated.rawValue, let path = cgroupPath, let imageMark else {
       return self
@@ -14,8 +15,7 @@ extension WorkerRecord {
       let group = try WorkerCgroup(path: path, isExternal: external != nil)
       guard try ResumeNote.read(of: group)?.text == imageMark else { return self }
     } catch {
-      // Without its group nothing of it can be noted. The record is right unless a note says
-      // otherwise.
+      // Without the cgroup there is no note. The record is right unless a note contradicts it.
       return self
     }
     var corrected = self
@@ -26,11 +26,12 @@ extension WorkerRecord {
 }
 
 extension ImageExpectation {
-  /// Of a worker whose memory is in an image.
+  /// What to expect of the image of a worker whose memory is in an image.
   static func of(_ mark: ImageMark?) -> ImageExpectation { mark.map { .image($0) } ?? .hibernated }
 
-  /// As a worker's record has it. Only a worker that is recorded as hibernated is certain to have its
-  /// memory in an image: a resume is recorded before the image is removed.
+  /// What to expect of a worker's image, by its record. Only a worker that is recorded as
+  /// hibernated is certain to have its memory in an image: a resume is recorded before the image is
+  /// removed.
   static func of(_ record: WorkerRecord) -> ImageExpectation {
     guard record.state == WorkerState.hibernated.rawValue else { return .unknown }
     guard let mark = record.imageMark.flatMap(ImageMark.init(text:)) else { return .hibernated }

@@ -3,10 +3,11 @@ import Hibernation
 import Linux
 import Supervision
 
-/// `dormouse recover`: wakes the workers of a daemon that has ended, if no other daemon follows it.
+/// Wakes the workers of a daemon that has ended, if no other daemon follows it (`dormouse
+/// recover`).
 ///
-/// The workers run on without a manager, and their records stay: a daemon that starts later finds them. Nothing
-/// else is left behind: no image, no stopped process, no frozen process.
+/// The workers then run without a manager, and their records stay: a daemon that starts later finds
+/// them. Nothing else is left: no image, no stopped process, no frozen process.
 public struct Rescue {
   private let state: StateDirectory
   private let records: WorkerRecordStore
@@ -18,16 +19,19 @@ public struct Rescue {
 
   /// The outcome for one worker.
   public struct Outcome: Sendable {
-    /// One sentence.
+    /// What happened, in one sentence.
     public var text: String
+    /// Whether the worker still sleeps, was terminated, or runs without a correct record.
     public var isFailure: Bool
-    /// nil: the worker isn't known.
+    /// The worker's name; nil if a record can't be read and so the worker isn't known.
     public var worker: String?
   }
 
-  /// Takes the state directory's lock, which a running daemon holds.
+  /// Takes the state directory's lock, which a running daemon has.
   ///
-  /// - Throws: `StartError.inUse` if a daemon runs: it manages its workers.
+  /// - Parameter stateDirectory: the path of the ended daemon's state directory.
+  /// - Throws: `StartError.inUse` if a daemon runs, because that daemon manages its workers;
+  ///   another `StartError` if the directory can't be used.
   public init(stateDirectory: String) throws(StartError) {
     clinux_stay_out_of_core_files()
     let state = try StateDirectory(path: stateDirectory)
@@ -49,7 +53,8 @@ public struct Rescue {
     } catch { throw .socket(path: state.workers, error.description) }
   }
 
-  /// The workers that run, or that can't be looked for: `web (pid 4711)`, or why. Not those of another supervisor.
+  /// The workers that still run, such as `web (pid 4711)`, and an error for each record that can't
+  /// be read. Workers of another supervisor aren't in it.
   public var left: [String] {
     do throws(WorkerRecordError) {
       let found = try records.loadAll()
@@ -62,12 +67,15 @@ public struct Rescue {
     processes.life(of: record, bootID: bootID) != .hasEnded
   }
 
-  /// One after the other, in the order of their names.
+  /// Wakes the workers one after the other, in the order of their names. It waits until each is
+  /// awake or has failed.
+  ///
+  /// - Parameter report: called with the outcome of each worker, on the calling thread.
   public mutating func run(_ report: (Outcome) -> Void) {
     let handedOver = HandedOver.collect(from: state.keeper, within: patience)
     memories = handedOver?.memories ?? [:]
     var allAreAwake = true
-    // Otherwise a later daemon needs it.
+    // If a worker still sleeps, a later daemon needs the keeper.
     defer { if allAreAwake { handedOver?.areTaken() } }
     do throws(WorkerRecordError) {
       let found = try records.loadAll()
@@ -88,7 +96,7 @@ public struct Rescue {
   private func recover(_ record: WorkerRecord) -> Outcome {
     let name = record.name
     let path = state.image(of: name)
-    // Their start times are compared when they are written to.
+    // The start times of the processes are compared when their memory is written.
     let memories = Dictionary(
       self.memories.filter { !$0.key.hasEnded }.map { ($0.key.pid, $0.value) },
       uniquingKeysWith: { first, _ in first })
@@ -112,7 +120,7 @@ public struct Rescue {
     } catch { return Outcome(text: "\(name): can't be woken: \(error)", isFailure: true) }
   }
 
-  /// - Parameter memories: by pid.
+  /// - Parameter memories: the memory descriptors by pid.
   private func target(
     of record: WorkerRecord, _ memories: [Int32: Descriptor]
   ) throws -> HibernationTarget {
@@ -123,7 +131,7 @@ public struct Rescue {
       }, memories: memories, waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
   }
 
-  /// As the engine calls this state in a record.
+  /// The name of the engine's state for a running worker, in a record.
   private static let running = "background"
 
   private func ran(_ record: WorkerRecord, restored: UInt64) -> Outcome {
@@ -135,7 +143,9 @@ public struct Rescue {
     return Outcome(text: text, isFailure: false)
   }
 
-  /// nil: saved.
+  /// Saves the record of a worker that is awake.
+  ///
+  /// - Returns: what failed; nil if the record is saved.
   private func saveAwake(_ record: WorkerRecord) -> String? {
     var awake = record
     awake.state = Self.running
@@ -147,7 +157,7 @@ public struct Rescue {
     return nil
   }
 
-  /// Its memory can't be verified: it never runs again.
+  /// Ends a worker whose memory can't be verified, so that it never runs again.
   private func end(
     _ record: WorkerRecord, target: HibernationTarget, why: String
   ) -> Outcome {

@@ -4,14 +4,15 @@ import Hibernation
 import Lifecycle
 import Policy
 
-/// Decides how a worker is resumed: its policy decides, unless the environment overrides it, for tests.
+/// Decides how a worker is resumed. Its policy decides, unless the environment overrides it, for
+/// tests.
 struct ResumeChoice: Sendable {
-  /// The environment's choice, which overrides policies.
+  /// The environment's choice, which overrides policies; nil if there is none.
   let override: ResumePreference?
 
   init(override: ResumePreference?) { self.override = override }
 
-  /// - Parameter environment: `DORMOUSE_RESUME`.
+  /// - Parameter text: the value of `DORMOUSE_RESUME`.
   init(environment text: String?) {
     self.init(override: text.flatMap(ResumePreference.init(rawValue:)))
   }
@@ -26,7 +27,7 @@ struct ResumeChoice: Sendable {
 }
 
 extension CodedText {
-  /// For `status`: how its memory is restored.
+  /// How a worker's memory is restored, for `status`.
   static func of(_ plan: RestorePlan) -> CodedText {
     plan.isLazy
       ? CodedText("lazy", "lazily (\(plan.reason))") : .eager(plan.reason)

@@ -1,20 +1,22 @@
 import Hibernation
 
-/// Starts a process that brings the missing pages of workers if the daemon dies. It starts when the first
-/// worker needs it. Without it, workers would wait for the next daemon. Belongs to the loop's thread.
+/// Starts the standby pager, a process that brings the missing pages of workers if the daemon dies.
+/// Without it these workers would wait for the next daemon. It starts when the first worker needs
+/// it. It belongs to the event loop's thread.
 final class StandbyStarter<Process: Sendable> {
-  /// Starts it on another thread, because that waits until its program runs.
+  /// Starts the process on another thread, because the start waits until the process's program
+  /// runs.
   typealias Start = (_ then: @escaping (JobOutcome<Result<Process, any Error>>) -> Void) -> Void
 
   private let hasSuccessors: Bool
   private let start: Start
   private let hasEnded: (Process) -> Bool
-  /// Resumes from now on use it.
+  /// Makes later resumes use the process.
   private let use: (Process) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
   private var current: Process?
 
-  /// - Parameter hasSuccessors: false in `dormouse wrap`, whose program doesn't outlive it.
+  /// - Parameter hasSuccessors: false in `dormouse wrap`, because its program doesn't outlive it.
   init(
     hasSuccessors: Bool, start: @escaping Start, hasEnded: @escaping (Process) -> Bool,
     use: @escaping (Process) -> Void, log: @escaping (DaemonLog.Priority, String) -> Void
@@ -26,7 +28,7 @@ final class StandbyStarter<Process: Sendable> {
     self.log = log
   }
 
-  /// If it isn't there, or has been killed.
+  /// Starts the pager if it doesn't run or was killed.
   func startStandbyPager() {
     guard hasSuccessors else { return }
     if let current, !hasEnded(current) { return }
@@ -46,7 +48,7 @@ final class StandbyStarter<Process: Sendable> {
 }
 
 extension StandbyStarter where Process == Standby {
-  /// Of a `Standby`, which is this program again.
+  /// A starter for a `Standby`, whose program is this program.
   static func pager(
     jobs: LoopJobs, hibernation: HibernationService, log: DaemonLog, hasSuccessors: Bool
   ) -> StandbyStarter {

@@ -5,9 +5,10 @@ import Linux
 import Policy
 import Supervision
 
-/// Adopts the workers that an earlier daemon has left. Those that rest frozen sleep on: waking a hundred of
-/// them at once, when a daemon is replaced, would need the memory that they were put to sleep to free. All
-/// others are brought into the background, whatever state they were left in. Belongs to the loop's thread.
+/// Adopts the workers that an earlier daemon has left. Workers that sleep frozen continue to sleep:
+/// to wake a hundred of them when a daemon is replaced would need the memory that they were put to
+/// sleep to free. All other workers enter the background, whatever state they were left in. It
+/// belongs to the event loop's thread.
 struct SurvivorAdoption {
   let driver: EngineDriver
   let workers: WorkerRegistry
@@ -25,12 +26,13 @@ struct SurvivorAdoption {
   let watchdogs: WatchdogReporter
   let log: DaemonLog
 
-  /// A longer adoption is logged, and continues.
+  /// An adoption that takes longer than this is logged, and continues.
   static let patience = Duration.seconds(60)
 
   // MARK: adoption
 
-  /// At the daemon's start. Some are adopted when this returns, others later.
+  /// Adopts the workers when the daemon starts. Some are adopted when this function returns, others
+  /// later.
   func adoptSurvivors() {
     let found: (records: [WorkerRecord], failures: [WorkerRecordError])
     do throws(WorkerRecordError) {
@@ -40,8 +42,8 @@ struct SurvivorAdoption {
     for record in found.records.map({ $0.correctedByNote() }) {
       if hasEnded(record) { forget(record) } else { adopt(record) }
     }
-    // The images of workers that couldn't be adopted, or whose record is damaged, stay: while these may live, the
-    // image is the only copy of their memory.
+    // The images of workers that couldn't be adopted, or whose record is damaged, stay: while such
+    // a worker may live, its image is the only copy of its memory.
     memory.removeOrphanedImages(except: records.contains)
     snapshots.removeAll { !records.contains($0) }
   }
@@ -50,7 +52,7 @@ struct SurvivorAdoption {
     processes.life(of: record, bootID: bootID) == .hasEnded
   }
 
-  /// Only the note of its end stays.
+  /// Removes all that is left of a worker that has ended, except the record of its exit.
   private func forget(_ record: WorkerRecord) {
     let why = "ended while no daemon was running"
     log(.notice, "\(record.name): \(why)")
@@ -67,12 +69,13 @@ struct SurvivorAdoption {
     do {
       worker = try takeover.takeOver(record)
     } catch {
-      // Its record and its image stay, for a later daemon; while they exist, it isn't started a second time.
+      // The record and the image stay, for a later daemon. While they exist, the worker isn't
+      // started a second time.
       if !hasEnded(record) {
         return log(
           .error,
-          "\(record.name): can't be adopted: \(error); restart the daemon to try again, or end it with "
-            + "`kill -9 \(record.process.pid)`")
+          "\(record.name): can't be adopted: \(error); restart the daemon to try again, or end it "
+            + "with `kill -9 \(record.process.pid)`")
       }
       return forget(record)
     }
@@ -90,7 +93,7 @@ struct SurvivorAdoption {
         isOver(WorkerID(record.name))
       }
     case .withoutImage(let path):
-      // A resume is recorded before it begins, so its memory is still in the image.
+      // A resume is recorded before it begins, so the worker's memory must still be in the image.
       let why = "its image \(path) does not exist any more"
       let error = HibernationError(.reading, why, aftermath: .unverifiable)
       recovered(worker, record, by: Recovered(result: .failure(error)))
@@ -119,12 +122,12 @@ struct SurvivorAdoption {
   }
 
   private func isOver(_ id: WorkerID) {
-    // The worker's own messages from meanwhile are received first.
+    // The messages that the worker sent meanwhile are received first.
     if let worker = workers[id] { hearAgain(worker) }
     returning.isOver(id)
   }
 
-  /// Its messages are received from now on, as those of any other worker.
+  /// Receives the worker's messages from now on, as those of any other worker.
   private func hearAgain(_ worker: WorkerUnit) {
     watchdogs.startWatchdog(of: worker)
     do throws(SystemCallError) { try worker.conversation?.listenToConnections() } catch {
@@ -151,11 +154,12 @@ struct SurvivorAdoption {
     worker.conversation?.offers.recount()
     recordWriter.save(worker, state: state)
     if let why = unheard(worker, inputs.refusal) { driver.send(.wakeNeeded(id, why)) }
-    // For input that had come before it was watched.
+    // Input may have come before the inputs were watched.
     watch.wakeForWhatWaits()
   }
 
-  /// Why it can't sleep on: only its inputs would wake it, and they can't be watched.
+  /// Why the worker can't sleep on: only its inputs would wake it, and they can't be watched. nil
+  /// if it can.
   private func unheard(_ worker: WorkerUnit, _ refusal: SystemCallError?) -> String? {
     let dependsOnInputs =
       worker.configuration.policy.foreground.mode == .activity || processes.forbidsStrangers
@@ -178,16 +182,16 @@ struct SurvivorAdoption {
       driver.send(.adopted(id, worker.profile, place))
       recordWriter.save(worker, state: driver.state.state(of: id) ?? place)
     case .failure(let error) where error.aftermath == .intact:
-      // It sleeps on, and a later try with more rights may succeed.
+      // The worker sleeps on. A later attempt with more rights may succeed.
       log(.error, "\(id): adopted; it can't be woken yet: \(error)")
       worker.sleep?.adopt(asleepWith: recovery.image)
       driver.send(
         .adopted(id, worker.profile, recovery.image == nil ? .suspended : .hibernated))
-      // Nothing watches its inputs: no input would wake it.
+      // No input would wake the worker, because its inputs aren't watched.
       driver.send(.wakeNeeded(id, "it couldn't be woken when it was adopted"))
     case .failure(let error):
       log(.error, "\(id): terminated: its memory can't be restored: \(error)")
-      // Called before the engine can wake it, because the engine takes it for suspended.
+      // The engine counts the worker as suspended and may wake it, so this call comes first.
       worker.sleep?.killUnverified()
       driver.send(.adopted(id, worker.profile, .suspended))
       recordWriter.save(worker, state: .background)

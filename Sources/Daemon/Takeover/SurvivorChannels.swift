@@ -5,11 +5,11 @@ import Supervision
 /// Opens the sockets again that a worker of an earlier daemon uses.
 struct SurvivorChannels {
   let record: WorkerRecord
-  /// The worker may store some (`FDSTORE=1`).
+  /// Whether the worker may store descriptors (`FDSTORE=1`).
   let takesDescriptors: Bool
   let log: DaemonLog
 
-  /// Abstract names too: the worker knows no other name.
+  /// Opens the sockets at their recorded names, abstract names too: the worker knows no other.
   func open() -> WorkerChannels {
     var channels = WorkerChannels()
     channels.notify = reopen(record.notifySocket) { path throws(SystemCallError) in
@@ -24,8 +24,9 @@ struct SurvivorChannels {
     return channels
   }
 
-  /// Without a channel the worker can't report anything, and that is no reason to lose it. A program that
-  /// removes old files (in /tmp, say) may have removed the directory.
+  /// Opens a socket again. If that fails, the worker is adopted without the channel: it can't
+  /// report anything then, and that is no reason to lose it. A program that removes old files (in
+  /// /tmp, say) may have removed the directory.
   private func reopen<Socket>(
     _ path: String?, _ open: (String) throws(SystemCallError) -> Socket
   ) -> Socket? {
@@ -34,7 +35,8 @@ struct SurvivorChannels {
       guard let slash = path.lastIndex(of: "/"), !path.hasPrefix("@") else { return try open(path) }
       let directory = try openTrusted(String(path[..<slash]), making: true, as: .shared)
       let file = String(path[path.index(after: slash)...])
-      // Its user's, where it runs as another. One that isn't there has no owner to restore.
+      // If the worker runs as another user, the socket belongs to that user. A socket that doesn't
+      // exist has no owner to restore.
       let before = try? directory.status(of: file)
       let socket = try open(path)
       if let before, before.st_uid != geteuid() {

@@ -4,12 +4,13 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// Takes over the process of a worker that an earlier daemon has started: the registry has the worker from then on,
-/// with its channels, and the daemon is notified of its end. Belongs to the loop's thread.
+/// Takes over the process of a worker that an earlier daemon has started. From then on the registry
+/// has the worker with its channels, and the daemon is notified of its end. It belongs to the event
+/// loop's thread.
 struct SurvivorTakeover {
   let driver: EngineDriver
   let workers: WorkerRegistry
-  /// The daemon's own.
+  /// The daemon's environment.
   let environment: [String: String]
   let configuration: ConfigurationInForce
   let learnedMemory: LearnedMemoryKeeper
@@ -29,7 +30,8 @@ struct SurvivorTakeover {
     return worker
   }
 
-  /// The next run is this daemon's own, and has nothing of what the record says. The image stays.
+  /// Gives a worker up whose process can't be taken over. Its next run has nothing from the record.
+  /// The image stays.
   private func giveUp(_ worker: WorkerUnit) {
     worker.endRun(processes.loop)
     worker.external = nil
@@ -65,7 +67,8 @@ struct SurvivorTakeover {
       worker.launched?.command = record.command
       worker.launched?.directory = record.directory
     }
-    // A message that it sends before the engine knows it again would be lost: it waits in the socket.
+    // A message that the worker sends before the engine knows it again would be lost. It waits in
+    // the socket.
     try worker.conversation?.listen()
   }
 

@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// Records what a later daemon needs to find a worker again. Belongs to the loop's thread.
+/// Records what a later daemon needs to find a worker again. It belongs to the event loop's thread.
 struct WorkerRecordWriter {
   let records: any WorkerRecords
   let bootID: String
@@ -12,7 +12,7 @@ struct WorkerRecordWriter {
     if let record = record(of: worker, state: state) { save(record) }
   }
 
-  /// Of a process whose program doesn't run yet.
+  /// Records a worker whose process exists and whose program doesn't run yet.
   ///
   /// - Parameter done: called on another thread, when the record is on disk or can't be written.
   func save(
@@ -28,11 +28,11 @@ struct WorkerRecordWriter {
     records.save(record) { [log] in log(.error, "\(id): a later daemon won't find it: \($0)") }
   }
 
-  /// nil: there is no process to be found.
+  /// The worker's record; nil if it has no process that could be found.
   func record(of worker: WorkerUnit, state: WorkerState) -> WorkerRecord? {
     guard let process = worker.process, state != .terminated else { return nil }
-    // Hibernated without an image would mean that its memory is lost. It isn't: the worker only couldn't be
-    // woken after its memory was restored.
+    // Hibernated without an image would mean that the memory is lost. It isn't: the worker only
+    // couldn't be woken after its memory was restored.
     let state = state == .hibernated && worker.image == nil ? .suspended : state
     let record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     return completed(record, of: worker, state)
@@ -53,7 +53,7 @@ struct WorkerRecordWriter {
     record.watchdog = worker.watchdogInterval?.wholeNanoseconds
     record.alarm = worker.wakeWatch?.timer.due?.nanoseconds
     record.asleepSince = worker.asleepSince?.nanoseconds
-    // From the moment at which it begins to be woken, its time-outs may have been corrected.
+    // When a wake begins, the worker's time-outs may already have been corrected.
     record.waits = state == .resuming ? nil : worker.waits.kept
     record.external = worker.external.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
     record.rule = worker.external?.rule

@@ -2,13 +2,14 @@ import Lifecycle
 import Policy
 import WorkerProtocol
 
-/// The messages about a worker's own life cycle over `DORMOUSE_WORKER_SOCKET`: before it is suspended or ended,
-/// when its task's time is over, and when it runs again. Belongs to the loop's thread, and to a
-/// `WorkerConversation`.
+/// Sends a worker the messages about its own life cycle over `DORMOUSE_WORKER_SOCKET`: before it is
+/// suspended or ended, when its task's time is over, and when it runs again. It belongs to a
+/// `WorkerConversation` and to the event loop's thread.
 struct LifecycleMessages {
-  /// `willSuspend` waits this long for an answer.
+  /// How long `willSuspend` waits for an answer.
   static let patienceBeforeSleep = Duration.milliseconds(250)
-  /// From an answer to a thread that waits again: a worker that is found at work isn't put to sleep.
+  /// The time between an answer and the suspension. In it the thread that answered starts to wait
+  /// again: a worker that is found at work isn't put to sleep.
   static let settling = Duration.milliseconds(10)
 
   private unowned let conversation: WorkerConversation
@@ -27,8 +28,9 @@ struct LifecycleMessages {
 
   // MARK: sleep
 
-  /// It will be suspended. `action` is called when it has had its moment; at once if it isn't connected, and
-  /// not at all if it has ended meanwhile.
+  /// Announces that the worker will be suspended. `action` is called after the worker's answer or
+  /// after `patienceBeforeSleep`; at once if the worker isn't connected; and not at all if the
+  /// worker has ended meanwhile.
   func willSuspend(then action: @escaping () -> Void) {
     let goOn = { [handle, weak conversation] in
       if conversation?.isOver == false, handle.worker?.hasExited == false,
@@ -49,9 +51,10 @@ struct LifecycleMessages {
     if number == nil { action() }
   }
 
-  /// It runs again. Called before the engine gets that, because the engine may send more messages.
+  /// Reports that the worker runs again. Call this before the engine gets that event: the engine
+  /// may then send more messages.
   ///
-  /// - Parameter why: a clause, if it isn't the engine's cause.
+  /// - Parameter why: a clause, if the cause isn't the engine's.
   func didResume(after asleep: Duration, why: String?) {
     let cause = why ?? engineCause
     conversation.say {
@@ -64,12 +67,13 @@ struct LifecycleMessages {
 
   func didEnterForeground() { conversation.say { .didEnterForeground(id: $0) } }
 
-  /// For a running worker; a sleeping one gets the level when it is woken.
+  /// Sends a running worker the pressure level. A sleeping worker gets the level when it is woken.
   func pressureChanged() { conversation.sayPressure() }
 
   // MARK: ends
 
-  /// Its task's time is over; the engine waits for the task a moment longer.
+  /// Reports that the time of the worker's task is over. The engine waits for the task a moment
+  /// longer.
   func taskExpired(_ task: String) {
     let moment = Engine.lastWordsOfTask
     _ = conversation.ask(.taskExpired(task: task), within: moment, patience: moment) {
@@ -78,9 +82,10 @@ struct LifecycleMessages {
     }
   }
 
-  /// It will be ended: `action` follows its answer, or half of `grace`, where it hasn't ended by then.
+  /// Announces that the worker will be ended. `action` is called after the worker's answer, or
+  /// after half of `grace`, unless the worker has ended by then.
   ///
-  /// - Returns: whether there was a connection; else `action` isn't called.
+  /// - Returns: whether there was a connection. If there was none, `action` isn't called.
   func willTerminate(within grace: Duration, then action: @escaping () -> Void) -> Bool {
     let number = conversation.ask(
       .willTerminate(reason: engineCause), within: grace, patience: grace / 2

@@ -2,13 +2,14 @@ import Linux
 import Policy
 import Supervision
 
-/// `NOTIFY_SOCKET` of one run of a worker on the loop. A worker that sends more than its limit is read again
-/// after a while. Belongs to the loop's thread.
+/// The `NOTIFY_SOCKET` of one run of a worker, watched by the event loop. If a worker sends more
+/// than its limit, its messages are read again after a pause of 100 ms. It belongs to the event
+/// loop's thread.
 final class NotificationChannel {
   private let socket: NotifySocket
   private let timers: any Timers
   private let watches: any DescriptorWatches
-  /// A process is one of the worker's.
+  /// Whether a process is one of the worker's.
   private let isSender: (Int32) -> Bool
   private let log: (DaemonLog.Priority, String) -> Void
   private var watch: EventLoop.Token?
@@ -29,7 +30,7 @@ final class NotificationChannel {
 
   var path: String { socket.path }
 
-  /// `isReadable` is called whenever there is something for `receive`.
+  /// Starts to watch the socket. `isReadable` is called whenever there is something for `receive`.
   func listen(_ isReadable: @escaping () -> Void) throws(SystemCallError) {
     if watch == nil { watch = try watches.whenReadable(socket.descriptor, do: isReadable) }
   }
@@ -39,20 +40,22 @@ final class NotificationChannel {
     watch = nil
   }
 
-  /// - Parameter limit: datagrams.
+  /// Reads what the worker has sent.
+  ///
+  /// - Parameter limit: the maximum number of datagrams.
   func receive(limit: Int) -> (messages: [NotifyMessage], requests: [StoreRequest]) {
-    // A socket that can't be read is ignored; it is made again with the next run.
+    // A socket that can't be read is ignored: the next run has a new one.
     let messages =
       (try? socket.receive(limit: limit, at: timers.now.nanoseconds, isMember: isSender)) ?? []
     if !socket.mayReceive { pause() }
     return (messages, socket.takeStoreRequests())
   }
 
-  /// The worker sends more than its limit. Its datagrams wait in the kernel, which makes senders wait when its
-  /// queue is full.
+  /// Stops reading for a moment, because the worker sends more than its limit. Its datagrams wait
+  /// in the kernel, which blocks senders when its queue is full.
   private func pause() {
     guard let watch else { return }
-    // What can't be changed is read on at once, as before.
+    // If the watch can't be changed, the socket is read without a pause. Nothing is lost.
     try? watches.change(socket.descriptor, watch, to: [])
     timers.after(.milliseconds(100)) { [weak self] in self?.listenAgain() }
   }
@@ -64,21 +67,22 @@ final class NotificationChannel {
     } catch { log(.warning, "NOTIFY_SOCKET is no longer read: \(error)") }
   }
 
-  /// `WATCHDOG=1`.
+  /// The worker gave a sign of life: `WATCHDOG=1`.
   func gaveSign() { watchdog.seen(at: timers.now) }
 
-  /// When the worker last gave a sign of life, as far as `receive` has read it.
+  /// The time of the worker's last sign of life, as far as `receive` has read the socket.
   func lastSign() -> Instant? {
     let now = timers.now
-    // More than is read at a time: it lives.
+    // More is waiting than is read at a time, so the worker is alive.
     if !socket.mayReceive { watchdog.seen(at: now) }
     return watchdog.sign(at: now)
   }
 }
 
 extension WorkerProcess {
-  /// Also true of its first process when that has ended, and isn't waited for yet: what it has sent last counts. A
-  /// process that can't be read has been waited for, and isn't the worker's.
+  /// Whether a process is one of the worker's. It is also true of the worker's first process when
+  /// that has ended and isn't waited for yet, because its last messages count. A process that can't
+  /// be read has been waited for, and isn't the worker's.
   func ownsSender(_ pid: Int32) -> Bool {
     (try? ProcessStat.read(pid))?.identity == identity || owns(pid)
   }

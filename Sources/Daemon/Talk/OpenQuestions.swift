@@ -5,14 +5,14 @@ import WorkerProtocol
 enum ConversationReply {
   /// Each connection that was asked has answered.
   case answered
-  /// The time for an answer is over.
+  /// No answer came in time.
   case silent
   /// The worker's run has ended.
   case runEnded
 }
 
-/// Questions to a worker that wait for an answer: each is called back once, or withdrawn. Belongs to the loop's
-/// thread.
+/// The questions to a worker that wait for an answer. Each question is called back once, or
+/// withdrawn. It belongs to the event loop's thread.
 final class OpenQuestions {
   private let timers: any Timers
   private var open: [UInt64: Question] = [:]
@@ -24,7 +24,9 @@ final class OpenQuestions {
 
   init(_ timers: any Timers) { self.timers = timers }
 
-  /// False: there is no connection to ask, and `then` isn't called.
+  /// Asks a question.
+  ///
+  /// - Returns: false if there is no connection to ask; then `then` isn't called.
   func ask(
     _ request: DaemonMessage.Request, over talk: WorkerTalk, number: UInt64,
     within limit: Duration, patience: Duration?, then: @escaping (ConversationReply) -> Void
@@ -49,7 +51,7 @@ final class OpenQuestions {
     question.then(reply)
   }
 
-  /// It isn't called back any more.
+  /// Removes a question, which isn't called back any more.
   func withdraw(_ number: UInt64) { _ = remove(number) }
 
   private func remove(_ number: UInt64) -> Question? {
@@ -58,7 +60,7 @@ final class OpenQuestions {
     return question
   }
 
-  /// The run is over.
+  /// Calls back all open questions, because the worker's run has ended.
   func end() {
     for number in open.keys.sorted() { conclude(number, .runEnded) }
   }

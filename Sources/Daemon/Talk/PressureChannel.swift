@@ -1,12 +1,13 @@
 import Linux
 import Supervision
 
-/// `MEMORY_PRESSURE_WATCH` of one run of a worker on the loop. Belongs to the loop's thread.
+/// The `MEMORY_PRESSURE_WATCH` of one run of a worker, watched by the event loop. It belongs to the
+/// event loop's thread.
 final class PressureChannel {
   private let socket: PressureWatch
   private let watches: any DescriptorWatches
   private var watch: EventLoop.Token?
-  /// The worker has connected once.
+  /// Whether the worker has connected at least once.
   private(set) var hasListened = false
 
   init(_ socket: PressureWatch, _ watches: any DescriptorWatches) {
@@ -18,12 +19,14 @@ final class PressureChannel {
 
   var path: String { socket.path }
 
-  /// For `ShedRequestRun`; nil: nothing listens.
+  /// The socket for `ShedRequestRun`; nil if nothing listens.
   var listened: PressureWatch? { socket.listenerCount > 0 ? socket : nil }
 
+  /// Starts to watch the socket.
+  ///
   /// - Parameters:
   ///   - connected: called at the first connection.
-  ///   - failed: it couldn't be looked at what has come.
+  ///   - failed: called if the socket can't be serviced.
   func listen(
     connected: @escaping () -> Void, failed: @escaping (SystemCallError) -> Void
   ) throws(SystemCallError) {

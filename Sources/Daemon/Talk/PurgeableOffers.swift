@@ -3,26 +3,28 @@ import Linux
 import Policy
 import Supervision
 
-/// A worker's memfd, and its origin.
+/// The memfd that a worker has offered, and where the offer came from.
 private struct PurgeableOffer: Sendable {
   let region: PurgeableRegion
   let file: MemoryFile?
-  /// Over which it came, held open as long as the memory is being purged: to the worker its end is the
-  /// daemon's. nil: found again at a worker that sleeps and has no connection yet.
+  /// The connection over which the offer came. Its descriptor stays open while the memory is being
+  /// purged: if it closes, the worker concludes that the daemon has ended. nil for an offer that
+  /// was found again in a worker that sleeps and has no connection yet.
   let connection: (id: WorkerTalk.ConnectionID, descriptor: Descriptor)?
 }
 
-/// The memory that may be taken from one run of a worker without asking, asleep or awake. Belongs to the
-/// loop's thread.
+/// The memory of one run of a worker that Dormouse may purge without asking, whether the worker
+/// sleeps or runs. It belongs to the event loop's thread.
 final class PurgeableOffers {
   private let handle: WorkerHandle
   private let timers: any Timers
   private let recordWriter: WorkerRecordWriter
   private var offers: [PurgeableOffer] = []
-  /// Bytes that the files took when they were last counted, and when the footprint was last measured.
+  /// The bytes that the files used when they were last counted, and when the footprint was last
+  /// measured.
   private var allocatedAtRecount: Int64 = 0
   private var allocatedAtMeasurement: Int64 = 0
-  /// They will be counted again in a moment.
+  /// Whether a recount is scheduled.
   private var recountIsDue = false
   private var isOver = false
 
@@ -32,16 +34,18 @@ final class PurgeableOffers {
     self.recordWriter = recordWriter
   }
 
-  /// The run is over. Memory that is being purged is held until that has ended.
+  /// Ends the offers with the worker's run. Memory that is being purged stays open until the purge
+  /// has ended.
   func end() {
     isOver = true
     offers = []
   }
 
-  /// What its connections have offered, for the worker's record.
+  /// The inodes of the memory that the worker has offered, for the worker's record.
   var inodes: [UInt64] { offers.compactMap { $0.file?.inode } }
 
-  /// Empties all of them on another thread, and returns the bytes that were freed; nil: nothing was offered.
+  /// A function that empties all offered memory and returns the number of freed bytes, for another
+  /// thread; nil if nothing was offered.
   var purge: (@Sendable () -> Int64)? {
     guard !offers.isEmpty else { return nil }
     return { [offers] in offers.reduce(0) { $0 + $1.region.purge() } }
@@ -49,10 +53,11 @@ final class PurgeableOffers {
 
   // MARK: over the worker's connections
 
-  /// The first offer of a connection comes with a descriptor, later ones only say: look again.
+  /// Handles an offer. The first offer of a connection has a descriptor; later offers only ask for
+  /// a recount.
   ///
-  /// - Parameter own: the connection's.
-  /// - Returns: what is wrong with it, for the worker.
+  /// - Parameter own: the connection's descriptor.
+  /// - Returns: what is wrong with the offer, for the worker; nil if nothing is.
   func add(
     _ passed: Descriptor?, from connection: WorkerTalk.ConnectionID, over own: Descriptor
   ) -> String? {
@@ -69,7 +74,7 @@ final class PurgeableOffers {
           region: try PurgeableRegion(passed), file: MemoryFile(passed),
           connection: (connection, own)))
     } catch { return "`purgeable`: \(error)" }
-    // A later daemon finds it by its identity.
+    // A later daemon finds the memory by the inode in the record.
     if let worker = handle.worker, let state = handle.state {
       recordWriter.save(worker, state: state)
     }
@@ -87,9 +92,10 @@ final class PurgeableOffers {
     if offers.count != before { recount() }
   }
 
-  // MARK: their sizes
+  // MARK: sizes
 
-  /// A worker can't make the daemon read a large table again and again.
+  /// Recounts within 100 ms, at most once, so that a worker can't make the daemon read a large
+  /// table again and again.
   private func recountSoon() {
     guard !recountIsDue else { return }
     recountIsDue = true
@@ -99,7 +105,7 @@ final class PurgeableOffers {
     }
   }
 
-  /// The memory on offer now. A running worker changes it without a message.
+  /// Counts the memory on offer now. A running worker changes it without a message.
   func recount() {
     guard !isOver else { return }
     let bytes = ByteCount(offers.reduce(0) { $0 + $1.region.volatileBytes() })
@@ -108,10 +114,12 @@ final class PurgeableOffers {
     }
   }
 
-  /// Of a worker that runs, once a second: its table is read again where its file has grown or shrunk,
-  /// and each time while memory is short, when what it has let go of without a change of size counts.
+  /// Checks the offers of a running worker, once a second. The table is read again if its file has
+  /// grown or shrunk. While memory is short it is read each time: memory that the worker has
+  /// released without a change of size counts then.
   ///
-  /// - Returns: whether the file has moved so much that the footprint is another.
+  /// - Returns: whether the file's size has changed by 128 KiB or more, so that the footprint has
+  ///   to be measured again.
   func look() -> Bool {
     guard !offers.isEmpty else { return false }
     let allocated = offers.reduce(Int64(0)) { $0 + $1.region.allocatedBytes }
@@ -126,7 +134,8 @@ final class PurgeableOffers {
 
   // MARK: across daemons
 
-  /// For a worker that sleeps on: its memory is on offer as it was.
+  /// Restores the offers of a worker that an earlier daemon has suspended: its memory is still on
+  /// offer.
   func findAgain(_ inodes: [UInt64], in tree: ProcessTree) {
     for inode in inodes {
       let file = MemoryFile(inode: inode)
@@ -137,6 +146,7 @@ final class PurgeableOffers {
     }
   }
 
-  /// It will run, and offer them itself.
+  /// Removes the offers that `findAgain` has added. The worker will run, and repeats its offers
+  /// itself.
   func dropFound() { remove { $0.connection == nil } }
 }

@@ -3,13 +3,15 @@ import Policy
 import Supervision
 import WorkerProtocol
 
-/// A worker's reports of itself, over either channel, and what they mean for the engine. One for one run.
+/// Handles a worker's reports about itself, over either channel, and passes them to the engine.
+/// There is one for each run.
 final class SelfReports {
   private let handle: WorkerHandle
   private let conversations: WorkerConversations
-  /// Its last reported status.
+  /// The status that the worker reported last.
   private(set) var statusText: String?
-  /// It has reported by itself that it freed memory (`X_DORMOUSE_DONE=1`), so it is expected to answer.
+  /// Whether the worker has reported by itself that it freed memory (`X_DORMOUSE_DONE=1`). From
+  /// then on an answer is expected.
   private(set) var answersItself = false
 
   init(of handle: WorkerHandle, _ conversations: WorkerConversations) {
@@ -40,21 +42,22 @@ final class SelfReports {
     case .watchdogInterval(let interval):
       guard let worker = handle.worker else { return }
       conversations.watchdogs.setWatchdog(of: worker, to: interval)
-    // A sign of life, which `NotificationChannel` keeps.
+    // It is a sign of life, which `NotificationChannel` records.
     case .watchdog: break
-    // systemd's services send it; nothing here depends on it.
+    // Services for systemd send these. Nothing here depends on them.
     case .stopping, .mainProcess: break
     }
   }
 
-  /// The worker sent it while it still ran, just after `willSuspend`, and fell asleep before it was read. Its
-  /// work was interrupted, so the worker continues now, and sleeps when the work is done.
+  /// Wakes a worker that asked for time too late: it sent the request while it still ran, just
+  /// after `willSuspend`, and fell asleep before the request was read. Its work was interrupted.
+  /// The worker continues now, and sleeps when the work is done.
   private func lateInhibit(_ what: String) {
     guard let state = handle.state, state == .suspending || state.sleeps else { return }
     handle.send(.wakeNeeded(id, "\(what), sent while it was being suspended"))
   }
 
-  /// The worker itself answered, perhaps too late: the watchdog needs the answer.
+  /// Reports that the worker itself has answered, perhaps too late: the watchdog needs the answer.
   private func didShed() {
     if !answersItself {
       answersItself = true
@@ -63,7 +66,7 @@ final class SelfReports {
     handle.send(.shedAnswered(id))
   }
 
-  /// `FDSTORE=1`, `FDSTOREREMOVE=1`.
+  /// Handles `FDSTORE=1` and `FDSTOREREMOVE=1`.
   func store(_ request: StoreRequest) {
     guard let worker = handle.worker else { return }
     let stored =
@@ -75,7 +78,9 @@ final class SelfReports {
     stored.keep(request)
   }
 
-  /// - Returns: what is wrong with it, for the worker.
+  /// Keeps the worker's snapshot.
+  ///
+  /// - Returns: what is wrong with it, for the worker; nil if nothing is.
   func keep(_ snapshot: WorkerMessage.Snapshot) -> String? {
     let (snapshots, timers) = (conversations.snapshots, conversations.timers)
     let name = handle.id.name
@@ -89,6 +94,7 @@ final class SelfReports {
 }
 
 extension WorkerHandle {
-  /// Whether it can be asked to free memory, or is expected to answer, has changed.
+  /// Reports to the engine whether the worker can be asked to free memory, and whether it is
+  /// expected to answer.
   func sendChannels() { if let worker { send(worker.channelsChanged) } }
 }

@@ -5,8 +5,9 @@ import PolicyFile
 import Supervision
 import WorkerProtocol
 
-/// One request to free memory: on every channel that the worker has, and over `DORMOUSE_WORKER_SOCKET` if it
-/// has connected. The footprint is measured before and after it. Belongs to the loop's thread.
+/// One request to a worker to free memory. It uses each channel that the worker has, and
+/// `DORMOUSE_WORKER_SOCKET` if the worker has connected. The footprint is measured before and after
+/// it. It belongs to the event loop's thread.
 final class ShedAttempt {
   private let kind: Directive.ShedKind
   private let deadline: Instant
@@ -18,28 +19,28 @@ final class ShedAttempt {
   private let sheds: WorkerSheds
 
   private var before: ByteCount
-  /// The command that still runs.
+  /// The shed command, while it runs.
   private var command: FollowedProgram?
-  /// The request over HTTP that is out, or whose connection the worker may still hold.
+  /// The HTTP request that has no answer yet, or whose connection the worker may still have open.
   private var request: ShedRequest?
   private var question = Question.notAsked
   private var lastFootprint: ByteCount
   private var quietLooks = 0
-  /// Until it is asked.
+  /// The timer that limits how long the first measurement may delay the request.
   private var measuring: EventLoop.Token?
   private var step = Step.measuring
   private var isOver = false
 
   private enum Step { case measuring, findingReceivers, asked }
 
-  /// Over `DORMOUSE_WORKER_SOCKET`.
+  /// The state of the question over `DORMOUSE_WORKER_SOCKET`.
   private enum Question: Equatable {
     case notAsked
     case awaited(UInt64)
     case answered
   }
 
-  /// - Parameter process: of the run that is asked.
+  /// - Parameter process: the process of the run that is asked.
   init(
     _ kind: Directive.ShedKind, until deadline: Instant, of worker: WorkerUnit,
     _ process: WorkerProcess, http: ShedOverHTTP, handle: WorkerHandle, sheds: WorkerSheds
@@ -59,11 +60,12 @@ final class ShedAttempt {
   private var id: WorkerID { handle.id }
   private var timers: any Timers { sheds.loop }
 
-  /// Of the command, which is a child of the daemon's that nothing else may reap.
+  /// The pid of the shed command. It is a child of the daemon that nothing else may reap.
   var commandPid: Int32? { command?.program.pid }
 
-  /// Asks when the footprint before the request is known. On a busy machine that may take longer than the
-  /// worker has for its answer: after half of that time it is asked all the same.
+  /// Begins the request. The worker is asked as soon as its footprint is measured. On a busy
+  /// machine that may take longer than the time for the answer, so after half of that time the
+  /// worker is asked without a measurement.
   func begin() {
     measuring = timers.after((deadline - timers.now) / 2) { [weak self] in self?.findReceivers() }
     measure { [weak self] footprint in
@@ -87,18 +89,20 @@ final class ShedAttempt {
     }
   }
 
-  /// Calls back unless the run is over by then; nil: it couldn't be measured.
+  /// Measures the footprint and calls back, unless the run has ended by then. The argument is nil
+  /// if the measurement failed.
   private func measure(then: @escaping (ByteCount?) -> Void) {
     guard let worker = handle.worker else { return }
     sheds.meter.measure(worker) { [weak worker, process] measurement in
-      // It may have ended and been started again meanwhile.
+      // The worker may have ended and been started again meanwhile.
       if worker?.process === process { then(measurement?.footprint) }
     }
   }
 
   private func ask(_ tree: ProcessTree?) {
     step = .asked
-    // It has returned while its footprint was measured, and has its message of that already.
+    // The worker came to the foreground while its footprint was measured, and already has the
+    // message about that.
     if kind == .didEnterBackground, handle.state == .foreground {
       return handle.send(.shedAnswered(id))
     }
@@ -140,13 +144,16 @@ final class ShedAttempt {
     return channels
   }
 
-  /// Whether it was asked; then its answer is waited for, and not a footprint that rests.
+  /// Asks over `DORMOUSE_WORKER_SOCKET`.
+  ///
+  /// - Returns: whether the worker was asked. If it was, the attempt waits for its answer and not
+  ///   for a stable footprint.
   private func askOverSocket() -> Bool {
     let request: DaemonMessage.Request =
       switch kind {
       case .didEnterBackground: .didEnterBackground
       case .memoryWarning:
-        // The operator may warn at any time (`dormouse warn`), and that counts as a warning too.
+        // The operator may warn at any time (`dormouse warn`); that counts as a warning too.
         .memoryWarning(
           level: max(handle.driver.state.pressure, .warning).name, footprintBytes: before.bytes)
       }
@@ -180,7 +187,7 @@ final class ShedAttempt {
     request = nil
     switch outcome {
     case .success:
-      // It is asked over its socket as well, and answers itself.
+      // The worker was asked over its socket as well, and answers there.
       if case .awaited = question { return }
       handle.send(.shedAnswered(id))
     case .failure(let why):
@@ -190,11 +197,13 @@ final class ShedAttempt {
     }
   }
 
-  /// A signal can't be answered, and a command may only pass a signal on. What was asked for counts as
-  /// answered when the footprint, looked at every 100 ms, has come to rest: for three looks once it has
-  /// fallen, for a second where it hasn't.
+  /// Waits until the footprint is stable. A signal can't be answered, and a command may only pass a
+  /// signal on. So the footprint is measured every 100 ms, and the request counts as answered when
+  /// the footprint hasn't changed for three measurements after it has fallen, or for ten (1 s) if
+  /// it hasn't.
   private func lookWhetherItRests() {
-    // A worker that answers itself is asked, and its footprint isn't watched.
+    // If the worker answers by itself or was asked over its socket, its answer counts and not its
+    // footprint.
     guard !isOver, conversation?.answersItself != true, question == .notAsked else { return }
     timers.after(.milliseconds(100)) { [weak self] in
       guard let self, !isOver else { return }
@@ -209,16 +218,17 @@ final class ShedAttempt {
     let moved = (now - lastFootprint).bytes.magnitude
     quietLooks = moved < 64 * 1024 ? quietLooks + 1 : 0
     lastFootprint = now
-    // Nothing so far: it may not have begun.
+    // While nothing has been freed, the worker may not have begun yet.
     let wanted = now < before - .kilobytes(64) ? 3 : 10
     if quietLooks >= wanted { handle.send(.shedAnswered(id)) } else { lookWhetherItRests() }
   }
 
-  // MARK: the end
+  // MARK: end
 
-  /// Its time is over, or it was answered: reports what was freed.
+  /// Ends the attempt, at the deadline or after the answer, and reports how much was freed.
   func finish() {
-    // Too late for the request, but the watchdog isn't to wait for a worker that has hung up, or that wasn't asked.
+    // It is too late for this request. But the watchdog mustn't wait for a worker that has closed
+    // its connections, or that wasn't asked.
     if case .awaited(let number) = question, conversation?.isAbandoned(number) == true {
       handle.send(.shedAnswered(id))
     } else if step != .asked {
@@ -232,7 +242,7 @@ final class ShedAttempt {
     }
   }
 
-  /// Nothing waits for it any more.
+  /// Ends the attempt. Nothing waits for it any more.
   func end() {
     guard !isOver else { return }
     isOver = true

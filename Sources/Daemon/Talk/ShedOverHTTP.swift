@@ -1,17 +1,19 @@
 import Policy
 import Supervision
 
-/// `shed: { http: … }`: sends the request as a probe does, with the shed's deadline. Its connection doesn't
-/// count as activity: traffic before the request counts, and traffic that comes with it doesn't. The worker
-/// isn't suspended before the connection is closed: a connection in its queue would wake it.
+/// Sends a worker the request of `shed: { http: … }`, as a probe does, with the shed's deadline.
+/// Its connection doesn't count as activity: traffic before the request counts, and traffic that
+/// comes with it doesn't. The worker isn't suspended before the connection is closed, because a
+/// connection in the worker's queue would wake it.
 ///
-/// One for one run of a worker. Belongs to the loop's thread.
+/// There is one for each run of a worker. It belongs to the event loop's thread.
 final class ShedOverHTTP {
   private let timers: any Timers
   private let questions: RunQuestions
-  /// Requests whose connection the worker may still hold.
+  /// The number of requests whose connection the worker may still have open.
   private var openRequests = 0
-  /// One of them has been answered, and a look takes what came with it.
+  /// Whether a request has been answered and the traffic that came with it is being read, so that
+  /// it doesn't count as activity.
   private(set) var isSettling = false
 
   init(_ timers: any Timers, _ questions: RunQuestions) {
@@ -19,12 +21,13 @@ final class ShedOverHTTP {
     self.questions = questions
   }
 
-  /// A request is under way, or the worker hasn't closed its connection yet.
+  /// Whether a request is under way, or the worker hasn't closed its connection yet.
   var isAsking: Bool { openRequests > 0 }
 
-  /// `answered` is called once, never before this returns or after `drop`.
+  /// Sends a request. `answered` is called at most once: never before this function returns, and
+  /// never after `drop`.
   ///
-  /// - Returns: nil: the time is over, and nothing is asked.
+  /// - Returns: nil if the deadline has passed; then nothing is sent.
   func ask(
     _ request: Policy.Probe.HTTPRequest, until deadline: Instant,
     answered: @escaping (ProbeRunner.Outcome) -> Void
@@ -35,7 +38,7 @@ final class ShedOverHTTP {
       put(request, out, until: deadline, answered)
       return out
     }
-    // What came before the request counts.
+    // Traffic that came before the request counts.
     questions.lookAtTraffic { [weak self] hasTraffic in
       guard let self else { return }
       if hasTraffic { questions.wasActive() }
@@ -48,7 +51,7 @@ final class ShedOverHTTP {
     _ request: Policy.Probe.HTTPRequest, _ out: ShedRequest, until deadline: Instant,
     _ answered: @escaping (ProbeRunner.Outcome) -> Void
   ) {
-    // The time may be over; then the probe fails at once.
+    // If the deadline has passed meanwhile, the probe fails at once.
     let timeout = max(deadline - timers.now, .milliseconds(1))
     openRequests += 1
     out.dropQuestion = questions.ask(Policy.Probe(.http(request), timeout: timeout)) {
@@ -59,9 +62,9 @@ final class ShedOverHTTP {
     }
   }
 
-  /// The answer isn't waited for any more.
+  /// Stops to wait for the answer.
   ///
-  /// - Returns: whether the request was out.
+  /// - Returns: whether the request was under way.
   func drop(_ request: ShedRequest) -> Bool {
     request.isDropped = true
     guard let dropQuestion = request.dropQuestion else { return false }
@@ -71,7 +74,8 @@ final class ShedOverHTTP {
     return true
   }
 
-  /// The connection is closed here; the worker lets go of it in a moment.
+  /// Waits until the worker has closed its end of the connection. The daemon's end is closed
+  /// already.
   private func waitOutOwnTraffic() {
     timers.after(LivenessMonitor.settling) { [weak self] in
       guard let self, isAsking else { return }
@@ -90,7 +94,7 @@ final class ShedOverHTTP {
   }
 }
 
-/// One such request.
+/// A request of `ShedOverHTTP`.
 final class ShedRequest {
   fileprivate var dropQuestion: (() -> Void)?
   fileprivate var isDropped = false

@@ -5,8 +5,9 @@ import Linux
 import Policy
 import WorkerProtocol
 
-/// What workers want to be shown while they sleep, a file each: the MIME type and a line end, then the
-/// content as it is. On disk, because the daemon must stay small; as small as a line of the protocol.
+/// The snapshots that workers want to be shown while they sleep. Each is a file: the MIME type, a
+/// line end, and then the content as it is. They are on disk because the daemon must stay small. A
+/// snapshot is at most as long as a line of the protocol.
 struct SnapshotStore: Sendable {
   let directory: String
 
@@ -21,9 +22,9 @@ struct SnapshotStore: Sendable {
 
   private func path(_ name: String) -> String { "\(directory)/\(CgroupRoot.sanitised(name))" }
 
-  /// What is to be kept.
+  /// Reads a worker's message.
   ///
-  /// - Throws: what is wrong with it, for the worker.
+  /// - Throws: what is wrong with the message, for the worker.
   static func read(_ message: WorkerMessage.Snapshot) throws(Refusal) -> Snapshot {
     switch message {
     case .text(let text): return Snapshot(mime: Self.text, content: Array(text.utf8))
@@ -38,19 +39,20 @@ struct SnapshotStore: Sendable {
 
   struct Refusal: Error { var text: String }
 
-  /// Replaces the one that was there. On a thread that may wait for the disk.
+  /// Saves a worker's snapshot in place of the last one. Call it on a thread that may wait for the
+  /// disk.
   func keep(_ snapshot: Snapshot, of name: String) throws(SystemCallError) {
     let bytes = Array(snapshot.mime.utf8) + [UInt8(ascii: "\n")] + snapshot.content
-    // No fsync: neither it nor the worker outlives the boot.
+    // There is no fsync: neither the snapshot nor the worker outlives the boot.
     try StateFile.replace(
       path(name), with: bytes, durability: .none, partialSuffix: Self.partialSuffix)
   }
 
-  /// No worker has a name that ends so.
+  /// The suffix of a file that is being written. No worker's name ends with it.
   private static let partialSuffix = "~"
 
   func load(_ name: String) -> Snapshot? {
-    // nil: there is none.
+    // A snapshot that can't be read counts as missing.
     guard let bytes = try? readFile(path(name)),
       let end = bytes.prefix(Self.maxType + 1).firstIndex(of: UInt8(ascii: "\n"))
     else { return nil }
@@ -68,7 +70,8 @@ struct SnapshotStore: Sendable {
     }
   }
 
-  /// `type/subtype`, with nothing in it that could do harm where it is shown.
+  /// Whether a text has the form `type/subtype`, with no character that could do harm where it is
+  /// shown.
   private static func isType(_ text: String) -> Bool {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     let isToken = { (part: Substring) in
@@ -82,20 +85,21 @@ struct SnapshotStore: Sendable {
   }
 }
 
-/// Snapshots on their way to the disk: at most one a second of each worker, after the first few. What a
-/// worker says more often than that is never written, but for the latest.
+/// Writes snapshots to the disk: at most one a second for each worker, after a burst of `burst`. If
+/// a worker sends more than that, only the latest is written.
 final class SnapshotKeeper {
   private let store: SnapshotStore
   private let disk: DiskQueue
   private let loop: LoopReturn
   private let log: DaemonLog
-  /// What the disk has, or will have.
+  /// By worker, the latest snapshot that isn't written yet.
   private var latest: [String: SnapshotStore.Snapshot] = [:]
-  /// The moment up to which a worker's writes are used up.
+  /// By worker, the time up to which its allowance of writes is used.
   private var paidUntil: [String: Instant] = [:]
 
+  /// The minimum time between two writes of a worker, after the burst.
   static let interval = Duration.seconds(1)
-  /// Writes that may come at once.
+  /// The number of writes that may follow each other without a pause.
   static let burst = 4
 
   init(directory: String, disk: DiskQueue, loop: LoopReturn, log: DaemonLog) {
@@ -105,7 +109,10 @@ final class SnapshotKeeper {
     self.log = log
   }
 
-  /// - Returns: when `writeWaiting` must be called for it; nil: it is on its way.
+  /// Keeps a worker's snapshot.
+  ///
+  /// - Returns: the time after which `writeWaiting` must be called; nil if the snapshot is being
+  ///   written or that call is already scheduled.
   func keep(
     _ message: WorkerMessage.Snapshot, of name: String, at now: Instant
   ) throws(SnapshotStore.Refusal) -> Duration? {
@@ -127,7 +134,8 @@ final class SnapshotKeeper {
     }
   }
 
-  /// Calls back on the loop, later, in the order of what was kept.
+  /// Reads a worker's snapshot. `then` is called later, on the event loop, with what was kept
+  /// before this call.
   func load(_ name: String, then: @escaping (SnapshotStore.Snapshot?) -> Void) {
     let waiting = latest[name]
     let found: @Sendable (SnapshotStore.Snapshot?) -> Void = loop.callback(then)
@@ -140,6 +148,6 @@ final class SnapshotKeeper {
     disk.submit { [store] in store.remove(name) }
   }
 
-  /// At the daemon's start.
+  /// Removes snapshots when the daemon starts.
   func removeAll(where isGone: (String) -> Bool) { store.removeAll(where: isGone) }
 }

@@ -4,12 +4,13 @@ import Policy
 import Supervision
 import WorkerProtocol
 
-/// What one run of a worker and the daemon say to each other: over `DORMOUSE_WORKER_SOCKET`
-/// (docs/worker-protocol.md), over `NOTIFY_SOCKET`, and at `MEMORY_PRESSURE_WATCH`. It owns the daemon's ends
-/// of these three, and hears what comes in on the loop. What the worker hears of its own life is in
-/// `lifecycle`, the memory that may be taken from it in `offers`.
+/// All that one run of a worker and the daemon send each other: over `DORMOUSE_WORKER_SOCKET`
+/// (docs/worker-protocol.md), over `NOTIFY_SOCKET`, and over `MEMORY_PRESSURE_WATCH`. It owns the
+/// daemon's ends of these three channels and receives their messages on the event loop. `lifecycle`
+/// sends the messages about the worker's life cycle. `offers` has the memory that may be purged.
 ///
-/// One for one run of a worker: `end()` closes all of it. Belongs to the loop's thread.
+/// There is one for each run of a worker; `end()` closes all channels. It belongs to the event
+/// loop's thread.
 final class WorkerConversation {
   private let handle: WorkerHandle
   private let conversations: WorkerConversations
@@ -20,11 +21,11 @@ final class WorkerConversation {
   private var talkWatch: EventLoop.Token?
 
   private let questions: OpenQuestions
-  /// As the engine knows it.
+  /// Whether the worker is connected, as the engine was last informed.
   private var isKnownConnected = false
-  /// The level that all connections have heard of, where they have.
+  /// The last pressure level that all connections have received; nil if there was none.
   private var toldLevel: PressureLevel?
-  /// The last request for memory.
+  /// The number of the last request for memory.
   private var lastShed: UInt64?
   private(set) var isOver = false
 
@@ -55,9 +56,9 @@ final class WorkerConversation {
 
   deinit { unwatch() }
 
-  // MARK: its sockets
+  // MARK: sockets
 
-  /// nil, here and below: it has no such channel.
+  /// The paths of the worker's sockets; nil for a channel that the worker doesn't have.
   var notifyPath: String? { notifications?.path }
   var pressurePath: String? { pressure?.path }
   var workerSocketPath: String? { talk?.socket.path }
@@ -66,7 +67,7 @@ final class WorkerConversation {
     Set([notifyPath, pressurePath, workerSocketPath].compactMap(\.self))
   }
 
-  /// Hears it from now on, but for `DORMOUSE_WORKER_SOCKET`: lines wait there for `listenToConnections`.
+  /// Receives messages from now on, except those over `DORMOUSE_WORKER_SOCKET`.
   func listen() throws(SystemCallError) {
     try notifications?.listen { [weak self] in self?.receiveNotifications() }
     try pressure?.listen { [weak self] in
@@ -83,7 +84,7 @@ final class WorkerConversation {
     }
   }
 
-  /// The run is over: its sockets are closed, and each open question is called back.
+  /// Closes the sockets and calls back each open question, because the run has ended.
   func end() {
     guard !isOver else { return }
     isOver = true
@@ -103,28 +104,27 @@ final class WorkerConversation {
     talkWatch = nil
   }
 
-  // MARK: what is known of it
+  // MARK: state
 
-  /// The engine's, now.
+  /// The engine's pressure level, now.
   private var level: PressureLevel { handle.driver.state.pressure }
   private var isConnected: Bool { talk?.socket.isConnected ?? false }
-  /// It has a channel of its own making on which it can be asked for memory.
+  /// Whether the worker has opened a channel on which it can be asked for memory.
   var canShed: Bool { pressure?.hasListened == true || isConnected }
-  /// It is expected to answer when it was asked for memory.
+  /// Whether the worker is expected to answer a request for memory.
   var canAnswer: Bool { answersItself || isConnected }
   var answersItself: Bool { reports.answersItself }
-  /// For `ShedRequestRun`; nil: nothing listens at `MEMORY_PRESSURE_WATCH`.
+  /// The socket for `ShedRequestRun`; nil if nothing listens at `MEMORY_PRESSURE_WATCH`.
   var pressureListeners: PressureWatch? { pressure?.listened }
   var statusText: String? { reports.statusText }
-  /// For `status`; nil where there is none.
+  /// The number of connections, for `status`; nil if there is none.
   var connectionCount: Int? { talk?.connectionCount }
-  /// What it said without effect; nil: there was nothing of the kind.
+  /// The worker's messages that had no effect, as a sentence; nil if there were none.
   var withoutEffect: String? { talk?.sentence }
 
   // MARK: NOTIFY_SOCKET
 
-  /// Hears what has come, a few at a time, so that a worker that never stops sending leaves time for the
-  /// others.
+  /// Receives a few messages at a time, so that a busy sender leaves time for other workers.
   func receiveNotifications(limit: Int = 8) {
     guard let notifications, handle.worker?.process != nil else { return }
     let (messages, requests) = notifications.receive(limit: limit)
@@ -132,8 +132,8 @@ final class WorkerConversation {
     for message in messages where !isOver { didReceive(message) }
   }
 
-  /// When it last gave a sign of life, for the engine's watchdog. What it has sent may still be in the
-  /// socket: this daemon, too, may be late.
+  /// The time of the worker's last sign of life, for the engine's watchdog. Its messages may still
+  /// be in the socket, because this daemon may be late too.
   func lastSign() -> Instant? {
     receiveNotifications(limit: 64)
     return notifications?.lastSign()
@@ -156,7 +156,7 @@ final class WorkerConversation {
       news = try talk.socket.service(isMember: process.owns)
     } catch { return handle.log(.warning, "\(WorkerProtocol.socketVariable): \(error)") }
     for item in news {
-      // What was said before may have been its last word.
+      // The message before this one may have ended the run.
       guard !isOver else { return }
       didReceive(item, talk)
     }
@@ -186,7 +186,7 @@ final class WorkerConversation {
         version: WorkerProtocol.version, worker: handle.id.name,
         state: (handle.state ?? .launching).rawValue, pressure: level.name),
       to: connection)
-    // The others may not have heard of it yet, when they have only just been woken.
+    // A worker that was just woken may have connections that haven't received the level yet.
     if talk.socket.connectionIDs.count == 1 { toldLevel = level }
   }
 
@@ -200,7 +200,7 @@ final class WorkerConversation {
     case .snapshot(let snapshot):
       if let problem = reports.keep(snapshot) { _ = talk.socket.refuse(problem, to: connection) }
     case .purgeable:
-      // Without one it has just ended.
+      // Without a descriptor the connection has just ended.
       guard let own = talk.socket.descriptor(of: connection) else { return }
       if let problem = offers.add(passed, from: connection, over: own) {
         _ = talk.socket.refuse(problem, to: connection)
@@ -216,14 +216,14 @@ final class WorkerConversation {
   ) {
     guard let stray = talk.answered(number, by: connection) else { return }
     if talk.count(stray) { handle.log(.notice, stray.sentence(number)) }
-    // Too late to be an answer, and yet a sign of life, which `watchdog.answer` waits for. Never
-    // while the next request is under way: it would be taken for the answer to that.
+    // A late answer is still a sign of life, which `watchdog.answer` waits for. While the next
+    // request is under way it isn't reported: it would count as the answer to that one.
     if stray == .late, number == lastShed, handle.worker?.shed == nil {
       handle.send(.shedAnswered(handle.id))
     }
   }
 
-  /// Whether it can be asked, and is expected to answer, follows its connections.
+  /// Reports the worker's channels to the engine if its connections began or ended.
   private func checkConnections(_ talk: WorkerTalk) {
     for connection in talk.socket.takeShutOut() {
       didReceive(.left(connection, why: "it does not read its messages"), talk)
@@ -235,13 +235,13 @@ final class WorkerConversation {
 
   // MARK: DORMOUSE_WORKER_SOCKET, to the worker
 
-  /// Where it can hear us. What is said to a sleeper only waits.
+  /// The worker's connections, if it can receive messages. Messages to a sleeping worker only wait.
   private var listeningTalk: WorkerTalk? {
     guard let talk, talk.socket.isConnected, handle.worker?.hasExited == false else { return nil }
     return talk
   }
 
-  /// Sends a message that wants no answer.
+  /// Sends a message that needs no answer.
   func say(_ message: (_ number: UInt64) -> DaemonMessage) {
     guard let talk = listeningTalk else { return }
     let number = conversations.nextNumber()
@@ -256,17 +256,17 @@ final class WorkerConversation {
     checkConnections(talk)
   }
 
-  /// After a sleep.
+  /// Sends the pressure level after a sleep, if it has changed.
   func sayPressureIfChanged() {
     if let toldLevel, toldLevel != level { sayPressure() }
   }
 
-  /// Asks every connection, and calls `then` exactly once, with what became of it.
+  /// Asks every connection, and calls `then` with the outcome: once, or never after `withdraw`.
   ///
   /// - Parameters:
-  ///   - limit: the deadline in the question.
-  ///   - patience: how long the answer is waited for; nil: until `withdraw`.
-  /// - Returns: the question's number; nil: there is no connection to ask, and `then` isn't called.
+  ///   - limit: the deadline that the question names.
+  ///   - patience: how long to wait for the answer; nil: until `withdraw`.
+  /// - Returns: the question's number; nil, without a call of `then`, if there is no connection.
   func ask(
     _ request: DaemonMessage.Request, within limit: Duration, patience: Duration?,
     then: @escaping (ConversationReply) -> Void
@@ -279,7 +279,7 @@ final class WorkerConversation {
     return isAsked ? number : nil
   }
 
-  /// The same for the engine's requests for memory, until `withdraw`.
+  /// Asks the worker for memory, for the engine, without a limit: until `withdraw`.
   func askForMemory(
     _ request: DaemonMessage.Request, within limit: Duration,
     then: @escaping (ConversationReply) -> Void
@@ -289,12 +289,12 @@ final class WorkerConversation {
     return number
   }
 
-  /// The answer isn't waited for any more, and isn't called back.
+  /// Stops to wait for an answer; the question isn't called back.
   func withdraw(_ number: UInt64) {
     talk?.close(number)
     questions.withdraw(number)
   }
 
-  /// All connections that were asked have been closed by the worker, without an answer.
+  /// Whether the worker has closed all connections that were asked, without an answer.
   func isAbandoned(_ number: UInt64) -> Bool { talk?.isAbandoned(number) == true }
 }

@@ -2,7 +2,8 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// Makes the conversation of each run of a worker, and has what all of them use. Belongs to the loop's thread.
+/// Makes the conversation of each run of a worker, and has what all of them share. It belongs to
+/// the event loop's thread.
 final class WorkerConversations {
   let services: Services
   let timers: any Timers
@@ -31,13 +32,13 @@ final class WorkerConversations {
     self.recordWriter = recordWriter
   }
 
-  /// A worker's run begins to have channels; nothing is read yet.
+  /// Makes the channels of a worker's run. Nothing is read from them yet.
   func makeConversation(_ worker: WorkerUnit, over channels: WorkerChannels) {
     worker.conversation = WorkerConversation(
       WorkerHandle(worker: worker, driver: driver, log: services.log), over: channels, self)
   }
 
-  /// Of what workers are sent: unique in the daemon's life.
+  /// A number for the next message to a worker. It is unique in the daemon's life.
   func nextNumber() -> UInt64 {
     lastNumber += 1
     return lastNumber
@@ -59,7 +60,7 @@ final class WorkerConversations {
   // MARK: purgeable memory
 
   func findOffersAgain(_ record: WorkerRecord, _ worker: WorkerUnit) {
-    // A worker that has ended doesn't sleep on.
+    // A worker that has ended doesn't sleep.
     guard !record.purgeable.isEmpty, let tree = try? worker.process?.tree() else { return }
     worker.conversation?.offers.findAgain(record.purgeable, in: tree)
   }
@@ -69,8 +70,8 @@ final class WorkerConversations {
       return driver.send(.purgeFailed(id, "it offers no purgeable memory"))
     }
     let done = services.loopReturn.callback { [unowned self] in purged(id, $0) }
-    // A worker whose daemon has ended counts slots that are being purged as its own as soon as it runs. So the
-    // wake waits for this (`afterWhatIsUnderWay`).
+    // When a worker whose daemon has ended runs, it counts memory that is being purged as its own.
+    // So a wake waits for the purge (`afterWhatIsUnderWay`).
     services.mechanics.submit(about: id.name) { done(purge()) }
   }
 

@@ -6,15 +6,17 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// `dormouse reload NAME`: a worker is asked to read its own configuration again, by its `reload_signal`. A
-/// sleeping worker is woken for it. A worker that then says `RELOADING=1` (sd_notify(3), as systemd's
-/// `Type=notify-reload` has it) isn't suspended before its `READY=1`, for which the answer waits; of any other it is
-/// only known that it is still there. Belongs to the loop's thread.
+/// Handles `dormouse reload NAME`, which asks a worker to read its own configuration again, by its
+/// `reload_signal`. A sleeping worker is woken for it. If the worker then sends `RELOADING=1`
+/// (sd_notify(3), as for systemd's `Type=notify-reload`), it isn't suspended before its `READY=1`,
+/// and the answer waits for that. For any other worker, the answer only says that the worker is
+/// still there. It belongs to the event loop's thread.
 final class WorkerReloads {
-  /// For `RELOADING=1`, if the worker uses a channel to the daemon, and if nothing shows whether it does.
+  /// How long to wait for `RELOADING=1`: `patience` if the worker's readiness is `notify`, else
+  /// `minPatience`.
   static let patience = Duration.seconds(1)
   static let minPatience = Duration.milliseconds(200)
-  /// The background task that keeps it awake meanwhile.
+  /// The background task that keeps the worker awake during the reload.
   static let task = "reload"
 
   private let timers: any Timers
@@ -27,13 +29,14 @@ final class WorkerReloads {
   private let restarts: RestartSupervisor
   private let hibernation: HibernationService
   private let log: DaemonLog
-  /// Those that are under way. They outlive the worker's run: the answer names how it ended.
+  /// The reloads that are under way. They outlive the worker's run, because the answer says how the
+  /// run ended.
   private var reloads: [WorkerID: Reload] = [:]
 
-  /// From the signal to the answer.
+  /// The state of a reload from the signal to the answer.
   private struct Reload {
     var answers: [(Answer) -> Void]
-    /// It has said `RELOADING=1`.
+    /// Whether the worker has sent `RELOADING=1`.
     var isAnnounced = false
     var deadline: EventLoop.Token?
   }
@@ -103,12 +106,13 @@ final class WorkerReloads {
     }
     let named = SignalName.text(signal)
     let pid = process.identity.pid
-    // What can't be read has just ended.
+    // A process that can't be read has just ended.
     guard (try? ProcessStatus.read(pid))?.catches(signal) == true else {
       return answer(
         Answer(
           .refused,
-          "\(id) does not handle \(named) in its first process, pid \(pid); the signal would end it or do nothing"
+          "\(id) does not handle \(named) in its first process, pid \(pid); the signal would end "
+            + "it or do nothing"
         ))
     }
     do throws(SystemCallError) { try process.signal(signal) } catch {
@@ -117,14 +121,14 @@ final class WorkerReloads {
     log(.info, "\(id): sent \(named) to reload")
     reloads[id] = Reload(answers: [answer])
     driver.send(.taskBegan(id, task: Self.task, limit: limit(of: id)))
-    // Its readiness is what it says itself.
+    // A worker with this readiness is known to send messages.
     let announces = worker.configuration.readiness == .notify
     conclude(
       id, after: announces ? Self.patience : Self.minPatience,
       Answer(.done, "\(id) was sent \(named) to reload"))
   }
 
-  /// How long a worker may take that has said `RELOADING=1`.
+  /// How long a worker that has sent `RELOADING=1` may need.
   private func limit(of id: WorkerID) -> Duration {
     workers[id]?.configuration.policy.watchdog.launch ?? .zero
   }
@@ -142,9 +146,9 @@ final class WorkerReloads {
     for each in reload.answers { each(answer) }
   }
 
-  // MARK: what the worker does
+  // MARK: the worker's messages
 
-  /// `RELOADING=1`.
+  /// The worker has sent `RELOADING=1`.
   func didAnnounceReload(_ id: WorkerID) {
     guard reloads[id]?.isAnnounced == false else { return }
     reloads[id]?.isAnnounced = true
@@ -157,13 +161,13 @@ final class WorkerReloads {
           + "watchdog.launch"))
   }
 
-  /// `READY=1`.
+  /// The worker has sent `READY=1`.
   func didBecomeReady(_ id: WorkerID) {
     guard reloads[id]?.isAnnounced == true else { return }
     conclude(id, Answer(.done, "\(id) has reloaded and is ready"))
   }
 
-  /// Its end's cause, and what it last wrote, are in the answer.
+  /// The worker's run has ended. The answer has the cause and the last lines that the worker wrote.
   func workerHasEnded(_ id: WorkerID, _ cause: Cause) {
     guard reloads[id] != nil else { return }
     let why = cause.sentence + restarts.lastWords(of: id)

@@ -1,7 +1,8 @@
 import Lifecycle
 import Policy
 
-/// Carries out the engine's requests for memory, and has what all of them use. Belongs to the loop's thread.
+/// Carries out the engine's requests for memory, and has what all of them share. It belongs to the
+/// event loop's thread.
 final class WorkerSheds {
   let loop: any Timers & DescriptorWatches
   let processes: any Processes
@@ -42,7 +43,7 @@ final class WorkerSheds {
 
   func finishShed(_ id: WorkerID) {
     guard let worker = workers[id], let attempt = worker.shed else {
-      // Nothing was begun; the engine must not wait for ever all the same.
+      // No request was begun. The engine is answered anyway, because it would wait for ever.
       return driver.send(.shedFinished(id, before: .zero, after: .zero))
     }
     worker.shed = nil

@@ -4,27 +4,30 @@ import Policy
 import Supervision
 import WorkerProtocol
 
-/// The messages between the daemon and one worker over `DORMOUSE_WORKER_SOCKET`, as far as a request is still
-/// open. It ends with the worker's run.
+/// The messages between the daemon and one worker over `DORMOUSE_WORKER_SOCKET`, and the requests
+/// that wait for an answer. It ends with the worker's run.
 final class WorkerTalk {
   typealias ConnectionID = WorkerSocket.ConnectionID
 
   let socket: WorkerSocket
   private(set) var strays = StrayAnswers()
-  /// Connections that were turned away, or closed by us.
+  /// The number of connections that the daemon has refused or closed.
   private(set) var refusals = 0
   private var open: [UInt64: OpenRequest] = [:]
   private var closed: [ClosedRequest] = []
 
-  /// Closed requests are kept to distinguish a late answer from an invented one.
+  /// The number of closed requests that are remembered, to distinguish a late answer from an answer
+  /// to no request.
   private static let maxClosed = 32
 
   private struct OpenRequest {
     var waiting: Set<ConnectionID>
     var answered: Set<ConnectionID> = []
-    /// Connections that were asked and closed without an answer: another connection may send it.
+    /// The number of connections that were asked and closed without an answer. Another connection
+    /// may send the answer.
     var lost = 0
-    /// One of these was closed by us: no wonder that it doesn't answer, and no excuse.
+    /// Whether the daemon has closed one of the connections. A missing answer is then still
+    /// reported as missing.
     var isShutOut = false
     var task: String?
     var then: () -> Void
@@ -34,7 +37,8 @@ final class WorkerTalk {
   private struct ClosedRequest {
     var id: UInt64
     var answered: Set<ConnectionID>
-    /// It wanted an answer: a `done` for what didn't is no mistake worth a note.
+    /// Whether the request needs an answer. A `done` for a message that needs none is no mistake,
+    /// and isn't logged.
     var wantsAnswer: Bool
   }
 
@@ -47,14 +51,17 @@ final class WorkerTalk {
     for connection in socket.connectionIDs { _ = socket.send(message, to: connection) }
   }
 
-  /// The same with an id, which may come back in a needless answer.
+  /// Sends a message with an id to every connection. The worker may answer it although no answer is
+  /// needed.
   func post(_ id: UInt64, _ message: DaemonMessage) {
     post(message)
     remember(ClosedRequest(id: id, answered: [], wantsAnswer: false))
   }
 
-  /// Asks every connection. `then` is called at most once, when each of them has answered; a caller that
-  /// doesn't wait any longer calls `close`. False: there is no connection to ask.
+  /// Asks every connection. `then` is called at most once, when each of them has answered. A caller
+  /// that doesn't wait any longer calls `close`.
+  ///
+  /// - Returns: false if there is no connection to ask.
   func ask(
     _ request: DaemonMessage.Request, id: UInt64, within limit: Duration,
     then: @escaping () -> Void
@@ -68,7 +75,7 @@ final class WorkerTalk {
     return true
   }
 
-  /// The caller doesn't wait for this answer any more.
+  /// Closes a request whose answer the caller doesn't wait for any more.
   func close(_ id: UInt64, wantsAnswer: Bool = true) {
     guard let request = open.removeValue(forKey: id) else { return }
     remember(ClosedRequest(id: id, answered: request.answered, wantsAnswer: wantsAnswer))
@@ -81,7 +88,10 @@ final class WorkerTalk {
 
   // MARK: from the worker
 
-  /// A `done`. What it is worth, where it isn't the answer to an open request; the caller notes it.
+  /// Handles a `done`.
+  ///
+  /// - Returns: nil if it answers an open request, or a message that needs no answer. Otherwise the
+  ///   kind of stray answer, which the caller logs.
   func answered(_ id: UInt64, by connection: ConnectionID) -> StrayAnswers.Kind? {
     guard var request = open[id] else {
       guard let past = closed.lastIndex(where: { $0.id == id }) else { return .unknown }
@@ -98,9 +108,9 @@ final class WorkerTalk {
     return nil
   }
 
-  /// `endTask` is an answer to `taskExpired` as well.
+  /// Handles `endTask`, which is an answer to `taskExpired` as well.
   func taskHasEnded(_ task: String) {
-    // Looked up one after the other: what follows on one answer may end, or begin, others.
+    // Each request is looked up just before its turn: the callback of one may end or begin others.
     for id in open.keys.sorted() {
       guard let request = open[id], request.task == task else { continue }
       close(id, wantsAnswer: false)
@@ -108,7 +118,7 @@ final class WorkerTalk {
     }
   }
 
-  /// A connection has closed: no request waits for it any longer.
+  /// A connection has closed. No request waits for it any longer.
   func hasLeft(_ connection: ConnectionID, byItself: Bool) {
     for id in open.keys.sorted() {
       guard var request = open[id], request.waiting.remove(connection) != nil else { continue }
@@ -119,7 +129,8 @@ final class WorkerTalk {
     }
   }
 
-  /// All connections that were asked have closed without an answer, so no missing answer can be reported.
+  /// Whether the worker has closed all connections that were asked, without an answer. Then no
+  /// missing answer can be reported.
   func isAbandoned(_ id: UInt64) -> Bool {
     guard let request = open[id] else { return false }
     return request.waiting.isEmpty && request.answered.isEmpty && !request.isShutOut
@@ -131,7 +142,9 @@ final class WorkerTalk {
     request.then()
   }
 
-  /// Whether this one is worth a line in the log: the first, the second, the fourth …
+  /// Counts a stray answer.
+  ///
+  /// - Returns: whether this one is logged: the first, second, fourth, eighth and so on.
   func count(_ kind: StrayAnswers.Kind) -> Bool { isPowerOfTwo(strays.count(kind)) }
 
   func countRefusal() -> Bool {
@@ -139,13 +152,13 @@ final class WorkerTalk {
     return isPowerOfTwo(refusals)
   }
 
-  /// For `status`; nil where there is no connection.
+  /// The number of connections, for `status`; nil if there is none.
   var connectionCount: Int? {
     let count = socket.connectionIDs.count
     return count == 0 ? nil : count
   }
 
-  /// What had no effect; nil: there was nothing of the kind.
+  /// The answers and connections that had no effect, as a sentence; nil if there were none.
   var sentence: String? {
     let refused =
       refusals == 0 ? nil : "connections refused or closed by the daemon: \(refusals)"
@@ -156,7 +169,7 @@ final class WorkerTalk {
   private func isPowerOfTwo(_ count: Int) -> Bool { count & (count - 1) == 0 }
 }
 
-/// Answers without effect, counted over a run.
+/// The number of answers without effect in a run.
 struct StrayAnswers: Hashable {
   enum Kind { case late, repeated, unknown }
 
@@ -164,7 +177,7 @@ struct StrayAnswers: Hashable {
   private(set) var repeated = 0
   private(set) var unknown = 0
 
-  /// How many of that kind there have been.
+  /// Counts an answer, and returns how many of its kind there have been.
   mutating func count(_ kind: Kind) -> Int {
     switch kind {
     case .late:
@@ -179,7 +192,8 @@ struct StrayAnswers: Hashable {
     }
   }
 
-  /// `answers without effect: 2 late, 1 repeated, 3 to unknown requests`; nil: there were none.
+  /// A sentence such as `answers without effect: 2 late, 1 repeated, 3 to unknown requests`; nil if
+  /// there were none.
   var sentence: String? {
     var parts: [String] = []
     if late > 0 { parts.append("\(late) late") }
@@ -191,7 +205,7 @@ struct StrayAnswers: Hashable {
 }
 
 extension Duration {
-  /// In seconds, rounded to milliseconds.
+  /// The duration in seconds, rounded to milliseconds.
   var milliseconds: Double { (seconds * 1000).rounded() / 1000 }
 }
 

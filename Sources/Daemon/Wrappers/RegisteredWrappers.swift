@@ -2,17 +2,17 @@ import Control
 import Lifecycle
 import Policy
 
-/// Wrappers that have registered with this daemon, and their workers on its ladder. To the engine such a
-/// worker is led elsewhere (`WorkerProfile.leader`): its wrapper reports its states, and the engine's
-/// directives for it go to the wrapper as requests. It is known for as long as the wrapper's connection.
+/// The wrappers that have registered with this daemon, and their workers on its ladder. For the
+/// engine, such a worker has another leader (`WorkerProfile.leader`): its wrapper reports its
+/// states, and the engine's directives for it are sent to the wrapper as requests. The worker is
+/// known as long as the wrapper's connection exists. It belongs to the event loop's thread.
 ///
-///     wrapper     register ──▶ adopted, moved, footprint          connection ends ──▶ released, or exited
-///     the ladder  hibernate ──▶ the verb `hibernate`, to its socket ──▶ hibernated, or hibernateFailed
-///                 shed      ──▶ the verb `warn`                    ──▶ shedAnswered
-///                 terminate ──▶ the verb `terminate`               ──▶ its connection ends
-///                 kill      ──▶ SIGKILL to the wrapper, whose guardian takes the worker along
-///
-/// Belongs to the loop's thread.
+///     wrapper  register        ──▶ adopted, moved, footprint
+///              connection ends ──▶ released, or exited
+///     ladder   hibernate ──▶ the verb `hibernate` ──▶ hibernated, or hibernateFailed
+///              shed      ──▶ the verb `warn`      ──▶ shedAnswered
+///              terminate ──▶ the verb `terminate` ──▶ its connection ends
+///              kill      ──▶ SIGKILL to the wrapper, whose guardian then ends the worker
 final class RegisteredWrappers {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
@@ -21,17 +21,17 @@ final class RegisteredWrappers {
   private var registry = WrapperRegistry()
   private var sheds: [WorkerID: Shed] = [:]
   private var shedCount = 0
-  /// Why this daemon's ladder has requested a hibernation, until the worker runs again: to its wrapper that is only a
-  /// request.
+  /// Why this daemon's ladder has requested a hibernation, until the worker runs again. The wrapper
+  /// itself only knows that there was a request.
   private var ownReasons: [WorkerID: CodedText] = [:]
 
-  /// A request for memory; an answer to an earlier one isn't its.
+  /// A request for memory. An answer to an earlier request has another number.
   private struct Shed {
     var number: Int
     var footprintBefore: ByteCount
   }
 
-  /// The longest wait for a wrapper's answer to a directive. A person's request has its own.
+  /// How long to wait for a wrapper's answer to a directive, and not to an operator's request.
   static let patience = Duration.seconds(60)
 
   init(
@@ -43,27 +43,27 @@ final class RegisteredWrappers {
     self.host = host
   }
 
-  // MARK: what is asked about them
+  // MARK: queries
 
-  /// The engine's worker of this name belongs to a wrapper.
+  /// Whether the engine's worker of this name belongs to a wrapper.
   func leads(_ id: WorkerID) -> Bool { registry.leads(id) }
 
-  /// A wrapper has registered a worker of this name, and the daemon has none.
+  /// Whether a wrapper has registered a worker of this name and the daemon has none.
   func isWrapped(_ worker: String?) -> Bool {
     guard let worker, workers[WorkerID(worker)] == nil else { return false }
     return registry.entry(of: worker) != nil
   }
 
-  /// What its wrapper last reported, with the ages that it has now.
+  /// The wrapper's last report, with its ages as of now.
   func report(of name: String) -> WorkerReport? {
     registry.entry(of: name).map { protected($0.current(at: clock.now)) }
   }
 
-  /// By name.
+  /// The reports of all wrappers, by name.
   func reports() -> [WorkerReport] { registry.reports(at: clock.now).map(protected) }
 
-  /// With what protects it here: this daemon's ladder may terminate it, not its wrapper's. And with the ladder's reason
-  /// for its hibernation.
+  /// The report with what protects the worker here: this daemon's ladder may terminate it, and its
+  /// wrapper's may not. It has the ladder's reason for the worker's hibernation.
   private func protected(_ report: WorkerReport) -> WorkerReport {
     var report = report
     if let reason = ownReasons[WorkerID(report.name)], report.state == "hibernated",
@@ -83,7 +83,7 @@ final class RegisteredWrappers {
     }
   }
 
-  /// Passes a request on to the wrapper that has the worker, and the answer back.
+  /// Passes a request on to the wrapper that has the worker, and passes the answer back.
   func relay(
     _ request: ControlRequest, patience: Duration,
     then respond: @escaping (ControlResponse) -> Void
@@ -102,10 +102,11 @@ final class RegisteredWrappers {
     }
   }
 
-  // MARK: what they report
+  // MARK: reports of wrappers
 
-  /// A wrapper has reported its worker, for the first time or again. Returns why that isn't taken; nil: it
-  /// is.
+  /// Handles a wrapper's report of its worker, the first one or a later one.
+  ///
+  /// - Returns: why the report isn't accepted; nil if it is.
   func register(_ report: WrapperReport?, from client: ClientID) -> String? {
     let refusal = registry.register(report, from: client, at: clock.now)
     if refusal == nil { follow(client) }
@@ -115,7 +116,7 @@ final class RegisteredWrappers {
   private func follow(_ client: ClientID) {
     guard let entry = registry.entry(from: client) else { return }
     let id = WorkerID(entry.report.worker.name)
-    // A worker of ours has the name: then it is only shown.
+    // If this daemon has a worker of that name, the wrapper's worker is only shown.
     guard workers[id] == nil, registry.lead(id, client) else { return }
     let profile = profile(of: entry.report)
     let state = WorkerState(rawValue: entry.report.worker.state) ?? .background
@@ -133,7 +134,7 @@ final class RegisteredWrappers {
     report.reason.text.isEmpty ? nil : String(report.reason.text.prefix(300))
   }
 
-  /// The client's connection has ended. If it was a wrapper, its worker has ended too.
+  /// A client's connection has ended. If the client was a wrapper, its worker has ended too.
   func hasLeft(_ client: ClientID) {
     for id in registry.forget(client) {
       sheds[id] = nil
@@ -144,14 +145,14 @@ final class RegisteredWrappers {
     }
   }
 
-  /// The daemon is about to have a worker of this name itself.
+  /// Gives up a wrapper's worker, because the daemon is about to have a worker of this name itself.
   func giveUp(_ id: WorkerID) {
     if let leader = registry.leader(of: id) { hasLeft(leader) }
   }
 
   private func profile(of report: WrapperReport) -> WorkerProfile {
     var policy = driver.state.policy
-    // Only the ladder decides about this worker here, and it uses the policy that the wrapper uses.
+    // Only the ladder decides about this worker here. It uses the wrapper's policy.
     let own = LifecyclePolicy.wrapping()
     policy.foreground.mode = .manual
     policy.background.suspendAfter = nil
@@ -166,9 +167,11 @@ final class RegisteredWrappers {
     return profile
   }
 
-  // MARK: what the engine wants of them
+  // MARK: the engine's directives
 
-  /// False: the directive isn't for a wrapper's worker.
+  /// Carries out a directive.
+  ///
+  /// - Returns: false if the directive isn't for a wrapper's worker.
   func execute(_ directive: Directive) -> Bool {
     switch directive {
     case .hibernate(let id) where leads(id): hibernate(id)
@@ -199,7 +202,7 @@ final class RegisteredWrappers {
     }
   }
 
-  /// - Parameter worker: as it is now; nil: its wrapper doesn't say.
+  /// - Parameter worker: the worker's state now; nil if its wrapper doesn't report it.
   private func hibernated(
     _ id: WorkerID, _ worker: WorkerReport?, footprintBefore before: ByteCount, took: Duration
   ) {
@@ -209,7 +212,8 @@ final class RegisteredWrappers {
         HibernationResult(
           footprintBefore: before, footprintAfter: ByteCount(worker?.footprint ?? 0),
           imageSize: ByteCount(worker?.imageSize ?? 0), duration: took)))
-    // It may have been woken meanwhile, and its wrapper may have reported that before this answer.
+    // The worker may have been woken meanwhile, and its wrapper may have reported that before this
+    // answer.
     if let state = worker.flatMap({ WorkerState(rawValue: $0.state) }) {
       driver.send(.moved(id, state, worker.flatMap(Self.reason(in:))))
     }
@@ -229,7 +233,7 @@ final class RegisteredWrappers {
     }
   }
 
-  /// A refusal is an answer, too: nothing more comes.
+  /// Asks for memory. A refusal is an answer too: nothing more comes.
   private func shed(_ id: WorkerID) {
     shedCount += 1
     let number = shedCount
@@ -259,8 +263,8 @@ final class RegisteredWrappers {
     }
   }
 
-  /// One request to its wrapper, which may be stopped itself. An answer counts as long as the same wrapper
-  /// has the worker: a later one of that name has nothing to do with it.
+  /// Sends a request to the worker's wrapper, which may be stopped itself. An answer counts while
+  /// the same wrapper has the worker. A later wrapper of that name has nothing to do with it.
   private func ask(
     _ verb: ControlRequest.Verb, _ id: WorkerID, then answer: @escaping (ControlResponse) -> Void
   ) {
@@ -280,11 +284,12 @@ final class RegisteredWrappers {
     else {
       return host.log(
         .error,
-        "\(id): its wrapper is not killed: its pid differs from the reported one, or it lacks --may-terminate"
+        "\(id): its wrapper is not killed: its pid differs from the reported one, or it lacks "
+          + "--may-terminate"
       )
     }
-    // The connection may have outlived the process, and its number may be another's: that one started
-    // after the wrapper last reported.
+    // The connection may have outlived the process, and another process may have its pid. That
+    // process started after the wrapper's last report.
     switch host.kill(pid, startedBefore: entry.at) {
     case .done:
       host.log(.warning, "\(id): killed with its wrapper, pid \(pid)")

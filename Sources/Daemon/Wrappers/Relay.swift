@@ -5,9 +5,9 @@ import Lifecycle
 import Linux
 import Policy
 
-/// One request that is passed on to a wrapper's own socket. It ends exactly once: with the wrapper's
-/// answer, at its deadline, or when it is cancelled; its socket is closed then. The request carries the
-/// deadline, so that a wrapper which was stopped meanwhile does not carry it out later.
+/// A request that is passed on to a wrapper's socket. It ends exactly once, with the wrapper's
+/// answer, at its deadline, or when it is cancelled. Then its socket is closed. The request carries
+/// the deadline, so that a wrapper that was stopped meanwhile doesn't carry it out later.
 final class Relay {
   private let loop: EventLoop
   private let name: String
@@ -18,14 +18,15 @@ final class Relay {
   private var respond: ((ControlResponse) -> Void)?
   private let id: UInt64
   private let began = EventLoop.now
-  /// The wrapper ends with its program, perhaps before it has answered.
+  /// Whether the request ends the wrapper's program. The wrapper ends with it, perhaps before it
+  /// has answered.
   private let asksForEnd: Bool
 
-  /// From here on it keeps itself until it ends.
+  /// Sends the request. From here on the relay retains itself until it ends.
   ///
   /// - Parameters:
   ///   - path: the wrapper's socket.
-  ///   - patience: longest that the answer is awaited; the wrapper must have begun by then, too.
+  ///   - patience: how long to wait for the answer. The wrapper must have begun by then too.
   @discardableResult
   init(
     _ request: ControlRequest, to path: String, jobs: LoopJobs, loop: EventLoop,
@@ -45,10 +46,10 @@ final class Relay {
     connect(to: path, jobs, request)
   }
 
-  /// Connecting to a socket may take this long.
+  /// The time limit for connecting to a socket.
   private static let connecting = Duration.seconds(5)
 
-  /// The path may be in a file system that doesn't answer.
+  /// Connects on another thread, because the path may be in a file system that doesn't answer.
   private func connect(to path: String, _ jobs: LoopJobs, _ request: ControlRequest) {
     jobs.run(about: "wrapper at \(path)", within: Self.connecting) {
       Result { () throws(SystemCallError) in try UnixSocket.connected(to: path, .stream) }
@@ -58,7 +59,7 @@ final class Relay {
       case .done(.failure(let error)): fail("is not there: \(error)")
       case .overdue: fail("has a socket at \(path) that can't be reached")
       case .busy:
-        // Another request is on its way to it, or was, and hangs there.
+        // Another request is connecting to the same socket, or hangs there.
         if respond == nil { return }
         guard EventLoop.now - began < Self.connecting else {
           return fail("has a socket at \(path) that can't be reached")
@@ -69,7 +70,7 @@ final class Relay {
   }
 
   private func send(_ request: ControlRequest, over socket: Descriptor) {
-    // Cancelled, or overdue.
+    // The request was cancelled or its time is over.
     if respond == nil { return }
     do {
       let line = try WireCodec.line(for: request)
@@ -80,19 +81,19 @@ final class Relay {
     } catch { fail("can't be asked: \(error)") }
   }
 
-  /// Its answer isn't wanted any more.
+  /// Ends a request whose answer isn't wanted any more.
   func cancel() {
     finish(ControlResponse(id: id, result: .failed, text: "the request to \(name) was cancelled"))
   }
 
   private func hear() {
-    // An error counts as a hang-up.
+    // A read error counts as the end of the connection.
     let bytes = (try? socket?.read(upTo: 65536)) ?? []
     framer.append(bytes)
-    // A line that is too long is no answer either.
+    // A line that is too long is no answer.
     let answer = try? framer.next()
     if !bytes.isEmpty, answer == nil { return }
-    // Nor is a line that isn't a response.
+    // A line that isn't a response is no answer either.
     let response = answer.flatMap { try? WireCodec.decode(ControlResponse.self, from: $0) }
     if let response { return finish(response) }
     guard asksForEnd else { return fail("has ended") }

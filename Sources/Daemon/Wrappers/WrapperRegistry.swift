@@ -2,8 +2,8 @@ import Control
 import Lifecycle
 import Policy
 
-/// The daemon's side: wrappers that have registered, and what they last said of their workers. Each
-/// is here for as long as its connection.
+/// The wrappers that have registered with the daemon, and their last reports. Each entry exists as
+/// long as the wrapper's connection.
 struct WrapperRegistry {
   struct Entry {
     var report: WrapperReport
@@ -11,11 +11,13 @@ struct WrapperRegistry {
   }
 
   private var entries: [ClientID: Entry] = [:]
-  /// The clients whose reports the engine's worker of that name follows: the first that registered, if there
-  /// are several.
+  /// By worker, the client whose reports the engine's worker of that name follows: the first that
+  /// registered, if there are several.
   private var leaders: [WorkerID: ClientID] = [:]
 
-  /// Why not; nil: it is taken.
+  /// Records a wrapper's report.
+  ///
+  /// - Returns: why it isn't accepted; nil if it is.
   mutating func register(
     _ report: WrapperReport?, from client: ClientID, at now: Instant
   ) -> String? {
@@ -30,7 +32,9 @@ struct WrapperRegistry {
     return nil
   }
 
-  /// All workers that it has led.
+  /// Removes a client.
+  ///
+  /// - Returns: all workers that it led.
   mutating func forget(_ client: ClientID) -> [WorkerID] {
     entries[client] = nil
     let led = leaders.filter { $0.value == client }.keys.sorted()
@@ -38,7 +42,9 @@ struct WrapperRegistry {
     return led
   }
 
-  /// False: another client does.
+  /// Makes a client the leader of a worker.
+  ///
+  /// - Returns: false if another client is its leader.
   mutating func lead(_ worker: WorkerID, _ client: ClientID) -> Bool {
     if let leader = leaders[worker] { return leader == client }
     leaders[worker] = client
@@ -55,12 +61,12 @@ struct WrapperRegistry {
     if let worker, let leader = leaders[WorkerID(worker)], let entry = entry(from: leader) {
       return entry
     }
-    // Of several wrappers of that name, the one that came first.
+    // If several wrappers have a worker of that name, the first one counts.
     return entries.filter { $0.value.report.worker.name == worker }
       .min { $0.key.number < $1.key.number }?.value
   }
 
-  /// By name, their clocks set forward to now.
+  /// All reports by name, with their ages as of now.
   func reports(at now: Instant) -> [WorkerReport] {
     entries.values.map { $0.current(at: now) }.sorted { $0.name < $1.name }
   }
@@ -73,9 +79,9 @@ extension WrapperRegistry.Entry {
     worker.secondsInState += elapsed
     worker.secondsAsleep = worker.secondsAsleep.map { $0 + elapsed }
     worker.lastWake?.secondsAgo += elapsed
-    // In the foreground it is in use.
+    // A foreground worker is in use.
     if worker.state != WorkerState.foreground.rawValue { worker.secondsSinceUse += elapsed }
-    // It was true when it was reported.
+    // The activity was true only at the time of the report.
     worker.activity = nil
     worker.wrapper = report.pid
     return worker

@@ -6,26 +6,26 @@ import Policy
 
 /// The functions of the daemon that `RegisteredWrappers` uses. Tests provide their own.
 protocol WrapperHost: AnyObject {
-  /// One request to a wrapper's own socket; answered once, within `patience`.
+  /// Sends a request to a wrapper's socket. `respond` is called once, within `patience`.
   func ask(
     _ request: ControlRequest, at socket: String, patience: Duration,
     then respond: @escaping (ControlResponse) -> Void)
-  /// The process that made this connection, as the kernel reports it.
+  /// The pid of the process that made this connection, as the kernel reports it.
   func process(of client: ClientID) -> Int32?
-  /// SIGKILL, if the process of that number started before `moment`.
+  /// Sends SIGKILL to a process, if it started before `moment`.
   func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
-/// What became of an attempt to kill a wrapper.
+/// The outcome of an attempt to kill a wrapper.
 enum WrapperKill: Hashable {
   case done
-  /// The number is free, or another process has it.
+  /// No process has the pid, or another process has it.
   case hasEnded
   case failed(String)
 }
 
-/// How the daemon reaches registered wrappers: by their sockets, and by signal.
+/// Reaches registered wrappers by their sockets, and by signals.
 final class WrapperSockets: WrapperHost {
   private let services: Services
   private let control: ControlSocket
@@ -47,7 +47,7 @@ final class WrapperSockets: WrapperHost {
   func process(of client: ClientID) -> Int32? { control.process(of: client) }
 
   func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill {
-    // It has ended.
+    // A process that can't be read has ended.
     guard let process = try? ProcessStat.read(pid), process.started <= moment.nanoseconds else {
       return .hasEnded
     }

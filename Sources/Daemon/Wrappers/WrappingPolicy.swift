@@ -1,10 +1,10 @@
 import Policy
 
 extension LifecyclePolicy {
-  /// For helpers of an editor or agent host, one in each wrapper. None is ever terminated for
-  /// memory: to its host that would be a crash. It is hibernated within two minutes of its last use. It
-  /// needs no cool-down: `idle_after` and `hibernate.after` pass between two hibernations, unless its
-  /// own timer woke it.
+  /// The policy for helpers of an editor or agent host, one in each wrapper. None is ever
+  /// terminated for lack of memory, because its host would see a crash. Each is hibernated within
+  /// two minutes of its last use. No cool-down is needed: `idle_after` and `hibernate.after` pass
+  /// between two hibernations, unless the helper's own timer woke it.
   public static func wrapping() -> LifecyclePolicy {
     var policy = LifecyclePolicy(name: "wrap")
     policy.foreground = ForegroundRules(
@@ -19,7 +19,7 @@ extension LifecyclePolicy {
     // Idle times as short as these double if they are too short for a server.
     policy.earlyWake = EarlyWakeRules(
       within: .seconds(30), halvesEvery: .seconds(3600), maxIdle: .seconds(600))
-    // Without `--shed-signal` or `--shed-command` warnings have no effect.
+    // Warnings have no effect without `--shed-signal` or `--shed-command`.
     policy.ladder = Ladder(
       warning: [.hibernate], urgent: [.hibernate, .warn], critical: [.hibernate, .warn])
     return policy

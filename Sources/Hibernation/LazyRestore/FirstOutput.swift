@@ -5,7 +5,6 @@ import Linux
 /// unseen.
 ///
 /// A check takes 10 µs for each process.
-/// A look takes 10 µs for each process.
 struct FirstOutput {
   /// The write counters of the processes before they ran. A process whose counters can't be read
   /// isn't in it.

@@ -7,7 +7,6 @@ import Linux
 ///
 /// MADV_PAGEOUT skips each page that another process maps too. So the call isn't worth its cost for
 /// a mapping of which more than a tenth is shared with other processes.
-/// that other processes share to a large part.
 public struct FilePages: Sendable {
   private var places: [(identity: ProcessIdentity, ranges: [PageRange])] = []
 

@@ -316,7 +316,7 @@ struct Operation {
     clinux_trim_own_memory()
     let refusal =
       restore.isLazy && freezer == nil
-      ? "it has no cgroup made by Dormouse" : lazyRefusal
+      ? "lazy restore needs a cgroup of its own" : lazyRefusal
     let written = mark?.fileLength ?? 0
     var image = image
     if let refusal { image.restore = RestorePlan(eager: refusal) }

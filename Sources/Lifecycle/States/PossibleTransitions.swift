@@ -78,7 +78,7 @@ extension Engine {
       let after = max(.zero, idleAt - now)
       moves.append(
         Move(
-          to: .background, code: "time", sentence: "no activity until then", after: after,
+          to: .background, code: "time", sentence: "unless it is used", after: after,
           key: "foreground.idle_after"))
     }
     if let most = policy.foreground.max {
@@ -98,7 +98,7 @@ extension Engine {
     if times.allSatisfy({ $0 != nil }), !isShadow(worker) {
       moves.append(
         Move(
-          to: .suspended, code: "time", sentence: "nothing else happens until then", after: wait,
+          to: .suspended, code: "time", sentence: "unless it is used", after: wait,
           key: "background.suspend_after"))
     }
     moves.append(
@@ -145,7 +145,7 @@ extension Engine {
       let wait = times.compactMap { $0 }.max() ?? .zero
       moves.append(
         Move(
-          to: .hibernated, code: "time", sentence: "nothing wakes it until then", after: wait,
+          to: .hibernated, code: "time", sentence: "unless something wakes it", after: wait,
           key: "hibernate.after"))
     }
     let levels = PressureLevel.allCases.filter { policy.ladder[$0].contains(.hibernate) }
@@ -158,7 +158,7 @@ extension Engine {
     return moves
   }
 
-  /// The level from which on the worker may be terminated for memory.
+  /// The level from which on the worker may be terminated, or hibernated instead.
   private func pressureMoves(_ worker: WorkerRecord) -> [Move] {
     guard !isShadow(worker), let level = levelOfTermination(worker) else { return [] }
     if worker.state.runs, mayHibernateInsteadOfEnd(worker, at: level) {

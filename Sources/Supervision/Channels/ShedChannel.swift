@@ -46,8 +46,8 @@ public final class ShedRequestRun {
   /// Asks the worker to free memory.
   ///
   /// - Parameters:
-  /// - watch: the worker's pressure watch. It is needed for `notify`.
-  /// - tree: the worker's processes, for `signal`. If it is nil, they are read from /proc.
+  ///   - watch: the worker's pressure watch. It is needed for `notify`.
+  ///   - tree: the worker's processes, for `signal`. If it is nil, they are read from /proc.
   public static func start(
     _ channel: ShedChannel, worker: WorkerProcess, watch: PressureWatch? = nil,
     tree: ProcessTree? = nil

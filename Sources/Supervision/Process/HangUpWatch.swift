@@ -2,9 +2,9 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Notices that descriptors have been hung up (POLLHUP, POLLERR). poll(2) asks whatever is behind a
-/// descriptor, which may wait (FUSE); so it has a thread of its own, which lives as long as there is
-/// something to watch.
+/// Reports descriptors whose other end has closed (POLLHUP, POLLERR). poll(2) asks the file behind
+/// a descriptor, which may block (FUSE). So the watch has a thread of its own, which runs as long
+/// as there is something to watch. Its methods may be called on any thread.
 final class HangUpWatch: Sendable {
   private struct State {
     var watched: [UInt64: Descriptor] = [:]
@@ -15,6 +15,8 @@ final class HangUpWatch: Sendable {
   private let change: EventCounter
   private let report: @Sendable (UInt64) -> Void
 
+  /// - Parameter report: is called on the watch's thread, with the number that was given to
+  ///   `watch`.
   init(_ report: @escaping @Sendable (UInt64) -> Void) throws(SystemCallError) {
     self.report = report
     change = try EventCounter()
@@ -28,7 +30,7 @@ final class HangUpWatch: Sendable {
     }
     change.signal()
     guard needsThread, !Thread.start(name: "dormouse-stored", { self.work() }) else { return }
-    // The next one tries again.
+    // The thread couldn't be started. The next call tries again.
     state.withLock { $0.isRunning = false }
   }
 
@@ -37,6 +39,7 @@ final class HangUpWatch: Sendable {
     if isWatched { change.signal() }
   }
 
+  /// Stops watching all descriptors, which ends the thread.
   func end() {
     state.withLock { $0.watched = [:] }
     change.signal()
@@ -56,7 +59,7 @@ final class HangUpWatch: Sendable {
     }
   }
 
-  /// Waits for a change, or a hang-up.
+  /// Waits for a change of the watched set or a hang-up. Returns the numbers that were hung up.
   private func hungUp(_ watched: [UInt64: Descriptor]) -> [UInt64] {
     let numbers = watched.keys.sorted()
     var polled = [pollfd(fd: change.descriptor.raw, events: Int16(POLLIN), revents: 0)]

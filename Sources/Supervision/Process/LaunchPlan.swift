@@ -2,51 +2,54 @@ import Linux
 import Policy
 import WorkerProtocol
 
-/// All that is needed to start a worker.
+/// Everything that is needed to start a worker.
 public struct LaunchPlan: Sendable {
   public var name: String
-  /// argv; the first is a path, or looked up in the environment's PATH.
+  /// The command's arguments (argv). The first is a path, or a name that is searched for in the
+  /// PATH of `environment`.
   public var command: [String]
   public var directory: String
-  /// The worker's environment, apart from the variables that Dormouse sets or removes itself.
+  /// The worker's environment, without the variables that Dormouse sets or removes itself.
   public var environment: [String: String]
-  /// Reads the variables of the worker's `env_file`, which replace those of `environment`. It may take without
-  /// limit. What it throws is the reason why the worker, or a command for it, isn't started.
+  /// Reads the variables of the worker's `env_file`, which replace those of `environment`. The call
+  /// may block without limit. The error that it throws is the reason why the worker, or a command
+  /// for it, isn't started.
   public var fileVariables: (@Sendable () throws(LaunchError) -> [String: String])?
   public var cgroup: WorkerCgroup?
   public var logPath: String
-  /// Bytes; a log that is larger at launch is put aside first.
+  /// In bytes. A log that is larger at the launch is renamed first.
   public var logLimit: Int64
-  /// `NOTIFY_SOCKET`: the path of a `NotifySocket`.
+  /// The path of its `NotifySocket`, passed as `NOTIFY_SOCKET`.
   public var notifySocket: String?
-  /// `MEMORY_PRESSURE_WATCH`: the path of a `PressureWatch`.
+  /// The path of its `PressureWatch`, passed as `MEMORY_PRESSURE_WATCH`.
   public var pressureWatch: String?
-  /// `DORMOUSE_WORKER_SOCKET`: the path of a `WorkerSocket`.
+  /// The path of its `WorkerSocket`, passed as `DORMOUSE_WORKER_SOCKET`.
   public var workerSocket: String?
-  /// `DORMOUSE_RUN`, by which its processes are found that have left its tree (`Strays`).
+  /// The value of `DORMOUSE_RUN`. It identifies processes that have left the worker's tree
+  /// (`Strays`).
   public var mark: String?
-  /// `WATCHDOG_USEC`: how often it sends `WATCHDOG=1`.
+  /// The interval at which it has to send `WATCHDOG=1`, passed as `WATCHDOG_USEC`.
   public var watchdog: Duration?
-  /// The worker takes the daemon's place: it inherits the daemon's descriptors 0, 1 and 2 as well, and has no
-  /// log.
+  /// Set if the new process replaces the daemon. It also inherits the daemon's descriptors 0, 1 and
+  /// 2 then, and has no log.
   public var inheritance: Inheritance?
-  /// The user that it runs as; nil: the daemon's.
+  /// The user that it runs as; nil means the daemon's user.
   public var account: Account?
   public var limits: [SpawnTerms.Limit] = []
-  /// nil: as ours.
+  /// The file mode creation mask; nil means the daemon's.
   public var umask: UInt32?
   public var oomScore = OOMScore.usual
-  /// The worker, and commands for it, can't read the daemon's session keyring.
+  /// If true, the worker and commands for it can't read the daemon's session keyring.
   public var ownKeyring = false
-  /// Sockets that it gets as `LISTEN_FDS`, from descriptor 3 on.
+  /// The sockets that it gets by `LISTEN_FDS`, from descriptor 3 on.
   public var listeners: [Listener] = []
-  /// The descriptors that an earlier run has stored: after the sockets, in this order.
+  /// The descriptors that an earlier run has stored. They follow the sockets, in this order.
   public var stored: [DescriptorStore.Entry] = []
-  /// The descriptor on which it reports that it is ready (`notification_fd`).
+  /// The channel by which it reports that it is ready (`notification_fd`).
   public var readinessChannel: ReadinessChannel?
-  /// Old logs that are kept.
+  /// The number of old logs that are kept.
   public var logKeep = 1
-  /// Its configuration names the log.
+  /// True if the configuration gives the path of the log.
   public var logIsElsewhere = false
 
   public var logPlace: LogPlace {
@@ -69,8 +72,8 @@ public struct LaunchPlan: Sendable {
     self.pressureWatch = pressureWatch
   }
 
-  /// Variables between a daemon and *its* service manager (or the daemon whose worker it is). Workers must not
-  /// use them as their own.
+  /// Variables between a daemon and *its* service manager (or the daemon whose worker it is). A
+  /// worker must not take them for its own.
   private static let notInherited = [
     "NOTIFY_SOCKET", "MAINPID", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID",
     "LISTEN_FDNAMES", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE", "JOURNAL_STREAM",
@@ -79,11 +82,11 @@ public struct LaunchPlan: Sendable {
 
   public static let markVariable = "DORMOUSE_RUN"
 
-  /// base64 of `some 200000 2000000` and a NUL, systemd's default threshold. A socket's listener
-  /// needs nothing written, but some clients insist on writing something.
+  /// base64 of `some 200000 2000000` and a NUL, systemd's default threshold. The daemon's socket
+  /// needs no threshold, but some clients insist on writing one.
   private static let pressureWrite = "c29tZSAyMDAwMDAgMjAwMDAwMAA="
 
-  /// For commands that run for the worker and aren't part of it.
+  /// The environment of commands that run for the worker and aren't part of it.
   public var bareEnvironment: [String: String] {
     var result = environment
     for key in Self.notInherited { result[key] = nil }
@@ -91,14 +94,15 @@ public struct LaunchPlan: Sendable {
     return result
   }
 
+  /// The worker's environment, with the variables for its sockets to the daemon.
   public var fullEnvironment: [String: String] {
     var result = bareEnvironment
     result["NOTIFY_SOCKET"] = notifySocket
     result[WorkerProtocol.socketVariable] = workerSocket
     result[Self.markVariable] = mark
     if let watchdog {
-      result["WATCHDOG_USEC"] =
-        "\(watchdog.components.seconds * 1_000_000 + watchdog.components.attoseconds / 1_000_000_000_000)"
+      let (seconds, attoseconds) = watchdog.components
+      result["WATCHDOG_USEC"] = "\(seconds * 1_000_000 + attoseconds / 1_000_000_000_000)"
     }
     if let pressureWatch {
       result["MEMORY_PRESSURE_WATCH"] = pressureWatch
@@ -114,7 +118,7 @@ public struct LaunchPlan: Sendable {
 
   private var handedOver: Int { listeners.count + stored.count }
 
-  /// The account, if it isn't the daemon's.
+  /// The properties of the new process that differ from the daemon's; nil if none does.
   var terms: SpawnTerms? {
     var terms = SpawnTerms()
     terms.identity = account?.identity
@@ -132,7 +136,7 @@ public struct LaunchPlan: Sendable {
     return terms == SpawnTerms() ? nil : terms
   }
 
-  /// For commands that run for the worker: as the same user.
+  /// The terms of commands that run for the worker, as the same user.
   var commandTerms: SpawnTerms? {
     var terms = SpawnTerms()
     terms.identity = account?.identity
@@ -141,11 +145,12 @@ public struct LaunchPlan: Sendable {
     return terms == SpawnTerms() ? nil : terms
   }
 
+  /// Checks that the descriptors which the worker gets have different numbers.
   func checkDescriptors() throws(LaunchError) {
     if handedOver > SpawnTerms.maxPlaced - 1 {
       throw .descriptors(
-        "it can't have more than \(SpawnTerms.maxPlaced - 1) sockets in `listen` and descriptors in "
-          + "`fdstore`")
+        "it can't have more than \(SpawnTerms.maxPlaced - 1) sockets in `listen` and "
+          + "descriptors in `fdstore`")
     }
     if let number = readinessChannel?.number, number < 3 + handedOver {
       let keys = stored.isEmpty ? "`listen` takes" : "`listen` and `fdstore` take"
@@ -155,7 +160,7 @@ public struct LaunchPlan: Sendable {
     }
   }
 
-  /// With the variables of its `env_file` in `environment`.
+  /// Returns a plan with the variables of the `env_file` in `environment`. The call may block.
   func withFileVariables() throws(LaunchError) -> LaunchPlan {
     guard let fileVariables else { return self }
     var plan = self
@@ -164,7 +169,7 @@ public struct LaunchPlan: Sendable {
     return plan
   }
 
-  /// Where the first word of a command is.
+  /// The path of the program that a command names.
   func executable(of command: [String]) throws(LaunchError) -> String {
     guard let program = command.first, !program.isEmpty else { throw .noCommand }
     let path = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
@@ -175,13 +180,13 @@ public struct LaunchPlan: Sendable {
   }
 }
 
-/// Why a worker, or a command for it, didn't start.
+/// The reason why a worker, or a command for it, didn't start.
 public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
   case noCommand
   case notFound(String, path: String)
   case log(SystemCallError)
   case spawn(SpawnError)
-  /// Two of its descriptors would have the same number, or there are too many.
+  /// Two of its descriptors would have the same number, or there are too many descriptors.
   case descriptors(String)
   case environmentFile(String)
   /// A file system doesn't answer.
@@ -194,7 +199,7 @@ public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// For a sentence that says already that something didn't start.
+  /// The reason alone, for a sentence that already says that something didn't start.
   public var reason: String {
     switch self {
     case .noCommand: "its command is empty"

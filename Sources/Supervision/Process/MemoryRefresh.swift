@@ -1,7 +1,7 @@
 import Glibc
 import Linux
 
-/// Opens the memory of a worker's processes, on any thread.
+/// Opens `/proc/PID/mem` of a worker's processes. It may be used on any thread.
 public struct MemoryRefresh: Sendable {
   let root: ProcessIdentity
   let session: Int32
@@ -14,10 +14,12 @@ public struct MemoryRefresh: Sendable {
   public struct Outcome: Sendable {
     fileprivate(set) var present: Set<ProcessIdentity> = []
     fileprivate(set) var memories: [ProcessIdentity: Descriptor] = [:]
-    /// Of the root process.
+    /// The reason why the memory of the root process couldn't be opened.
     fileprivate(set) var refusal: SystemCallError?
   }
 
+  /// Finds the worker's processes and opens their memory, where that is permitted. The call may
+  /// block.
   public func perform() throws(SystemCallError) -> Outcome {
     let found = try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
     var outcome = Outcome()
@@ -32,11 +34,11 @@ public struct MemoryRefresh: Sendable {
     return outcome
   }
 
-  /// nil: it has ended.
+  /// Opens the memory of one process. Returns nil if it has ended.
   static func open(_ process: ProcessIdentity) throws(SystemCallError) -> Descriptor? {
     try Yama.check("open", process.pid, code: EACCES)
     let descriptor = try Descriptor.open("/proc/\(process.pid)/mem", O_RDWR)
-    // The pid could have been used again before the open.
+    // The pid could have been used for another process before the open.
     switch process.life {
     case .lives: return descriptor
     case .hasEnded: return nil

@@ -1,13 +1,13 @@
 import Glibc
 import Linux
 
-/// The files that a launch needs, found and opened. Opening them can take without limit, if a file system
-/// doesn't answer; the fork that follows doesn't.
+/// The files that a launch needs, found and opened. Opening them can block without limit if a file
+/// system doesn't answer. The fork that follows can't.
 public struct PreparedLaunch: Sendable {
   public let plan: LaunchPlan
   let request: SpawnRequest
   let logStart: Int64
-  /// Whose numbers are in the request.
+  /// The descriptors whose numbers are in `request`.
   private let files: [Descriptor]
 
   fileprivate init(
@@ -19,11 +19,12 @@ public struct PreparedLaunch: Sendable {
     self.files = files
   }
 
-  /// The child has its own. The last close of a file may wait for its file system, so it is made on a
-  /// thread that may wait, where the file may be in any.
+  /// Closes the descriptors after the fork; the child has its own copies. The last close of a file
+  /// may wait for its file system. If the log may be in any file system, it is closed on a thread
+  /// that may wait.
   func dispose(_ jobs: JobPool = .files) {
     guard plan.logIsElsewhere, !files.isEmpty else { return }
-    // If an earlier close hangs, these are closed when this object is freed.
+    // If an earlier close hangs, the descriptors are closed when this object is freed.
     _ = jobs.submitIfIdle(about: "close \(plan.name)") { [files] in
       withExtendedLifetime(files) {}
       return {}
@@ -32,7 +33,7 @@ public struct PreparedLaunch: Sendable {
 }
 
 extension LaunchPlan {
-  /// Reads the worker's `env_file`, looks for its program, and opens its log.
+  /// Reads the worker's `env_file`, finds its program, and opens its log. The call may block.
   public func prepare() throws(LaunchError) -> PreparedLaunch {
     try withFileVariables().open()
   }
@@ -65,7 +66,8 @@ extension LaunchPlan {
     return PreparedLaunch(self, request, logStart: log.start, files: [log.descriptor, null])
   }
 
-  /// The same for a command that runs for the worker with this pid.
+  /// Prepares a command that runs for the worker with this pid, but isn't part of it. The call may
+  /// block.
   func prepareBeside(
     _ arguments: [String], pid: Int32, keepsOutput: Bool
   ) throws(LaunchError) -> PreparedLaunch {
@@ -77,7 +79,7 @@ extension LaunchPlan {
     let null: Descriptor
     do throws(SystemCallError) {
       null = try Descriptor.open("/dev/null", O_RDWR)
-      // Not rotated: the worker is writing to it.
+      // The limit is off, because the worker is writing to its log.
       output = keepsOutput ? try WorkerLog.open(logPlace, limit: .max).descriptor : null
     } catch {
       throw .log(error)
@@ -91,10 +93,12 @@ extension LaunchPlan {
 }
 
 extension SideProgram {
-  /// Runs a command that belongs to no worker: in the daemon's own cgroup, as the daemon's user, with these
-  /// descriptors as its input and its output, and no others.
+  /// Runs a command that belongs to no worker. It runs in the daemon's own cgroup, as the daemon's
+  /// user, with these descriptors as its input and output, and no others.
   ///
-  ///   - subject: names it if a file system hangs. Only one command about it is prepared at a time.
+  /// - Parameters:
+  ///   - subject: identifies the job if a file system hangs. Only one command per subject is
+  ///     prepared at a time.
   ///   - additional: variables that are added to the environment.
   public static func alone(
     _ command: [String], about subject: String, in directory: String,
@@ -115,13 +119,13 @@ extension SideProgram {
   }
 }
 
-/// A worker's process between fork and execve, before the event loop watches over it.
+/// A worker's process between fork and execve, before the event loop watches it.
 public struct ForkedWorker: Sendable {
   fileprivate let prepared: PreparedLaunch
   fileprivate let child: ForkedChild
   fileprivate let cgroupRefusal: SpawnError?
 
-  /// Where the worker's cgroup can't be born into, it is forked outside of it.
+  /// Forks into the worker's cgroup, or outside of it if the kernel refuses that.
   fileprivate init(
     _ prepared: PreparedLaunch, by fork: (SpawnRequest) throws(SpawnError) -> ForkedChild
   ) throws(LaunchError) {
@@ -132,7 +136,7 @@ public struct ForkedWorker: Sendable {
     prepared.dispose()
   }
 
-  /// What a later daemon needs to find it.
+  /// The record by which a later daemon finds the process.
   public func record(bootID: String, state: String) -> WorkerRecord {
     let plan = prepared.plan
     return WorkerRecord(
@@ -140,7 +144,8 @@ public struct ForkedWorker: Sendable {
       state: state)
   }
 
-  /// Lets its program run: its record exists, or can't be written. On any thread, once or more often.
+  /// Lets the process execute its program. The caller has written its record, or can't write it. It
+  /// may be called on any thread, and more than once.
   public func release() { child.release() }
 
   private static func fork(
@@ -156,8 +161,8 @@ public struct ForkedWorker: Sendable {
 }
 
 extension PreparedLaunch {
-  /// Forks on the daemon's thread for that, and waits for it: not on the event loop's thread. The program
-  /// runs after `ForkedWorker.release`.
+  /// Forks on the daemon's fork thread, and waits for the result. Don't call it on the event loop's
+  /// thread. The program runs after `ForkedWorker.release`.
   public func fork() throws(LaunchError) -> ForkedWorker {
     try ForkedWorker(self) { (request) throws(SpawnError) in
       var request = request
@@ -166,25 +171,25 @@ extension PreparedLaunch {
     }
   }
 
-  /// Forks on this thread, which must live until the program runs.
+  /// Forks on the calling thread, which must live until the program runs.
   public func forkHere() throws(LaunchError) -> ForkedWorker {
     try ForkedWorker(self) { (request) throws(SpawnError) in try ForkedChild(request) }
   }
 }
 
-/// A worker's launch between fork and execve. Belongs to the event loop's thread, which watches `report`
-/// and calls `look`, or `expire` at the deadline.
+/// A worker's launch between fork and execve. It belongs to the event loop's thread, which watches
+/// `report` and calls `look`, or `expire` at the deadline.
 public final class WorkerStart {
   private let forked: ForkedWorker
   private let start: StartingProcess
 
-  /// How long the way from fork to execve may take. A file system that is mounted at its first use
-  /// needs some seconds.
+  /// The maximum time between fork and execve. A file system that is mounted at its first use needs
+  /// some seconds.
   public static let patience = Duration.seconds(10)
 
-  /// Polls readable when `look` can say more.
+  /// Readable when `look` may have a new result.
   public var report: Descriptor { start.report }
-  /// A child of this process that no other part may reap.
+  /// The pid of a child of this process that nothing else may reap.
   public var pid: Int32 { start.process.pid }
 
   public init(_ forked: ForkedWorker) {
@@ -192,17 +197,18 @@ public final class WorkerStart {
     start = StartingProcess(forked.child)
   }
 
-  /// The worker, if its program runs by now; nil while that isn't known.
+  /// The worker, if its program runs by now, or nil if that isn't decided yet. It never blocks.
   public func look() throws(LaunchError) -> WorkerProcess? {
     try worker { () throws(SpawnError) in try start.look() }
   }
 
-  /// Its time is over: a process that isn't a worker by now never becomes one.
+  /// Ends a launch whose deadline has passed. A process that hasn't executed its program by now
+  /// never becomes a worker.
   public func expire() throws(LaunchError) -> WorkerProcess? {
     try worker { () throws(SpawnError) in try start.expire(after: Self.patience) }
   }
 
-  /// The launch isn't needed any more.
+  /// Ends a launch that isn't needed any more.
   public func abandon() { start.abandon() }
 
   private func worker(

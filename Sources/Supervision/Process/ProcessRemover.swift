@@ -3,11 +3,12 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Ends programs that ran for a worker and aren't needed any more, with all that they have started. That takes
-/// a look at all processes of the machine, on a thread of its own. Nothing here waits for an end: a process in
-/// a file system that hangs dies when that answers.
+/// Ends programs that ran for a worker and aren't needed any more, with all processes that they
+/// have started. Finding these needs a scan of all processes of the machine, on a thread of its
+/// own. Nothing here waits for a process to end: one that hangs in a file system ends when that
+/// answers.
 public final class ProcessRemover: Sendable {
-  /// The daemon's.
+  /// The instance that the daemon uses.
   public static let shared = ProcessRemover()
 
   private let queue = WorkQueue(name: "dormouse-remove")
@@ -15,23 +16,24 @@ public final class ProcessRemover: Sendable {
 
   public init() {}
 
-  /// It must not be reaped yet: while it has its number, no other process's session can have it.
+  /// True while the process must not be reaped. As long as it keeps its pid, no other process's
+  /// session can have it.
   public func holds(_ pid: Int32) -> Bool { pids.withLock { $0.contains(pid) } }
 
-  /// Kills it and what it has started. It is reaped here if it has ended by then, and otherwise with the
-  /// daemon's other orphans.
+  /// Kills a process and what it has started. The process is reaped here if it has ended by then,
+  /// and otherwise together with the daemon's other orphans. The call doesn't block.
   public func remove(_ process: SpawnedProcess) {
     _ = clinux_pidfd_send_signal(process.pidfd.raw, SIGKILL)
     pids.withLock { _ = $0.insert(process.pid) }
     queue.submit { [self] in
-      // A process that may not be looked at can't be killed; SIGKILL for the program itself has been sent.
+      // The scan may be refused. SIGKILL for the program itself has been sent already.
       try? ProcessTree.killAll(root: process.identity, session: process.pid)
-      // In this order: a look for orphans in between reaps it, or SIGCHLD comes later.
+      // The order matters: either a scan for orphans in between reaps it, or SIGCHLD arrives later.
       pids.withLock { _ = $0.remove(process.pid) }
       process.reapIfEnded()
     }
   }
 
-  /// Returns when all that was handed over before has been killed. For tests.
+  /// Returns when all processes that were passed in before have been killed. Only tests use it.
   public func finish() { queue.perform {} }
 }

@@ -1,15 +1,15 @@
 import Glibc
 import Linux
 
-/// A program that runs beside a worker, on its behalf: the command of a probe, or of `shed:`. From the
-/// wish to run it to its end. Nothing here waits; the event loop's thread watches `descriptor` and calls
-/// `proceed` when that polls readable.
+/// A program that runs beside a worker and on its behalf, such as the command of a probe or of
+/// `shed:`. The object covers its whole life, from the request to run it. No method blocks. The
+/// event loop's thread watches `descriptor` and calls `proceed` when that is readable.
 ///
 ///     preparing ──▶ starting ──▶ running ──▶ ended
 ///         └────────────┴────▶ failed           any of them ──cancel──▶ cancelled
 ///
-/// *Preparing* is looking for the program, opening its files, and the fork, on a thread that may hang
-/// (`JobPool.files`). *Starting* is the way from fork to execve. The owner sets the deadline.
+/// While it is *preparing*, a thread that may block (`JobPool.files`) finds the program, opens its
+/// files and forks. *Starting* is the time from fork to execve. The owner sets the deadline.
 public final class SideProgram {
   public enum Phase: Hashable, Sendable {
     case preparing, starting, running
@@ -27,7 +27,7 @@ public final class SideProgram {
 
   private typealias Preparation = Result<ForkedChild, LaunchError>
 
-  /// What to watch; nil when it is over.
+  /// The descriptor to watch, or nil when the program is over.
   public var descriptor: Descriptor? {
     switch phase {
     case .preparing: preparation?.ready.descriptor
@@ -37,12 +37,14 @@ public final class SideProgram {
     }
   }
 
-  /// A child of this process that no other part may reap.
+  /// The pid of a child of this process that nothing else may reap.
   public var pid: Int32? { process?.pid ?? start?.process.pid }
 
   public var isOver: Bool { descriptor == nil }
 
-  /// `prepare` is called on a thread of `jobs`. `subject` names what may hang, for example the worker.
+  /// - Parameters:
+  ///   - subject: identifies what may block, for example the worker.
+  ///   - prepare: is called on a thread of `jobs`.
   init(
     about subject: String, jobs: JobPool = .files, remover: ProcessRemover = .shared,
     _ prepare: @escaping @Sendable () throws(LaunchError) -> PreparedLaunch
@@ -66,7 +68,7 @@ public final class SideProgram {
 
   deinit { cancel() }
 
-  /// Continues after `descriptor` was due.
+  /// Continues after `descriptor` became readable.
   public func proceed() {
     switch phase {
     case .preparing: begin()
@@ -111,8 +113,8 @@ public final class SideProgram {
       guard let reaped = try reapChild(process.pidfd, pid: process.pid) else { return }
       exit = reaped
     } catch {
-      // Something else has reaped it. It has ended, and its pidfd stays readable: to watch it further would keep the
-      // event loop busy.
+      // Something else has reaped it. It has ended, and its pidfd stays readable: watching that
+      // further would keep the event loop busy.
       exit = .unknown
     }
     WrapperTree.forget(process.pid)
@@ -126,7 +128,8 @@ public final class SideProgram {
     phase = .failed(error)
   }
 
-  /// Why it isn't running although its time is over; nil if it runs, or is over.
+  /// The reason why it doesn't run yet although its time has passed. It is nil if it runs or is
+  /// over.
   public var hang: String? {
     let time = Duration.nanoseconds(Clocks.monotonic - began)
     switch phase {
@@ -138,13 +141,14 @@ public final class SideProgram {
     }
   }
 
-  /// Asks its process group to end, which is its own. `cancel` ends what is still there later.
+  /// Sends SIGTERM to its process group, which it leads. `cancel` later ends the processes that are
+  /// left.
   public func askToEnd() {
-    // It isn't reaped yet, so no other process has its number.
+    // It hasn't been reaped yet, so no other process has its pid.
     if let process { sendSignal(SIGTERM, to: -process.pid) }
   }
 
-  /// Ends its processes that still run, without waiting for that.
+  /// Ends its processes that still run. The call doesn't wait for their end.
   public func cancel() {
     guard !isOver else { return }
     preparation?.result.abandon()
@@ -161,11 +165,12 @@ public final class SideProgram {
 }
 
 extension WorkerProcess {
-  /// Runs a command for the worker: in its directory, with its log, and with its environment except for the
-  /// sockets to the daemon. The command isn't in the worker's cgroup: its memory isn't the worker's, and
-  /// freezing the worker must not stop it.
+  /// Runs a command for the worker: in its directory, with its log, and with its environment except
+  /// for the sockets to the daemon. The command isn't in the worker's cgroup: its memory isn't the
+  /// worker's, and freezing the worker must not stop it.
   ///
-  /// `keepsOutput`: in the worker's log; otherwise the output is dropped.
+  /// - Parameter keepsOutput: whether the output is written to the worker's log. Otherwise it is
+  ///   dropped.
   package func runBeside(
     _ arguments: [String], as purpose: String, keepsOutput: Bool = true
   ) -> SideProgram {

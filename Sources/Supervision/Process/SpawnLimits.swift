@@ -3,7 +3,7 @@ import Linux
 import Policy
 
 extension ResourceLimits {
-  /// For setrlimit(2), in a fixed order.
+  /// The limits for setrlimit(2), in a fixed order.
   public var spawnLimits: [SpawnTerms.Limit] {
     Resource.allCases.compactMap { resource in
       resources[resource].map { limit in

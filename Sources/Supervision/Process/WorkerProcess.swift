@@ -6,11 +6,12 @@ import Linux
 public enum WorkerExit: Hashable, Sendable {
   case exited(Int32)
   case signaled(Int32)
-  /// It wasn't the daemon's child, so the kernel doesn't report it.
+  /// The exit status isn't known: the process wasn't the daemon's child, so the kernel doesn't
+  /// report it.
   case unknown
 }
 
-/// nil while it runs; ECHILD when it isn't our child.
+/// Returns nil while the process runs. Throws ECHILD if it isn't a child of this process.
 func reapChild(_ pidfd: Descriptor, pid: Int32) throws(SystemCallError) -> WorkerExit? {
   var kind: Int32 = 0
   var status: Int32 = 0
@@ -19,15 +20,16 @@ func reapChild(_ pidfd: Descriptor, pid: Int32) throws(SystemCallError) -> Worke
   return kind == 0 ? .exited(status) : .signaled(status)
 }
 
-/// What is needed to end all of a worker.
+/// The data that is needed to end all processes of a worker, on any thread.
 public struct WorkerKilling: Sendable {
   public let root: ProcessIdentity
   public let session: Int32
   public let cgroup: WorkerCgroup?
-  /// Of the root process.
+  /// The pidfd of the root process.
   let pidfd: Descriptor
 
-  /// Sends SIGKILL to all of it, and frees its memory at once.
+  /// Sends SIGKILL to all processes of the worker, and frees their memory at once. The call may
+  /// take until the deadline.
   public func perform(until deadline: Deadline) throws(CgroupError) {
     // A process that can't be found now exits by itself.
     let tree = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup)
@@ -38,15 +40,15 @@ public struct WorkerKilling: Sendable {
 
   private func kill(until deadline: Deadline) throws(CgroupError) {
     if let cgroup { return try cgroup.kill() }
-    // One call for the whole process group, in which no process can fork meanwhile. Our own child keeps its
-    // number until we wait for it, ended or not: that can't be another group's.
+    // One call kills the whole process group, in which no process can fork in the meantime. A child
+    // of this process keeps its pid until it is reaped, so the group can't be another one.
     do throws(SystemCallError) {
       let stat = try ProcessStat.read(root.pid)
       if stat.identity == root, stat.parent == getpid(), getpgid(root.pid) == root.pid {
         sendSignal(SIGKILL, to: -root.pid)
       }
     } catch {
-      // It can't be looked at: no descriptor is free, or /proc hides it.
+      // The process can't be read: no descriptor is free, or /proc hides it.
       if !error.meansVanished { _ = clinux_pidfd_send_signal(pidfd.raw, SIGKILL) }
     }
     do throws(SystemCallError) {
@@ -57,25 +59,25 @@ public struct WorkerKilling: Sendable {
   }
 }
 
-/// A running worker, as far as the kernel is concerned. Belongs to the event loop's thread.
+/// A running worker, from the kernel's point of view. It belongs to the event loop's thread.
 public final class WorkerProcess {
   public let plan: LaunchPlan
   public let identity: ProcessIdentity
-  /// Polls readable when the root process has ended; see `reap`.
+  /// Readable when the root process has ended; see `reap`.
   public let pidfd: Descriptor
-  /// nil: it runs outside a cgroup.
+  /// The worker's cgroup; nil if it runs outside of one.
   public let cgroup: WorkerCgroup?
-  /// Why it runs outside the cgroup that the plan names.
+  /// The reason why it runs outside the cgroup that the plan names.
   public let cgroupRefusal: SpawnError?
-  /// Where this launch's output begins in the log.
+  /// The offset in bytes at which this launch's output begins in the log.
   public let logStart: Int64
-  /// Of the root process.
+  /// The memory of the root process (`/proc/PID/mem`).
   public var memory: Descriptor? { memoryDescriptors[identity] }
-  /// Why `memory` is nil, or couldn't be opened again.
+  /// The reason why `memory` is nil, or couldn't be opened again.
   public private(set) var memoryRefusal: SystemCallError?
   private var memoryDescriptors: [ProcessIdentity: Descriptor] = [:]
 
-  /// The worker leads a session of its own.
+  /// The worker's session, which its root process leads.
   public var session: Int32 { identity.pid }
 
   private init(
@@ -94,8 +96,8 @@ public final class WorkerProcess {
     } catch { memoryRefusal = error }
   }
 
-  /// Of a launch that came to execve. It opens the memory of a program that has just begun: what it had
-  /// before, a copy of the daemon's, is taken down by then, and nothing can be waited for.
+  /// A launch that has reached execve. Opening the memory of the program can't block here: the
+  /// earlier memory, a copy of the daemon's, has been removed by then.
   convenience init(
     _ prepared: PreparedLaunch, _ process: SpawnedProcess, cgroupRefusal: SpawnError?
   ) {
@@ -106,8 +108,8 @@ public final class WorkerProcess {
       logStart: prepared.logStart)
   }
 
-  /// Starts it and waits until its program runs, for `WorkerStart.patience` at most. Not on the event
-  /// loop's thread.
+  /// Starts a worker and waits until its program runs, at most `WorkerStart.patience`. Don't call
+  /// it on the event loop's thread.
   public static func launch(_ plan: LaunchPlan) throws(LaunchError) -> WorkerProcess {
     let start = WorkerStart(try plan.prepare().forkHere())
     let deadline = Deadline(in: WorkerStart.patience)
@@ -124,9 +126,9 @@ public final class WorkerProcess {
     }
   }
 
-  /// Takes over one that an earlier daemon started. ESRCH when it has ended.
+  /// Takes over a worker that an earlier daemon started. Throws ESRCH if it has ended.
   ///
-  /// - Parameter opensMemory: false: `memoryRefresh` does.
+  /// - Parameter opensMemory: if false, the caller opens the memory by `memoryRefresh`.
   public static func adopt(
     _ identity: ProcessIdentity, plan: LaunchPlan, logStart: Int64 = 0, opensMemory: Bool = true
   ) throws(SystemCallError) -> WorkerProcess {
@@ -135,47 +137,50 @@ public final class WorkerProcess {
       cgroupRefusal: nil, logStart: logStart, opensMemory: opensMemory)
   }
 
-  /// Needs no descriptor: the one that is held since launch is asked.
+  /// Whether the root process lives. It needs no new descriptor: it polls the pidfd that is open
+  /// since the launch.
   public var life: ProcessLife {
     do throws(SystemCallError) {
       return try pollDescriptor(pidfd.raw, for: POLLIN, until: Deadline(in: .zero))
         ? .hasEnded : .lives
     } catch { return .unknown(error) }
   }
-  /// SIGKILL has reached its root process, or it has ended.
+  /// True if SIGKILL has reached its root process, or the process has ended.
   public var isEnding: Bool { identity.isEnding }
 
-  /// All its processes, parents before children.
+  /// All processes of the worker, parents before children. It is read from /proc or the cgroup.
   public func tree() throws(SystemCallError) -> ProcessTree {
     try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
   }
 
-  /// The same as of an earlier look at all processes; in a cgroup, which is cheap to read, as of now.
+  /// All processes of the worker, as an earlier scan of the machine found them. In a cgroup, which
+  /// is cheap to read, they are read now.
   public func tree(in scan: ProcessScan?) throws(SystemCallError) -> ProcessTree {
     guard cgroup == nil, let scan else { return try tree() }
     return scan.tree(root: identity, session: session)
   }
 
-  /// Sends a signal to the root process. ESRCH when it has ended.
+  /// Sends a signal to the root process. Throws ESRCH if it has ended.
   public func signal(_ number: Int32) throws(SystemCallError) {
     try shim("pidfd_send_signal", on: "pid \(identity.pid)") {
       clinux_pidfd_send_signal(pidfd.raw, number)
     }
   }
 
-  /// SIGKILL to all of it: stopped, frozen, or left behind by the root process. Takes its time where it
-  /// has no cgroup and forks; not for the event loop (`killing`).
+  /// Sends SIGKILL to all its processes, even if they are stopped, frozen or orphaned. It may take
+  /// up to 5 s if the worker has no cgroup and forks. On the event loop's thread, use `killing`
+  /// instead.
   public func killAll() throws(CgroupError) {
     try killing.perform(until: Deadline(in: .seconds(5)))
   }
 
-  /// The same for another thread.
+  /// The data by which another thread can kill the worker.
   public var killing: WorkerKilling {
     WorkerKilling(root: identity, session: session, cgroup: cgroup, pidfd: pidfd)
   }
 
-  /// How the root process ended; nil while it runs. Only after `pidfd` has polled readable: before,
-  /// asking could take a stop away from the tracing thread.
+  /// The exit of the root process, or nil while it runs. Call it only after `pidfd` was readable:
+  /// before that, waitid could steal a stop from the tracing thread.
   public func reap() throws(SystemCallError) -> WorkerExit? {
     do throws(SystemCallError) {
       return try reapChild(pidfd, pid: identity.pid)
@@ -185,11 +190,12 @@ public final class WorkerProcess {
     }
   }
 
-  /// Whether a pid is one of the worker's, without looking at all processes.
+  /// Whether a pid is one of the worker's processes. It doesn't scan all processes.
   public func owns(_ pid: Int32) -> Bool {
     if pid == identity.pid { return life != .hasEnded }
-    if let cgroup { return (try? cgroup.processes().contains(pid)) ?? false }  // Removed: empty.
-    var current = pid  // What has ended owns nothing.
+    // A cgroup that was removed has no processes.
+    if let cgroup { return (try? cgroup.processes().contains(pid)) ?? false }
+    var current = pid  // A process that has ended owns nothing.
     for _ in 0..<64 where current > 1 {
       guard let stat = try? ProcessStat.read(current), stat.startTime >= identity.startTime else {
         return false
@@ -204,8 +210,9 @@ public final class WorkerProcess {
 // MARK: - Signals that it handles
 
 extension ProcessTree {
-  /// The processes that get a signal for the whole worker: those that handle it, but none below another that does. A
-  /// parent with a handler passes the signal on in its own way.
+  /// The processes that get a signal for the whole worker: those that handle it, except for
+  /// descendants of another one that does. A parent with a handler passes the signal on in its own
+  /// way.
   func receiving(_ signal: Int32) throws(SystemCallError) -> ProcessTree {
     var covered: Set<Int32> = []
     var receivers: [ProcessStat] = []
@@ -229,10 +236,10 @@ extension ProcessTree {
 // MARK: - Memory descriptors
 
 extension WorkerProcess {
-  /// A descriptor of a process's memory that was opened while that was permitted.
+  /// The memory of a process, from a descriptor that was opened while that was permitted.
   public func memory(of process: ProcessIdentity) -> Descriptor? { memoryDescriptors[process] }
 
-  /// Those that are held of processes that live, by pid.
+  /// The open memory descriptors of live processes, by pid.
   public var memories: [Int32: Descriptor] {
     var result: [Int32: Descriptor] = [:]
     for (process, memory) in memoryDescriptors where !process.hasEnded {
@@ -241,28 +248,29 @@ extension WorkerProcess {
     return result
   }
 
-  /// Opens the memory of all its processes again, where permitted. A descriptor stays with the program that ran
-  /// when it was opened, so this is due when a worker has become ready (a wrapper may have executed the real
-  /// program), and when it has got more processes. Not on the event loop's thread; see `memoryRefresh`.
+  /// Opens the memory of all its processes again, where that is permitted. A descriptor stays with
+  /// the program that ran when it was opened. So this is necessary when a worker has become ready
+  /// (a wrapper may have executed the real program), and when it has more processes. Don't call it
+  /// on the event loop's thread; use `memoryRefresh` there.
   public func refreshMemory() throws(SystemCallError) { adopt(try memoryRefresh.perform()) }
 
-  /// The same for another thread: it looks at all processes, and opening the memory of a process waits
-  /// while that is in execve and its old memory is taken down. `adopt` gets what it returns.
+  /// The work of `refreshMemory`, for another thread. It scans all processes, and opening the
+  /// memory of a process waits while the process is in execve. Pass its result to `adopt`.
   public var memoryRefresh: MemoryRefresh {
     MemoryRefresh(root: identity, session: session, cgroup: cgroup)
   }
 
-  /// What `memoryRefresh` has opened.
+  /// Stores the descriptors that `memoryRefresh` has opened.
   public func adopt(_ opened: MemoryRefresh.Outcome) {
     let ended = Set(memoryDescriptors.keys).subtracting(opened.present)
     for process in ended { memoryDescriptors[process] = nil }
-    // What was opened earlier is worth more than nothing.
+    // If a process couldn't be opened this time, its earlier descriptor is kept.
     memoryDescriptors.merge(opened.memories) { $1 }
     if opened.memories[identity] != nil { memoryRefusal = nil }
     if let refusal = opened.refusal { memoryRefusal = refusal }
   }
 
-  /// Holds what an earlier daemon has opened.
+  /// Stores a memory descriptor that an earlier daemon has opened.
   public func hold(_ memory: Descriptor, of process: ProcessIdentity) {
     memoryDescriptors[process] = memory
   }

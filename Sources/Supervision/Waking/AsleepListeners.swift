@@ -1,16 +1,16 @@
 import CLinux
 import Linux
 
-/// The listeners of a sleeping worker at which the daemon answers health checks in its place
-/// (`health_checks_while_asleep`), held as duplicates for as long as it sleeps: what wakes it there isn't decided by
-/// the arrival of a connection.
+/// A listener of a sleeping worker at which the daemon answers health checks instead
+/// (`health_checks_while_asleep`). The daemon has a duplicate of the socket while the worker
+/// sleeps. The arrival of a connection alone doesn't wake the worker there.
 public struct AsleepListener: Sendable {
   public let port: UInt16
-  /// Whose network it is in.
+  /// A process in whose network namespace the listener is.
   public let pid: Int32
   public let descriptor: Descriptor
 
-  /// Connections in its queue; those that were reset there count, too.
+  /// The number of connections in its queue, including those that were reset there.
   public var queued: Int {
     Int(clamping: (try? SocketFacts.read(descriptor))?.unread ?? 0)
   }
@@ -24,23 +24,25 @@ public struct AsleepListener: Sendable {
     descriptor = input.duplicate
   }
 
-  /// What the queue holds.
+  /// The state of the queue.
   public enum Queue: Hashable, Sendable {
     case empty
-    /// All of them have closed without sending anything; this many can be accepted and closed.
+    /// All clients have closed without sending anything. This many connections can be accepted and
+    /// closed.
     case onlyChecks(Int)
-    /// A client has connected and has sent nothing, yet.
+    /// A client has connected and has sent nothing yet.
     case silent
     /// A client has sent a request.
     case call
   }
 
-  /// Without taking anything from it. A queue gives the oldest first, so those that are counted before
-  /// the look at them are the ones that `accept` gives next.
+  /// Inspects the queue without accepting anything. A queue returns its oldest connection first. So
+  /// the connections that are counted before the inspection are the ones that `accept` returns
+  /// next.
   public func look() -> Queue {
     let count = queued
     if count == 0 { return .empty }
-    // What the kernel doesn't list counts as a call.
+    // If the kernel doesn't list the connections, they count as a request.
     guard let waiting = try? UnacceptedConnection.list(at: port, networkOf: pid) else {
       return .call
     }
@@ -50,29 +52,30 @@ public struct AsleepListener: Sendable {
 
   /// Accepts and closes this many connections whose clients have closed.
   ///
-  /// - Throws: EMFILE or ENFILE while there is no descriptor for one.
+  /// - Throws: EMFILE or ENFILE while no descriptor is free.
   public func discard(_ count: Int) throws(SystemCallError) {
     for _ in 0..<count {
-      // nil: there is none any more.
+      // It is nil if the queue is empty.
       guard let connection = try acceptConnection(descriptor) else { return }
       withExtendedLifetime(connection) {}
     }
   }
 }
 
-/// What a health check asks, as far as it has come.
+/// The request of a health check, as far as it has been received.
 public struct HealthRequest: Hashable, Sendable {
   public enum Verdict: Hashable, Sendable {
-    /// Not all of it is there.
+    /// The request isn't complete yet.
     case incomplete
-    /// A GET or HEAD of one of the paths.
+    /// The request is a GET or HEAD of one of the paths.
     case check(hasBody: Bool)
     case other
   }
 
   private var received: [UInt8] = []
   private let paths: [String]
-  /// A request's line and headers; one that is longer is no check.
+  /// The maximum number of bytes of a request's line and headers. A longer request is no health
+  /// check.
   private static let limit = 8 << 10
 
   public init(paths: [String]) { self.paths = paths }
@@ -81,13 +84,13 @@ public struct HealthRequest: Hashable, Sendable {
 
   public mutating func receive(_ bytes: [UInt8]) -> Verdict {
     received += bytes
-    // The headers must have come, too: closing with something unread would reset the connection, and
-    // take the answer with it.
+    // The headers must have arrived, too: closing a connection with unread input would reset it,
+    // and the client would lose the answer.
     let text = String(decoding: received, as: UTF8.self)
     guard received.suffix(4) == [13, 10, 13, 10] else {
       return received.count > Self.limit || received.contains(0) ? .other : .incomplete
     }
-    // A CR LF is one Character.
+    // In Swift, CR LF is one Character.
     let words = text.split(separator: "\r\n").first?.split(separator: " ") ?? []
     guard words.count == 3, words[2].hasPrefix("HTTP/1."), words[0] == "GET" || words[0] == "HEAD",
       paths.contains(where: { words[1].prefix(while: { $0 != "?" }) == $0 })

@@ -2,18 +2,18 @@ import CLinux
 import Glibc
 import Linux
 
-/// A FIFO that a sleeping worker waits to open, opened in its place.
+/// A FIFO that a sleeping worker waits to open. The daemon opens it instead.
 ///
-/// open(2) of a FIFO waits for the other end (fifo(7)), and a stop or freeze undoes it until the worker
-/// runs again: while it sleeps, another process that opens the other end would wait for ever, and
-/// nothing would wake the worker. So the daemon holds the worker's end open:
+/// open(2) of a FIFO waits for the other end (fifo(7)). A stop or freeze interrupts that call until
+/// the worker runs again. Without the daemon, another process that opens the other end would wait
+/// for ever, and nothing would wake the worker. So the daemon keeps the worker's end open:
 ///
-///     worker asleep in open(O_RDONLY)   daemon holds a reading end   a writer's open returns: wake
-///     worker asleep in open(O_WRONLY)   daemon holds both ends       a reader's open returns: wake
+///     worker asleep in open(O_RDONLY)   daemon opens a reading end   a writer's open returns: wake
+///     worker asleep in open(O_WRONLY)   daemon opens both ends       a reader's open returns: wake
 ///
-/// What a writer has written stays in the FIFO while an end is held. If the writer has closed it before
-/// the worker has opened it again, the worker would wait for another one; so from the wake on the other
-/// end is held as well, until the worker's call has returned.
+/// Written data stays in the FIFO while an end is open. If the writer has closed it before the
+/// worker has opened it again, the worker would wait for another writer. So from the wake on, the
+/// daemon keeps the other end open, too, until the worker's call has returned.
 final class AwaitedOpening: Sendable {
   let wait: OutsideWait
   let path: String
@@ -23,8 +23,9 @@ final class AwaitedOpening: Sendable {
   private let node: Descriptor
   private let writes: Bool
 
-  /// nil: it isn't a FIFO, or the daemon can't stand in for this worker: the FIFO is in another root
-  /// directory or may not be opened by the worker's user, or its name isn't in the kernel's cache.
+  /// Returns nil if the file isn't a FIFO, or the daemon can't open it for this worker: the FIFO is
+  /// in another root directory, its mode doesn't permit the worker's user to open it, or its name
+  /// isn't in the kernel's cache.
   init?(_ wait: OutsideWait) {
     guard case .opening(let directory, let path, let writes) = wait.reason,
       let node = Self.find(path, from: directory, of: wait.pid),
@@ -32,13 +33,14 @@ final class AwaitedOpening: Sendable {
     else { return nil }
     let link = "/proc/self/fd/\(node.raw)"
     do throws(SystemCallError) {
-      // Fails with ENXIO unless a reader waits already, which is the only way to learn of that one.
+      // This open fails with ENXIO unless a reader waits already. There is no other way to detect
+      // that reader.
       let early = writes ? try? Descriptor.open(link, O_WRONLY | O_NONBLOCK) : nil
       opens = Descriptor(
         owning: try shim("inotify_add_watch", on: path) { clinux_watch_opens(node.raw) })
       end = try Descriptor.open(link, (writes ? O_RDWR : O_RDONLY) | O_NONBLOCK)
-      // Our own opening was reported as well. A reader's that comes in the microseconds between the
-      // two lines is taken for ours.
+      // The daemon's own open was reported, too. If a reader opens the FIFO in the microseconds
+      // between the two lines, its open is taken for the daemon's.
       if early == nil { _ = try? opens.read(upTo: 4096) }
     } catch { return nil }
     self.wait = wait
@@ -47,36 +49,37 @@ final class AwaitedOpening: Sendable {
     self.writes = writes
   }
 
-  /// The other end is open, or was and left something behind.
+  /// True if the other end is open, or was open and has left data.
   var isOpened: Bool {
     if writes { return opens.inputEvents != 0 }
     if end.inputEvents & Int16(POLLHUP) != 0 { return true }
     return clinux_has_writer(end.raw) == 1
   }
 
-  /// For the epoll set: data and hang-ups of the end that is held.
+  /// The descriptor for the epoll set. It reports data and hang-ups of the open end.
   var held: Descriptor { end }
 
-  /// Holds the other end too, until the worker's call has returned, 10 s at the most. Before the worker
-  /// runs.
+  /// Keeps the other end open, too, until the worker's call has returned, at most for 10 s. Call it
+  /// before the worker runs.
   func admit() {
     let link = "/proc/self/fd/\(node.raw)"
-    // Where both ends are held this is one more of them; it can't wait, for the other end is open.
+    // If both ends are open already, this opens one of them again. It can't block, because the
+    // other end is open.
     let other = try? Descriptor.open(link, (writes ? O_RDONLY : O_WRONLY) | O_NONBLOCK)
     let isStarted = Thread.start(name: "dormouse-fifo") { [self] in
       let deadline = Deadline(in: .seconds(10))
-      // On a thread of its own: inotify reports our own openings, too, so this looks again and again.
+      // inotify also reports the daemon's own opens, so this thread polls.
       while !hasBeenOpened, !wait.isOver, !deadline.hasPassed { pauseThread(for: .milliseconds(2)) }
       withExtendedLifetime((self, other)) {}
     }
-    // Without a thread the ends are closed at once, and the worker waits for the next opening.
+    // Without a thread the ends are closed at once, and the worker waits for the next open.
     if !isStarted { withExtendedLifetime(other) {} }
   }
 
-  /// The worker has a descriptor of it.
+  /// True if the worker has a descriptor of the FIFO.
   private var hasBeenOpened: Bool {
     guard let status = node.status else { return true }
-    // What can't be listed has ended, which `isOver` finds.
+    // If its descriptors can't be listed, the worker has ended. `isOver` detects that.
     return ((try? OpenDescriptor.list(of: wait.pid)) ?? []).contains {
       $0.kind == .fifo && $0.inode == UInt64(status.st_ino)
     }
@@ -101,8 +104,9 @@ final class AwaitedOpening: Sendable {
     return ours.isSameFile(as: other)
   }
 
-  /// A daemon that is root must not open for a worker what its user may not: by the mode alone, which
-  /// refuses what only an access control list permits.
+  /// Whether the mode permits the worker's user to open the file: a daemon that is root must not
+  /// open for a worker what its user may not. Access control lists aren't read, so what only they
+  /// permit is refused.
   private static func isPermitted(_ node: Descriptor, to pid: Int32, writes: Bool) -> Bool {
     guard let file = node.status, file.isFIFO, let process = fileStatus(of: "/proc/\(pid)") else {
       return false
@@ -116,7 +120,7 @@ final class AwaitedOpening: Sendable {
 }
 
 extension OutsideWait {
-  /// What a sleeping worker misses, as a clause; for what isn't watched.
+  /// The event that a sleeping worker misses, as a clause, if the wait can't be watched.
   var missed: String {
     switch reason {
     case .opening(_, let path, _): "the opening of \(path)"

@@ -1,6 +1,6 @@
 import Linux
 
-/// What an input is called when something has come in.
+/// The kind of an input, by which a message names it when input has arrived.
 enum InputName: Hashable, Sendable {
   case listener(SocketName)
   case connection(local: SocketName, peer: SocketName)
@@ -42,6 +42,7 @@ enum InputName: Hashable, Sendable {
     }
   }
 
+  /// True if other programs can give the worker new work at this input.
   var isForClients: Bool {
     switch self {
     case .listener, .datagrams, .stdin, .terminal, .opening, .messageQueue: true
@@ -53,7 +54,8 @@ enum InputName: Hashable, Sendable {
     if case .listener(.internet(_, let port)) = self { port } else { nil }
   }
 
-  /// Its peer has read, so there is room for more of the worker's output.
+  /// The reason for a wake when a peer has read, so that there is room for more of the worker's
+  /// output.
   func sentenceOfRoom(served: Set<UInt16>) -> String {
     guard case .connection(.internet(_, let port), _) = self, served.contains(port) else {
       return "room for output on a connection"
@@ -61,8 +63,10 @@ enum InputName: Hashable, Sendable {
     return "room for output on a connection to port \(port)"
   }
 
-  /// `served`: the ports at which the worker listens; a connection to one of those was made by a
-  /// client of it, and any other by itself.
+  /// The reason for a wake by this input, as a clause.
+  ///
+  /// - Parameter served: the ports at which the worker listens. A connection to one of these was
+  ///   made by a client, and any other by the worker itself.
   func sentence(isHangUp: Bool, served: Set<UInt16>) -> String {
     let what = isHangUp ? "a hang-up" : "data"
     switch self {
@@ -88,17 +92,18 @@ enum InputName: Hashable, Sendable {
 }
 
 extension SocketFacts.Traffic {
-  /// Something was received within the last `limit`, and nothing has been sent since.
+  /// True if data was received within the last `limit`, and nothing has been sent since.
   ///
-  /// The kernel's clock for this ticks every 1 to 10 ms. When both times are equal, the order isn't known: a
-  /// request and its answer can have the same time, and an answer and the next request, too. The client's
-  /// acknowledgement shows the order: a request acknowledges the answer before it, and nothing comes after it;
-  /// an answer at the end is acknowledged by itself, usually some 40 ms later. If the client has not done that,
-  /// or has done it at once, the request counts as unanswered for the whole `limit`. If it didn't, a worker
-  /// could sleep with a request that it has read, and its client would wait for ever.
+  /// The kernel's clock for this ticks every 1 to 10 ms. When both times are equal, the order isn't
+  /// known: a request and its answer can have the same time, and so can an answer and the next
+  /// request. The client's acknowledgement shows the order. A request acknowledges the answer
+  /// before it, and nothing follows it. An answer at the end is acknowledged by itself, usually
+  /// some 40 ms later. If the client hasn't acknowledged it, or has done so at once, the request
+  /// counts as unanswered for the whole `limit`. Otherwise a worker could sleep with a request that
+  /// it has read, and its client would wait for ever.
   ///
-  /// A new connection on which nothing was said yet counts as unanswered for a moment: in some protocols
-  /// the server speaks first.
+  /// A new connection on which nothing was sent yet counts as unanswered for a moment: in some
+  /// protocols the server speaks first.
   func isUnanswered(within limit: Duration) -> Bool {
     if received == 0 { return sent == 0 && sinceReceived <= Self.greeting }
     if sinceReceived >= limit { return false }
@@ -108,10 +113,11 @@ extension SocketFacts.Traffic {
     return sinceReceived - sinceAcknowledged < Self.delayOfAcknowledgement
   }
 
-  /// At least so much later, an acknowledgement can't have come with the data that was last received,
-  /// between two ticks. Longer than a tick, and shorter than a kernel waits for data to send along.
+  /// The minimum delay after which an acknowledgement can't have arrived with the data that was
+  /// last received, between two ticks. It is longer than a tick, and shorter than the time for
+  /// which a kernel delays an acknowledgement.
   static var delayOfAcknowledgement: Duration { .milliseconds(20) }
 
-  /// Time for a server that speaks first.
+  /// The time that a server has to speak first.
   static var greeting: Duration { .milliseconds(10) }
 }

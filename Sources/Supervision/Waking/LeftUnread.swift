@@ -1,15 +1,15 @@
 import Glibc
 import Linux
 
-/// What has come to a worker and it hasn't taken.
+/// Input that has arrived for a worker and that it hasn't read.
 struct UnreadInput: Hashable, Sendable {
-  /// As poll(2) has it.
+  /// The events as poll(2) returns them.
   var events: Int16
-  /// Bytes or connections; nil where the amount is unknown. For a connection over TCP it is all that it has
-  /// ever received, so that other data of the same length shows.
+  /// The number of bytes or connections; nil if it is unknown. For a TCP connection it is the
+  /// number of bytes that were ever received, so that other data of the same length is noticed.
   var amount: Int64?
 
-  /// nil: nothing has.
+  /// Returns nil if there is no unread input.
   init?(_ input: WorkerInput) {
     let events = input.duplicate.inputEvents
     if events == 0 { return nil }
@@ -18,13 +18,13 @@ struct UnreadInput: Hashable, Sendable {
       amount = input.duplicate.unreadBytes
       return
     }
-    // nil: no socket.
+    // It is nil if the descriptor isn't a socket.
     let facts = try? SocketFacts.read(input.duplicate)
     amount =
       facts?.traffic.map { Int64(truncatingIfNeeded: $0.received) } ?? facts?.unread
   }
 
-  /// More has come since the other look, or a hang-up.
+  /// True if more input, or a hang-up, has arrived since the earlier sample.
   func hasMore(than earlier: UnreadInput) -> Bool {
     if events & ~earlier.events != 0 { return true }
     guard let amount, let before = earlier.amount else { return false }
@@ -32,16 +32,18 @@ struct UnreadInput: Hashable, Sendable {
   }
 }
 
-/// What was unread when a worker fell asleep. It was woken for that once. What it still hasn't read by the next
-/// time, it leaves there by choice (a client that reads only now and then, a socket that it will never read),
-/// and must not be woken for it again and again.
+/// The input that was unread when a worker fell asleep. The worker was woken for it once. If it
+/// still hasn't read that input when it falls asleep again, it does so by choice: a client that
+/// reads only now and then, or a socket that it never reads. It must not be woken for that input
+/// again and again.
 public struct LeftUnread: Sendable {
   var unread: [InputKey: UnreadInput] = [:]
 
   public init() {}
 
-  /// The part that a running worker still leaves unread: there now, and for all of `patience`, with nothing
-  /// added. Takes no time where there is none. Not on the event loop's thread.
+  /// The part of this input that a running worker still leaves unread: it is unread now and during
+  /// all of `patience`, and nothing is added. The call takes that long if there is unread input, so
+  /// don't call it on the event loop's thread.
   public func stillIgnored(
     by tree: ProcessTree, ownChannels: Set<String>, patience: Duration = .milliseconds(250)
   ) -> LeftUnread {

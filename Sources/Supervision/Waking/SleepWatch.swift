@@ -1,35 +1,37 @@
 import Glibc
 import Linux
 
-/// Notices what a manager wants of a worker that sleeps in the manager's cgroup: the manager's
-/// programs (`ExecReload=`, `docker exec`) appear in the group, its signals stay pending, its SIGCONT
-/// lets a stopped process run, its SIGKILL removes one. Nothing announces these to a third party, so
-/// `look` is called a few times a second while the worker sleeps.
+/// Detects that a manager needs a worker which sleeps in the manager's cgroup. The manager's
+/// programs (`ExecReload=`, `docker exec`) appear in the group, its signals stay pending, its
+/// SIGCONT lets a stopped process run, and its SIGKILL removes one. The kernel reports none of
+/// these to a third party, so `look` is called a few times per second while the worker sleeps.
 public struct SleepWatch: Sendable {
   private let cgroup: WorkerCgroup?
   private let members: Set<ProcessIdentity>
-  /// Signals that were pending and blocked before it slept: the program has left them so itself.
+  /// Signals that were already pending and blocked when it fell asleep. The program leaves them so
+  /// by choice.
   private let leftPending: [Int32: UInt64]
 
-  /// Of a tree that has just come to rest.
+  /// Create it for a tree that has just come to rest.
   public init(of tree: ProcessTree, in cgroup: WorkerCgroup?) {
     self.cgroup = cgroup
     members = Set(tree.processes.map(\.identity))
     var left: [Int32: UInt64] = [:]
     for process in tree.processes {
-      // It has ended, which `look` finds.
+      // If it has ended, `look` detects that.
       guard let status = try? ProcessStatus.read(process.pid) else { continue }
       left[process.pid] = Self.pending(status) & status.blocked
     }
     leftPending = left
   }
 
-  /// Why it should run; nil: it can sleep on.
+  /// The reason why the worker should run, as a clause, or nil if it can sleep on. The call reads
+  /// /proc.
   public func look() -> String? {
     for member in members {
       let status: ProcessStatus
       do throws(SystemCallError) { status = try ProcessStatus.read(member.pid) } catch {
-        // One that can't be looked at now is looked at the next time.
+        // A process that can't be read now is checked again the next time.
         guard error.meansVanished else { continue }
         return "the end of its process \(member.pid)"
       }
@@ -38,7 +40,7 @@ public struct SleepWatch: Sendable {
       }
       // An ended process stays a zombie while its parent sleeps.
       if status.state.isEnded { return "the end of its process \(member.pid)" }
-      // A frozen one shows another state, and sleeps on until it is thawed.
+      // A frozen process shows another state. It sleeps on until it is thawed.
       if !status.state.isAtRest, !ForeignFreeze.holds(member.pid) {
         return "SIGCONT to its process \(member.pid)"
       }
@@ -51,7 +53,7 @@ public struct SleepWatch: Sendable {
     guard let cgroup, let pids = try? cgroup.processes() else { return nil }
     let known = Set(members.map(\.pid))
     for pid in pids where !known.contains(pid) {
-      // It has ended.
+      // The process has ended.
       guard let stat = try? ProcessStat.read(pid), !stat.isEnded else { continue }
       return "process \(pid) (\(stat.name)), started in its cgroup"
     }
@@ -67,9 +69,9 @@ public struct SleepWatch: Sendable {
     let pending = pending(status) & ~status.ignored & ~left
     return (1...64).first { signal in
       guard ProcessStatus.contains(pending, signal) else { return false }
-      // Stopping the others has caused SIGCHLD; programs send SIGURG to their own threads.
+      // Stopping the other processes has caused SIGCHLD. Programs send SIGURG to their own threads.
       if [SIGCHLD, SIGURG, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU].contains(signal) { return false }
-      // Without a handler the kernel drops it. (A program that waits for it has blocked it.)
+      // Without a handler the kernel drops the signal. A program that waits for it has blocked it.
       if signal == SIGWINCH { return status.catches(signal) }
       return true
     }

@@ -1,35 +1,35 @@
 import Linux
 
-/// Which of a sleeping worker's own time-outs it is woken for.
+/// Chooses the timeout of a sleeping worker that wakes it.
 ///
-/// Nearly every program has timers that mean nothing while it has no requests: redis wakes up ten times a
-/// second, a runtime collects garbage, a pool checks its connections. Waking for those would mean never
-/// sleeping. So a whole duration that the program has set must be as long as the policy says. If only the end
-/// is known (absolute time-outs), the worker is woken, but no sooner than that after the last time that a timer
-/// woke it.
+/// Nearly every program has timers that mean nothing while it has no requests: redis wakes up ten
+/// times a second, a runtime collects garbage, a pool checks its connections. If those woke it, it
+/// would never sleep. So a duration that the program has set counts if it is as long as the policy
+/// demands. If only the end is known (absolute timeouts), the worker is woken, but no sooner than
+/// that duration after a timer last woke it.
 public struct TimerWake: Hashable, Sendable {
-  /// After now.
+  /// The time from now until the wake.
   public var delay: Duration
-  /// A clause for people.
+  /// The reason, as a clause for the operator.
   public var why: String
 
-  /// Absolute time-outs that end sooner are taken for housekeeping.
+  /// Absolute timeouts that end sooner than this are taken for housekeeping.
   static let soonest = Duration.seconds(2)
 
-  /// A worker without clients does nothing but by its timers: they are woken for from this length on, and a server's
-  /// housekeeping of 20 or 30 s isn't.
+  /// The minimum duration for a worker without clients, which only works by its timers. A server's
+  /// housekeeping of 20 or 30 s doesn't count.
   public static let ofJobs = Duration.seconds(15)
 
-  /// - Parameter rule: `background.wake_for_timers`; nil: never.
+  /// - Parameter rule: `background.wake_for_timers`; nil means never.
   public static func shortest(_ rule: Duration?, hasClients: Bool) -> Duration? {
     hasClients ? rule : rule.map { min($0, ofJobs) }
   }
 
-  /// The first that counts; nil: it sleeps until a request comes.
+  /// The first timeout that counts, or nil if the worker sleeps until a request comes.
   ///
   /// - Parameters:
-  ///   - shortest: `background.wake_for_timers`.
-  ///   - sinceLast: since a timer woke it the last time; nil: none has.
+  ///   - shortest: the minimum duration (`background.wake_for_timers`).
+  ///   - sinceLast: the time since a timer last woke the worker; nil if none has.
   public static func first(
     of times: [DueTime], shortest: Duration, sinceLast: Duration? = nil
   ) -> TimerWake? {
@@ -48,8 +48,8 @@ public struct TimerWake: Hashable, Sendable {
   }
 }
 
-/// A timer by which a worker without clients works, such as a poller's. It doesn't run while the
-/// worker sleeps.
+/// A timer by which a worker without clients works, such as one that polls. It doesn't run while
+/// the worker sleeps.
 public struct StoppedTimer: Hashable, Sendable {
   /// The time between two of its runs, or until the next one if that isn't known.
   public var interval: Duration
@@ -60,14 +60,14 @@ public struct StoppedTimer: Hashable, Sendable {
     self.repeats = repeats
   }
 
-  /// Shorter ones are housekeeping: an event loop's, a runtime's.
+  /// Shorter timers are the housekeeping of an event loop or a runtime.
   static let shortest = Duration.seconds(1)
 
-  /// The first that is due; nil: none is long enough.
+  /// The first timer that is due. Returns nil if none is long enough.
   public init?(_ times: [DueTime]) {
     let counted = times.filter { ($0.whole ?? $0.remaining) >= Self.shortest }
     guard let first = counted.map(\.remaining).min() else { return nil }
-    // A time-out may be listed twice, with its whole time and without.
+    // A timeout may be listed twice, with its whole duration and without.
     let whole = counted.filter { $0.remaining == first }.compactMap(\.whole).max()
     self.init(interval: whole ?? first, repeats: whole != nil)
   }

@@ -2,16 +2,17 @@ import CLinux
 import Linux
 import Synchronization
 
-/// Detects whether a client communicates with a running worker. Processor time doesn't show this part of
-/// "idle": a light request costs less than many a program's own timers.
+/// Detects whether a client communicates with a running worker. Processor time doesn't show that: a
+/// light request costs less than the timers of many programs.
 ///
-/// Input is seen by a latch on a set of all its inputs, even if it was served and over between two looks. Like
-/// `WakeSources` it holds no reference to any of them. Output, and requests that weren't answered, are seen in
-/// TCP's own counters, through duplicates that are held for microseconds.
+/// Input is detected by a latch on a set of all inputs, even if it arrived and was served between
+/// two samples. Like `WakeSources` the set holds no reference to the inputs. Output and unanswered
+/// requests are read from TCP's own counters, through duplicates that exist for microseconds.
 ///
-/// Belongs to the event loop's thread; look about once a second. A look has two halves: `begin` on that
-/// thread, and `Look.perform` on any other. The second asks the worker's sockets and files, which may wait:
-/// a socket for a program that is writing to it, a file for its file system.
+/// It belongs to the event loop's thread. Take a sample about once a second. A sample has two
+/// halves: `begin` on that thread, and `Look.perform` on any other. The second half reads the
+/// worker's sockets and files, which may block: a socket on a program that is writing to it, a file
+/// on its file system.
 public final class TrafficMonitor {
   private let latches: InputLatches?
   private let latch: InputLatches.Latch?
@@ -19,40 +20,44 @@ public final class TrafficMonitor {
   private var looksUntilScan = 0
   private var isFirst = true
 
-  /// A request that hasn't been answered for this long counts as one that never will be: a message that wants
-  /// no answer, HTTP/2's housekeeping. A worker can announce a longer one as a background task.
+  /// The time after which an open request counts as one that gets no answer, such as HTTP/2's
+  /// housekeeping. A worker can announce longer work as a background task.
   public static let maxRequest = Duration.seconds(60)
 
-  /// Looks after which the worker's descriptors are listed again though nothing has come: it may
-  /// have opened some itself.
+  /// The number of samples after which the worker's descriptors are listed again although no input
+  /// has arrived: the worker may have opened some itself.
   private static let scanInterval = 8
 
-  /// One look, for another thread.
+  /// One sample, for another thread.
   public struct Look: Sendable {
     fileprivate let inputs: MonitoredInputs
     fileprivate let isListed: Bool
     fileprivate let isFirst: Bool
-    /// Something has come in since the last look; the first look doesn't say.
+    /// True if input has arrived since the last sample. It is always false in the first sample.
     public let hasInput: Bool
-    /// Something else than the worker itself can give it work, as in `WakeSources`. After `perform`.
+    /// True if something other than the worker itself can give it work, as in `WakeSources`. It is
+    /// valid after `perform`.
     public var hasClients: Bool { inputs.hasClients }
-    /// Where the traffic came from, if that is known. After `perform`.
+    /// The source of the traffic, if it is known. It is valid after `perform`.
     public var source: TrafficSource? { inputs.source }
-    /// The ports at which the worker listens. After `perform`.
+    /// The ports at which the worker listens. They are valid after `perform`.
     public var ports: Set<UInt16> { inputs.served }
-    /// The inputs at which something has come in.
+    /// The inputs at which input has arrived.
     fileprivate let fired: [UInt64]
 
-    /// Whether there was traffic since the last look, or a request is open. The first look finds open requests only:
-    /// after a wake the worker may fall asleep again before a second one.
+    /// Whether there was traffic since the last sample, or a request is open. The first sample
+    /// detects open requests only: after a wake, the worker may fall asleep again before a second
+    /// one.
     public func perform(at tree: ProcessTree) -> Bool {
       inputs.look(at: tree, isListed: isListed, isFirst: isFirst, fired: hasInput ? fired : [])
         || hasInput
     }
   }
 
-  /// `latches`: nil where the kernel has none; then only what is still open at a look is seen. `ignored`: ports
-  /// at which only health checks connect.
+  /// - Parameters:
+  ///   - latches: nil if the kernel has none. Then only input that is unread at a sample is
+  ///     detected.
+  ///   - ignored: the ports at which only health checks connect.
   public init(
     latches: InputLatches?, ownChannels: Set<String>, ignored: Set<UInt16> = []
   ) throws(SystemCallError) {
@@ -67,18 +72,20 @@ public final class TrafficMonitor {
     if let latch { latches?.remove(latch) }
   }
 
-  /// `latches.take` comes before; the look before has been performed.
+  /// The first half of a sample. Call `latches.take` before it. The sample before must have been
+  /// performed.
   public func begin() -> Look {
     let hasInput = latch?.hasFired ?? false
     let isListed = latch == nil || hasInput || looksUntilScan == 0
     if hasInput || isFirst {
-      // The next look lists again: a connection that the worker accepts after this listing isn't in it, and
-      // causes no event any more.
+      // The next sample lists the descriptors again: a connection that the worker accepts after
+      // this listing isn't in it, and causes no event any more.
       looksUntilScan = 0
     } else {
       looksUntilScan = isListed ? Self.scanInterval : looksUntilScan - 1
     }
-    // Cleared and armed before anything is added: what comes from here on belongs to the next look.
+    // The latch is cleared and armed before inputs are added: input that arrives from here on
+    // belongs to the next sample.
     let fired = latch?.isArmed != true ? arm() : []
     defer { isFirst = false }
     return Look(
@@ -86,10 +93,10 @@ public final class TrafficMonitor {
       fired: fired)
   }
 
-  /// Both halves.
+  /// Takes a whole sample. It may block.
   public func look(at tree: ProcessTree) -> Bool { begin().perform(at: tree) }
 
-  /// - Returns: the inputs at which something has come in.
+  /// Arms the latch again. Returns the inputs at which input has arrived.
   private func arm() -> [UInt64] {
     guard let latch, let latches else { return [] }
     var events = [clinux_event](repeating: clinux_event(), count: 64)
@@ -97,13 +104,13 @@ public final class TrafficMonitor {
     while case let count = clinux_epoll_wait(inputs.set.raw, &events, 64, 0), count > 0 {
       fired += events.prefix(Int(count)).map(\.data)
     }
-    // Without a latch each look asks the kernel again.
+    // If the latch can't be armed, each sample asks the kernel again.
     try? latches.arm(latch, at: inputs.set)
     return fired
   }
 }
 
-/// The inputs of a worker that `TrafficMonitor` watches. Used by one thread at a time.
+/// The inputs of a worker that `TrafficMonitor` watches. One thread at a time uses it.
 private final class MonitoredInputs: Sendable {
   let set: Descriptor
   private let ownChannels: Set<String>
@@ -116,11 +123,11 @@ private final class MonitoredInputs: Sendable {
     var clients: Set<InputKey> = []
     var connections: [Connection] = []
     var nextConnection = 0
-    /// By the number that the set of inputs has for them.
+    /// The names of inputs, by their number in the epoll set.
     var names: [UInt64: InputName] = [:]
     var numbers: [InputKey: UInt64] = [:]
     var lastNumber: UInt64 = 0
-    /// A connection that was made since the last look.
+    /// The source of a connection that was made since the last sample.
     var new: TrafficSource?
     var source: TrafficSource?
   }
@@ -131,7 +138,8 @@ private final class MonitoredInputs: Sendable {
     var carried: UInt64?
   }
 
-  /// Connections whose counters are read at one look; the next look continues from there.
+  /// The number of connections whose counters are read in one sample. The next sample continues
+  /// after them.
   private static let maxConnections = 256
 
   init(set: Descriptor, ownChannels: Set<String>, ignored: Set<UInt16>) {
@@ -145,7 +153,7 @@ private final class MonitoredInputs: Sendable {
   ) -> Bool {
     state.withLock { state in
       (state.new, state.source) = (nil, nil)
-      // Before the listing, which forgets inputs that are closed.
+      // The names are read before the listing, which removes inputs that are closed.
       let names = fired.compactMap { state.names[$0] }
       if isListed { scan(tree, isFirst: isFirst, state: &state) }
       let hasTraffic = Self.countTraffic(&state)
@@ -176,7 +184,7 @@ private final class MonitoredInputs: Sendable {
     let remembered = Dictionary(
       state.connections.map { (InputKey($0.open, of: $0.pid), $0.carried) },
       uniquingKeysWith: { first, _ in first })
-    // The same end may be reached through another process by now.
+    // By now the socket may be open in another process only.
     state.connections = inputs.candidates.compactMap { pid, open in
       remembered[InputKey(open, of: pid)].map { Connection(pid: pid, open: open, carried: $0) }
     }
@@ -190,7 +198,8 @@ private final class MonitoredInputs: Sendable {
   private func add(_ input: WorkerInput, isFirst: Bool, state: inout State) {
     if InputName(input).isForClients { state.clients.insert(input.key) }
     if case .internet(_, let port)? = input.facts?.local, ignored.contains(port) { return }
-    // EPOLLET, as in `WakeSources`: what the worker leaves unread is no traffic.
+    // The set is edge-triggered (EPOLLET), as in `WakeSources`: input that the worker leaves unread
+    // is no traffic.
     let interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | 1 << 31
     let name = InputName(input)
     state.lastNumber += 1
@@ -214,11 +223,11 @@ private final class MonitoredInputs: Sendable {
       state.nextConnection = (state.nextConnection + 1) % state.connections.count
       let connection = state.connections[state.nextConnection]
       if pidfd?.pid != connection.pid {
-        // nil: it has ended.
+        // It is nil if the process has ended.
         pidfd = (try? Descriptor.pidfd(of: connection.pid)).map { (connection.pid, $0) }
       }
       guard let pidfd,
-        // nil: it has been closed, or can't be looked into.
+        // It is nil if the descriptor was closed, or can't be duplicated.
         let input = try? WorkerInputs.duplicate(
           connection.open, of: connection.pid, from: pidfd.descriptor),
         let facts = input.facts, let traffic = facts.traffic
@@ -229,8 +238,8 @@ private final class MonitoredInputs: Sendable {
         state.source = state.source ?? TrafficSource(facts, served: state.served)
       }
       state.connections[state.nextConnection].carried = carried
-      // Only where the other end sends the requests. To a client of a database, the database always has the
-      // last word.
+      // This only applies if the other end sends the requests. If the worker is a client of a
+      // database, the database always sends last.
       if case .internet(_, let port) = facts.local, state.served.contains(port),
         traffic.isUnanswered(within: TrafficMonitor.maxRequest)
       {

@@ -1,8 +1,9 @@
 import Linux
 
-/// Where a worker's traffic came from, as far as it is known.
+/// The source of a worker's traffic, as far as it is known.
 public struct TrafficSource: Hashable, Sendable {
-  /// To follow a colon: `connection from 127.0.0.1:5123 to port 8080`, `data on stdin`.
+  /// A clause that can follow a colon: `connection from 127.0.0.1:5123 to port 8080`, `data on
+  /// stdin`.
   public var text: String
   /// The worker's own port.
   public var port: UInt16?
@@ -12,7 +13,7 @@ public struct TrafficSource: Hashable, Sendable {
     self.port = port
   }
 
-  /// An input at which something has come in.
+  /// Describes an input at which data has arrived.
   ///
   /// - Parameter served: the ports at which the worker listens.
   init(_ name: InputName, served: Set<UInt16>) {
@@ -24,7 +25,7 @@ public struct TrafficSource: Hashable, Sendable {
     }
   }
 
-  /// A connection; nil: the other end has no name.
+  /// Describes a connection. Returns nil if the other end has no name.
   init?(_ facts: SocketFacts, served: Set<UInt16>) {
     guard facts.isStream, !facts.isListening else { return nil }
     switch (facts.local, facts.peer) {

@@ -2,52 +2,58 @@ import CLinux
 import Glibc
 import Linux
 
-/// The sockets and pipes of a sleeping worker, watched in its place: no process stands between it and its
-/// clients, and nothing is read.
+/// The sockets and pipes of a sleeping worker. The daemon watches them instead of the worker. No
+/// process stands between the worker and its clients, and nothing is read.
 ///
 ///     worker (frozen)              daemon
 ///     listener ───────┐  ADD       ┌ epoll of this worker ──▶ event loop ──▶ wakeNeeded
 ///     connections ────┼───────────▶│  (holds no reference)
 ///     stdin, pipes ───┘            └
 ///
-/// Each is duplicated (pidfd_getfd(2)), put into one epoll set, and the duplicate is closed again.
-/// An epoll set still watches what it was given as long as *any* process has it open (epoll(7), Q6), and holds
-/// none of it open itself. So a worker's connections close when it closes them or dies, sleeping costs one
-/// descriptor whatever the number of connections, and closing the set ends all watches.
+/// Each descriptor is duplicated (pidfd_getfd(2)) and added to one epoll set, and the duplicate is
+/// closed again. An epoll set watches a file as long as *any* process has it open (epoll(7), Q6),
+/// and keeps none open itself. So a worker's connections close when it closes them or ends,
+/// sleeping costs one descriptor whatever the number of connections, and closing the set ends all
+/// watches.
 ///
-/// Edge-triggered: a descriptor reports what comes, not what is there. What is there already is
-/// sorted out once, when the set is made; see `sortOut`.
+/// The set is edge-triggered: a descriptor reports what arrives, not what is unread. What is unread
+/// already is examined once, when the set is made; see `sortOut`.
 public final class WakeSources: Sendable {
-  /// Readable when `nextReason` has one.
+  /// Readable when `nextReason` has a reason.
   public let descriptor: Descriptor
-  /// What had come by the time the worker slept, and it hadn't got round to; it should be woken at
-  /// once.
+  /// The reason to wake the worker at once: input that arrived before it slept, and that it hadn't
+  /// handled. It is nil if there is none.
   public let waiting: String?
-  /// All of that, for the next time that it falls asleep.
+  /// All unread input, for the next time that the worker falls asleep.
   public let leftUnread: LeftUnread
-  /// What can't be watched; the worker could sleep through a call there.
+  /// Errors of inputs that can't be watched. The worker could miss a request there.
   public let refusals: [SystemCallError]
-  /// Not watched here: the daemon answers there.
+  /// Listeners that aren't watched here, because the daemon answers there.
   public let answered: [AsleepListener]
-  /// What it waits for and nothing here can see, as clauses: `the release of a file lock`.
+  /// Events that the worker waits for and that can't be watched, as clauses: `the release of a file
+  /// lock`.
   public let unwatched: [String]
   private let names: [InputName]
   private let served: Set<UInt16>
-  /// By index: FIFOs that it waits to open.
+  /// FIFOs that the worker waits to open, by index.
   private let openings: [Int: AwaitedOpening]
 
   public var count: Int { names.count }
-  /// Something else than the worker itself can give it work: a client at a listener, at a datagram
-  /// socket, at its standard input.
+  /// True if something other than the worker itself can give it work: a client at a listener or a
+  /// datagram socket, or its standard input.
   public var hasClients: Bool { !answered.isEmpty || names.contains(where: \.isForClients) }
 
-  /// See `init`: of a worker that may be in the middle of other work.
+  /// The default of `openFor`, for a worker that may be in the middle of other work.
   public static let recently = Duration.seconds(2)
 
-  /// Of a worker that is frozen or stopped. Needs the right to trace it.
+  /// Watches the inputs of a worker that is frozen or stopped. It needs the right to trace the
+  /// worker.
   ///
-  /// `ignored`: what it leaves unread by choice; `answering`: ports whose listeners another part of the daemon
-  /// watches; `openFor`: a request that came longer ago and isn't answered is one that the worker waits with.
+  /// - Parameters:
+  ///   - ignored: the input that the worker leaves unread by choice.
+  ///   - ports: the ports whose listeners the daemon watches elsewhere to answer health checks.
+  ///   - limit: the age up to which an unanswered request counts as open. Without an answer for
+  ///     longer, the worker itself waits.
   public init(
     of tree: ProcessTree, ownChannels: Set<String>, ignored: LeftUnread = LeftUnread(),
     answering ports: Set<UInt16> = [], openFor limit: Duration = recently
@@ -73,18 +79,20 @@ public final class WakeSources: Sendable {
     waiting = register.sortOut(served: served, openFor: limit)
   }
 
-  /// The worker is about to run, or runs: what was opened in its place is handed over to it.
+  /// Hands over the FIFOs that were opened for the worker. Call it when the worker is about to run,
+  /// or runs.
   public func admitOpened() {
     for opening in openings.values where opening.isOpened { opening.admit() }
   }
 
-  /// What has come since the last time; nil: nothing.
+  /// The reason to wake the worker, from what has arrived since the last call, or nil if nothing
+  /// has. It never blocks.
   public func nextReason() -> String? {
     var found: String?
     for event in Self.drain(descriptor) {
       let index = Int(truncatingIfNeeded: event.data)
       guard found == nil, names.indices.contains(index) else { continue }
-      // Its writer may have thought better of it, or it was another process's look at the FIFO.
+      // The writer may have closed it again, or another process has only inspected the FIFO.
       if let opening = openings[index], !opening.isOpened { continue }
       found = Self.sentence(names[index], events: event.events, served: served)
     }
@@ -101,7 +109,7 @@ public final class WakeSources: Sendable {
     return name.sentence(isHangUp: events & hangUps != 0, served: served)
   }
 
-  /// All events that are due; an edge is reported once.
+  /// All pending events of a set. An edge is reported once.
   fileprivate static func drain(_ set: Descriptor) -> [clinux_event] {
     var all: [clinux_event] = []
     while true {
@@ -113,13 +121,13 @@ public final class WakeSources: Sendable {
   }
 }
 
-/// Fills a set, and finds out what has been missed.
+/// Fills a set, and finds out which input was missed.
 private struct Register {
   let set: Descriptor
   let ignored: LeftUnread
   var names: [InputName] = []
   var leftUnread = LeftUnread()
-  /// By index: what was unread before the freeze, and the means to look again.
+  /// Inputs that were unread before the freeze, by index, with what is needed to sample them again.
   private var doubtful: [Int: (input: WorkerInput, before: UnreadInput)] = [:]
   private var traffic: [Int: SocketFacts.Traffic] = [:]
   private(set) var openings: [Int: AwaitedOpening] = [:]
@@ -132,7 +140,7 @@ private struct Register {
   mutating func add(_ input: WorkerInput) throws(SystemCallError) {
     let index = names.count
     var interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | Self.edgeTriggered
-    // It may have more to send than there is room for: its client waits for the rest.
+    // The worker may have more to send than there is room for: its client waits for the remainder.
     if let facts = input.facts, facts.isStream, !facts.isListening, !input.duplicate.isWritable {
       interest |= UInt32(CLINUX_EPOLLOUT)
     }
@@ -142,9 +150,9 @@ private struct Register {
       }
     } catch {
       switch (error.code, input.open.kind) {
-      // Another process's descriptor of the same file is in the set already.
+      // This file is in the set already, through another process's descriptor.
       case (EEXIST, _): return
-      // A device that has nothing to wait for.
+      // The device has no events.
       case (EPERM, .device): return
       default: throw error
       }
@@ -152,12 +160,12 @@ private struct Register {
     names.append(InputName(input))
     if let unread = UnreadInput(input) { leftUnread.unread[input.key] = unread }
     if let before = ignored.unread[input.key] { doubtful[index] = (input, before) }
-    // What is unread isn't being answered.
+    // A request that is still unread isn't being answered.
     if let facts = input.facts, facts.unread == 0 { traffic[index] = facts.traffic }
   }
 
-  /// Calls in which the worker waits for another process, without a descriptor. Returns what can't be
-  /// watched of that.
+  /// Watches calls in which the worker waits for another process without a descriptor. Returns
+  /// clauses for those that can't be watched.
   mutating func addWaits(of tree: ProcessTree) throws(SystemCallError) -> [String] {
     var missed: [String] = []
     for wait in OutsideWait.all(of: tree) {
@@ -189,7 +197,7 @@ private struct Register {
   }
 
   private mutating func add(queue number: Int32, of pid: Int32) -> Bool {
-    // Refused, it is named as unwatched.
+    // A refused queue is listed as unwatched.
     guard let pidfd = try? Descriptor.pidfd(of: pid) else { return false }
     let queue = Descriptor(foreign: clinux_pidfd_getfd(pidfd.raw, number))
     let result = clinux_epoll_add(
@@ -199,16 +207,17 @@ private struct Register {
     return true
   }
 
-  /// What is there when the worker has just fallen asleep, and has it had its chance? There are
-  /// three cases, and each kind of data is in one of them whenever it comes:
+  /// Finds a reason to wake a worker that has just fallen asleep. Input is in one of three cases:
   ///
-  /// 1. Unread, and the worker was woken for it before (`ignored`): its own choice. Only more of it
-  ///    counts. What comes after this look is an edge, and found by `nextReason`.
-  /// 2. Unread, and not ignored: it came around the freeze, or the worker was too busy. Wake.
-  /// 3. Read by the worker, and then it was frozen before it had answered. Nothing is left to see
-  ///    but TCP's clocks; see `isUnanswered`.
+  /// 1. It is unread, and the worker was woken for it before (`ignored`). Leaving it is the
+  ///    worker's own choice, and only more input counts. Input that arrives after this call is an
+  ///    edge, and `nextReason` finds it.
+  /// 2. It is unread and not ignored: it arrived around the freeze, or the worker was too busy. The
+  ///    worker is woken.
+  /// 3. The worker has read it, and was frozen before it had answered. Only TCP's clocks show that;
+  ///    see `isUnanswered`.
   mutating func sortOut(served: Set<UInt16>, openFor limit: Duration) -> String? {
-    // First the edges, then the amounts: the other way round, what comes in between would show in
+    // Edges are read before amounts. In the other order, input that arrives in between would be in
     // neither.
     let edges = WakeSources.drain(set)
     for edge in edges {
@@ -233,6 +242,6 @@ private struct Register {
     return nil
   }
 
-  /// EPOLLET; the shims have no name for it.
+  /// The value of EPOLLET, for which the shims have no name.
   private static let edgeTriggered: UInt32 = 1 << 31
 }

@@ -1,13 +1,13 @@
 import Glibc
 import Linux
 
-/// Names an input, whichever process has it open.
+/// Identifies an input independently of the process that has it open.
 struct InputKey: Hashable, Sendable {
   private enum Namespace { case socket, pipe, device, own }
 
   private var namespace: Namespace
   private var inode: UInt64
-  /// Where the inode says nothing: inotify descriptors share one. A descriptor that a child has
+  /// Set if the inode isn't unique: inotify descriptors share one. A descriptor that a child has
   /// inherited counts as another input then, which costs one entry in the set.
   private var pid: Int32 = 0
   private var number: Int32 = 0
@@ -26,13 +26,13 @@ struct InputKey: Hashable, Sendable {
   }
 }
 
-/// A descriptor at which something can come in from outside a worker, held for a moment: a
-/// duplicate keeps a connection open that the worker closes.
+/// A descriptor at which input can arrive from outside a worker. Release it soon: the duplicate
+/// keeps a connection open that the worker closes.
 struct WorkerInput {
   let pid: Int32
   let open: OpenDescriptor
   let duplicate: Descriptor
-  /// nil: not a socket.
+  /// The socket's state; nil if it isn't a socket.
   let facts: SocketFacts?
 
   var key: InputKey { InputKey(open, of: pid) }
@@ -40,18 +40,18 @@ struct WorkerInput {
 
 /// Finds the inputs of a worker's processes.
 ///
-/// These aren't inputs: files; ends that are only written to; the worker's own timers, signals and events;
-/// pipes and socket pairs whose other end is in the worker too; netlink; a terminal whose input is for another
-/// job; and the sockets to the daemon.
+/// These aren't inputs: files; ends that are only written to; the worker's own timers, signals and
+/// events; pipes and socket pairs whose other end is in the worker, too; netlink; a terminal whose
+/// input is for another job; and the sockets to the daemon.
 struct WorkerInputs {
   /// Each input once, with one of the descriptors that lead to it.
   private(set) var candidates: [(pid: Int32, open: OpenDescriptor)] = []
-  /// Processes that we may not look into.
+  /// The errors of processes whose descriptors may not be listed.
   private(set) var refusals: [SystemCallError] = []
   private let pids: Set<Int32>
   private let ownChannels: Set<String>
 
-  /// `ownChannels`: the paths of our own sockets.
+  /// - Parameter ownChannels: the paths of the daemon's own sockets.
   init(of tree: ProcessTree, ownChannels: Set<String>) {
     self.ownChannels = ownChannels
     pids = Set(tree.pids)
@@ -63,14 +63,14 @@ struct WorkerInputs {
         if !Self.isOfTheGone(error, pid) { refusals.append(error) }
       }
     }
-    // A worker that holds both ends of a pipe only sends to itself.
+    // A worker that has both ends of a pipe only sends to itself.
     let written = Set(all.filter { $0.open.kind == .pipe && $0.open.isWritable }.map(\.open.inode))
     let jobs = Dictionary(tree.processes.map { ($0.pid, $0) }) { first, _ in first }
     let groups = Set(tree.processes.map(\.processGroup))
     var seen: Set<InputKey> = []
     candidates = all.filter { entry in
       let open = entry.open
-      // 1 and 2 are for output, whatever they are.
+      // Descriptors 1 and 2 are for output, whatever they are.
       guard open.isReadable, open.number != 1, open.number != 2 else { return false }
       if open.kind == .pipe, written.contains(open.inode) { return false }
       if case .device(let device) = open.kind, let process = jobs[entry.pid],
@@ -82,9 +82,11 @@ struct WorkerInputs {
     }
   }
 
-  /// Calls `body` with each that `isWanted`, and lets go of it.
+  /// Calls `body` with each input that `isWanted`, and closes its duplicate.
   ///
-  /// `unreadOnly`: spares the look at those with nothing to read, which takes ten times longer.
+  /// - Parameter unreadOnly: skips inputs with nothing to read. Inspecting those takes ten times
+  ///   longer.
+  /// - Returns: the errors of inputs that couldn't be inspected.
   func forEach<Failure: Error>(
     unreadOnly: Bool = false, where isWanted: (InputKey) -> Bool = { _ in true },
     _ body: (WorkerInput) throws(Failure) -> Void
@@ -99,7 +101,7 @@ struct WorkerInputs {
         input = try Self.duplicate(
           open, of: pid, from: pidfd.descriptor, unreadOnly: unreadOnly)
       } catch {
-        // EBADF: closed since; what has ended has no inputs.
+        // EBADF means that it was closed since. A process that has ended has no inputs.
         if error.code != EBADF, !Self.isOfTheGone(error, pid) { refused.append(error) }
         continue
       }
@@ -115,8 +117,9 @@ struct WorkerInputs {
     device == process.terminal && !groups.contains(process.terminalGroup)
   }
 
-  /// Until an ended process is waited for, it still has a directory in /proc, which belongs to root then: to
-  /// any other user it looks like a process that they may not look into.
+  /// Whether the error means that the process has ended. Until it is reaped, an ended process still
+  /// has a directory in /proc, which belongs to root. To any other user it looks like a process
+  /// that may not be inspected.
   private static func isOfTheGone(_ error: SystemCallError, _ pid: Int32) -> Bool {
     if error.meansVanished { return true }
     do throws(SystemCallError) { return try ProcessStat.read(pid).isEnded } catch {
@@ -124,7 +127,7 @@ struct WorkerInputs {
     }
   }
 
-  /// nil when the number leads to something else by now.
+  /// Returns nil if the number leads to another file by now.
   static func duplicate(
     _ open: OpenDescriptor, of pid: Int32, from pidfd: Descriptor, unreadOnly: Bool = false
   ) throws(SystemCallError) -> WorkerInput? {
@@ -141,7 +144,7 @@ struct WorkerInputs {
     if facts.family == .other || facts.isUnused { return false }
     guard facts.family == .unix, !facts.isListening else { return true }
     if case .path(let peer) = facts.peer, ownChannels.contains(peer) { return false }
-    // Connected within the worker, or one of a pair that it made.
+    // Such a socket is connected within the worker, or one of a pair that it made.
     return !pids.contains(facts.peerProcess)
   }
 }

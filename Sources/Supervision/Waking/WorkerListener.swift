@@ -2,16 +2,17 @@ import Glibc
 import Linux
 import Policy
 
-/// A socket that is opened for a worker, and outlives its launches: a client that connects while the worker is
-/// down or asleep waits in the kernel's queue.
+/// A socket that is opened for a worker and outlives its launches. A client that connects while the
+/// worker is down or asleep waits in the kernel's queue.
 public final class Listener: Sendable {
   public let socket: ListenSocket
-  /// Blocks, because programs that get it as `LISTEN_FDS` expect that; the daemon only checks whether a client
-  /// waits.
+  /// The socket blocks, because programs that get it by `LISTEN_FDS` expect that. The daemon only
+  /// checks whether a client waits.
   public let descriptor: Descriptor
-  /// Of a Unix socket's file: device and inode.
+  /// The device and inode of a Unix socket's file.
   private let file: [UInt64]?
-  /// The user with whose rights the file was made, where that isn't ours: it may exchange the directory.
+  /// The user with whose rights the file was made, if that isn't the daemon's user. That user may
+  /// replace the directory.
   private let maker: Account?
 
   private init(_ socket: ListenSocket, _ descriptor: Descriptor, madeBy maker: Account?) {
@@ -21,12 +22,14 @@ public final class Listener: Sendable {
     file = socket.filePath.flatMap(Self.identity)
   }
 
-  /// Connections that wait to be accepted: as many as the kernel lets us have (net.core.somaxconn).
+  /// The number of connections that may wait to be accepted. The kernel lowers it to its limit
+  /// (net.core.somaxconn).
   private static let backlog: Int32 = 4096
 
   /// - Parameters:
-  ///   - account: the user that uses it, if that isn't the daemon's; a Unix socket's file belongs to that user.
-  ///   - isForGroup: its file is for the account's group as well.
+  ///   - account: the user that uses the socket, if that isn't the daemon's. A Unix socket's file
+  ///     belongs to that user.
+  ///   - isForGroup: whether the account's group may use the file, too.
   public static func open(
     _ socket: ListenSocket, for account: Account? = nil, isForGroup: Bool = false
   ) throws(ListenError) -> Listener {
@@ -55,9 +58,10 @@ public final class Listener: Sendable {
       throw SystemCallError("bind", on: host, code: EINVAL)
     }
     let descriptor = try Descriptor.socket(family: address.family, type: type)
-    // Connections of an earlier socket may still be ending. (For datagrams it would let two have it.)
+    // Connections of an earlier socket may still be closing. For datagrams the option would let two
+    // sockets have the port.
     if type == SOCK_STREAM { descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, to: true) }
-    // `::` stands for IPv4 as well, whatever the machine's default is.
+    // `::` also accepts IPv4, whatever the machine's default is.
     if address.family == AF_INET6 {
       descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, to: false)
     }
@@ -78,22 +82,22 @@ public final class Listener: Sendable {
     }
     guard let account, !path.hasPrefix("@") else { return (try bound(), nil) }
     do throws(SystemCallError) {
-      // Its own file from the beginning, in a directory in which its user may do anything: also exchange
-      // it for a link while we look for a dead socket in it.
+      // The file belongs to the account from the beginning. Its user may do anything in the
+      // directory, and may replace the file by a link while the daemon checks for a dead socket.
       return (try account.acting(bound), account)
     } catch {
       let isRefused = error.code == EACCES || error.code == EPERM || error.code == EADDRINUSE
       guard isRefused, DirectoryTrust.ofThisProcess.holds(directoryOf: path) else { throw error }
     }
-    // A directory such as /run, in which only root can exchange one file for another.
+    // This is a directory such as /run, in which only root can replace a file.
     let descriptor = try bound()
     let identity = account.identity
     try systemCall("chown", path: path) { lchown($0, identity.user, identity.group) }
     return (descriptor, nil)
   }
 
-  /// Removes what is left of a daemon that was killed. It doesn't remove a socket at which a process answers,
-  /// or any other file.
+  /// Removes the socket file of a daemon that was killed. It removes no socket at which a process
+  /// answers, and no other file.
   private static func removeDeadSocket(_ path: String) throws(SystemCallError) {
     guard !path.hasPrefix("@"), let status = linkStatus(of: path) else { return }
     guard status.isSocket else {
@@ -103,7 +107,7 @@ public final class Listener: Sendable {
       do throws(SystemCallError) {
         _ = try UnixSocket.connected(to: path, kind)
       } catch {
-        // EPROTOTYPE: of the other kind.
+        // EPROTOTYPE means that the socket has the other kind.
         if error.code == ECONNREFUSED || error.code == EPROTOTYPE { continue }
         if error.code == ENOENT { return }
       }
@@ -112,11 +116,12 @@ public final class Listener: Sendable {
     try Linux.removeFile(path)
   }
 
-  /// The socket won't be needed any more. Not done on release: a later daemon may go on with it.
+  /// Removes the file of a socket that isn't needed any more. `deinit` doesn't, because a later
+  /// daemon may continue to use it.
   public func removeFile() {
     guard let path = socket.filePath, let file else { return }
-    // A dead socket file stays where root must not touch anything; the next daemon removes it with its
-    // worker's rights.
+    // A dead socket file stays where root must not touch anything. The next daemon removes it with
+    // its worker's rights.
     let trust = DirectoryTrust.ofThisProcess
     if maker == nil, trust.isStrict, !trust.holds(directoryOf: path, as: .shared) { return }
     let remove = { () throws(SystemCallError) in
@@ -125,11 +130,11 @@ public final class Listener: Sendable {
     do throws(SystemCallError) {
       if let maker { try maker.acting(remove) } else { try remove() }
     } catch {
-      // The same.
+      // The file stays in this case, too.
     }
   }
 
-  /// Of a Unix socket that has a file.
+  /// The path of a Unix socket's file; nil for other sockets.
   public var filePath: String? { socket.filePath }
 
   private static func identity(_ path: String) -> [UInt64]? {
@@ -139,17 +144,17 @@ public final class Listener: Sendable {
 
   // MARK: after a daemon's death
 
-  /// The sockets of an earlier daemon that its worker still has. A daemon that may not look into the worker
-  /// (pidfd_getfd(2)) finds none.
+  /// Finds the sockets of an earlier daemon that its worker still has open. A daemon that may not
+  /// duplicate the worker's descriptors (pidfd_getfd(2)) finds none.
   public static func recover(_ wanted: [ListenSocket], from tree: ProcessTree) -> [Listener] {
     var left = wanted
     var found: [Listener] = []
     for pid in tree.pids where !left.isEmpty {
-      // It has ended.
+      // The process has ended.
       guard let pidfd = try? Descriptor.pidfd(of: pid) else { continue }
-      // The same.
+      // A process that has ended has no descriptors.
       for open in (try? OpenDescriptor.list(of: pid)) ?? [] where open.kind == .socket {
-        // It has been closed meanwhile.
+        // The descriptor was closed in the meantime.
         guard let duplicate = try? open.duplicate(from: pidfd),
           let facts = try? SocketFacts.read(duplicate),
           let index = left.firstIndex(where: { $0.isSeen(in: facts) })
@@ -167,13 +172,13 @@ extension ListenSocket {
     return true
   }
 
-  /// Of a Unix socket that isn't abstract.
+  /// The path of a Unix socket that isn't abstract; nil for other sockets.
   public var filePath: String? {
     guard case .unix(let path) = address, !path.hasPrefix("@") else { return nil }
     return path
   }
 
-  /// What a descriptor of it looks like.
+  /// Whether the facts describe this socket.
   fileprivate func isSeen(in facts: SocketFacts) -> Bool {
     switch address {
     case .tcp(let host, let port):
@@ -183,7 +188,7 @@ extension ListenSocket {
     }
   }
 
-  /// As the kernel writes the address.
+  /// The name in the form in which the kernel writes the address.
   private static func name(_ host: String, _ port: UInt16) -> SocketName {
     var address = in6_addr()
     var text = [CChar](repeating: 0, count: 64)
@@ -196,12 +201,12 @@ extension ListenSocket {
   }
 }
 
-/// Why a worker's socket can't be opened.
+/// The reason why a worker's socket can't be opened.
 public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
   public var address: ListenSocket.Address
-  /// As in errno(3).
+  /// The error number, as in errno(3).
   public var code: Int32
-  /// The worker or program that has it, where that is known.
+  /// The worker or program that has the address, if it is known.
   public var owner: String?
 
   init(address: ListenSocket.Address, code: Int32) {

@@ -27,7 +27,7 @@ struct BaseDamageTests {
     switch harm {
     case .removed: return
     case .truncated: bytes.removeLast(100)
-    // In the index, so that the damage is detected when the base is opened.
+    // The damage is in the index, so that it is detected when the base is opened.
     case .flipped: bytes[bytes.count - 60] ^= 0x55
     case .foreign: bytes = try readFile(try FormatTests.image(chunks: 2))
     }
@@ -93,7 +93,8 @@ struct BaseDamageTests {
     for offset in stride(from: 200, to: bytes.count - 4000, by: 997) { bytes[offset] ^= 0x55 }
     let file = try Descriptor.open(path + ".base", O_WRONLY)
     try bytes.withUnsafeBytes { try file.writeAll($0) }
-    // A comparison of pages detects it, and then all pages are written; otherwise the worker must not run.
+    // A comparison of pages detects it, and then all pages are written; otherwise the worker must
+    // not run.
     var features = KernelFeatures.detect()
     features.writeTracking = false
     let slept = try victim.nap(service, at: path)
@@ -122,7 +123,7 @@ struct BaseDamageTests {
     defer { _ = try? Fixture.run(["umount", disk]) }
     let path = disk + "/image"
     let victim = try victim(path)
-    // Another file takes all but a few pages.
+    // Another file fills the disk except a few pages.
     var usage = statvfs()
     _ = statvfs(disk, &usage)
     let rest = Int(usage.f_bavail) * Int(usage.f_frsize) - 2 * Int(pageSize)

@@ -11,7 +11,8 @@ enum OpenSSL {
 @Suite(
   .enabled(if: OpenSSL.isThere, "OpenSSL's libcrypto isn't installed (Debian: libssl3)"))
 struct CryptoLibraryTests {
-  /// The test cases 13 to 16 of the GCM specification (McGrew and Viega, 2005), which NIST's validation uses.
+  /// The test cases 13 to 16 of the GCM specification (McGrew and Viega, 2005), which NIST's
+  /// validation uses.
   struct Vector: Sendable, CustomTestStringConvertible {
     var name: String
     var key, nonce, context, plain, sealed: String
@@ -104,7 +105,8 @@ struct CryptoLibraryTests {
         == "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf")
   }
 
-  /// Written by swift-crypto, which Dormouse used before, from the same key, identifier and content.
+  /// swift-crypto, which Dormouse used before, wrote the data from the same key, identifier and
+  /// content.
   @Test("Data that earlier versions sealed is opened, and sealing it today gives the same bytes")
   func earlier() throws {
     let seal = try Seal(

@@ -66,7 +66,8 @@ struct DamageTests {
       if attempt % 2 == 0 {
         bytes.removeLast(Int.random(in: 1...bytes.count, using: &random))
       } else {
-        // Not one byte: a change of one may leave the same pages (a match is copied from another place with the same bytes).
+        // More than one byte is changed: a change of one may leave the same pages (a match is
+        // copied from another offset with the same bytes).
         let start = Int.random(in: 64..<bytes.count - 64, using: &random)
         for place in start..<start + 64 { bytes[place] ^= 0x55 }
       }

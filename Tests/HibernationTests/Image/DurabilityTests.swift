@@ -19,7 +19,7 @@ struct DurabilityTests {
     guard let device = try FailingDevice() else {
       return notTestedHere("the failing disk can't be set up")
     }
-    // Random numbers, which can't be compressed.
+    // The program has random numbers, which can't be compressed.
     let victim = try Victim([try Fixture.compile("torture"), "8", "16", "5"], rest: rest)
     try #require(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
@@ -45,8 +45,8 @@ struct DurabilityTests {
   }
 }
 
-/// An ext4 on a loop device, on a file of a small tmpfs: it accepts writes into the page cache, and has no
-/// room for them on the disk.
+/// An ext4 on a loop device, on a file of a small tmpfs: it accepts writes into the page cache, and
+/// has no room for them on the disk.
 final class FailingDevice {
   let directory: String
   private let memory: String
@@ -74,7 +74,7 @@ final class FailingDevice {
     return (status, text.split(separator: "\n").first.map(String.init) ?? "")
   }
 
-  /// `nil` if this machine provides no loop device.
+  /// It is `nil` if this machine provides no loop device.
   init?() throws {
     memory = Fixture.imagePath()
     directory = Fixture.imagePath()
@@ -103,7 +103,7 @@ final class FailingDevice {
     rmdir(memory)
   }
 
-  /// From here on no more data can be written to the disk.
+  /// Fills the disk: from here on no more data can be written to it.
   func fill() throws {
     sync()
     let rest = try Descriptor.open(memory + "/rest", O_RDWR | O_CREAT, mode: 0o600)
@@ -133,7 +133,7 @@ struct ImageCacheTests {
     }
     // The header, which has changed since, may stay.
     #expect(try Self.cachedBytes(of: path) <= 64 << 10)
-    // After it is read again, it is in the cache again, until pressure rises.
+    // After the image is read again, it is in the cache again, until pressure rises.
     _ = try readFile(path)
     #expect(try Self.cachedBytes(of: path) > 1 << 20)
     service.dropFromCache(images: [path])
@@ -157,7 +157,7 @@ struct ImageCacheTests {
     return pages.count { $0 & 1 == 1 } * size
   }
 
-  /// On tmpfs, the page cache is the only copy.
+  /// True if the file is on tmpfs: there the page cache is the only copy.
   private static func isInMemory(_ path: String) throws -> Bool {
     try Fixture.run(["sh", "-c", "[ \"$(stat -f -c %T \(path))\" = tmpfs ]"]) == 0
   }

@@ -55,7 +55,7 @@ struct ImageDirectoryTests {
     let resuming = #expect(throws: HibernationError.self) {
       _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
     }
-    // As the next daemon does, which knows the image from the worker's record.
+    // The next daemon knows the image from the worker's record.
     let recovering = #expect(throws: HibernationError.self) {
       _ = try HibernationService().wait { (h) throws(HibernationError) in
         try h.recover(target, from: path, expecting: image.expectation)

@@ -101,7 +101,7 @@ struct FormatTests {
     try Self.write(file, to: path)
     let right = try Self.describe(path)
     var random = TestRandom(seed: 2026)
-    // Every bit of the header, and some of the rest.
+    // These are every bit of the header, and some of the other bits.
     let positions =
       Array(0..<(64 * 8))
       + (0..<300).map { _ in
@@ -168,7 +168,7 @@ struct FormatTests {
 
   // MARK: helpers
 
-  /// One kind of damage to a file.
+  /// Makes one kind of damage to a file.
   private static func mutate(
     _ file: inout [UInt8], from start: Int, using random: inout TestRandom
   ) {
@@ -184,7 +184,7 @@ struct FormatTests {
     }
   }
 
-  /// The properties on which every user of an image relies.
+  /// Checks the properties on which every user of an image relies.
   private static func expectWhole(_ image: ImageReader) {
     let ranges =
       image.chunks.flatMap { chunk in chunk.ranges.map { (chunk.process, $0) } }
@@ -198,7 +198,7 @@ struct FormatTests {
     #expect(image.chunks.allSatisfy { $0.offset + UInt64($0.storedLength) <= image.fileLength })
   }
 
-  /// The parts of an image that a resume would use.
+  /// Returns the data of an image that a resume would use.
   private static func describe(_ path: String) throws -> [String] {
     let image = try ImageReader(path: path)
     var text = ["\(image.progress) \(image.processes)"]

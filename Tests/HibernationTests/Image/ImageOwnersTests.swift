@@ -34,7 +34,7 @@ import Testing
 
   @Test("An image is removed when its processes have ended or their pids belong to others")
   func ended() throws {
-    // The own pid, and another start time.
+    // The process has this pid, and another start time.
     try write(ProcessIdentity(pid: getpid(), startTime: own.startTime + 1))
     try write(ImageLayout.basePath(of: path))
     #expect(Hibernator.removeUnlessNeeded(path) == nil)
@@ -48,7 +48,7 @@ import Testing
     try file.writeAll("not an image")
     #expect(Hibernator.removeUnlessNeeded(path) != nil)
     #expect(fileExists(path))
-    // Changed before this boot.
+    // The file was changed before this boot.
     let times = [timespec(tv_sec: 1, tv_nsec: 0), timespec(tv_sec: 1, tv_nsec: 0)]
     #expect(futimens(file.raw, times) == 0)
     #expect(Hibernator.removeUnlessNeeded(path) == nil)
@@ -60,7 +60,7 @@ import Testing
     let file = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
     try file.writeAll("not an image")
     BootMark.set(on: file)
-    // While the machine's clock had not been set.
+    // The file was changed while the machine's clock had not been set.
     let times = [timespec(tv_sec: 1, tv_nsec: 0), timespec(tv_sec: 1, tv_nsec: 0)]
     #expect(futimens(file.raw, times) == 0)
     #expect(Hibernator.removeUnlessNeeded(path) != nil)

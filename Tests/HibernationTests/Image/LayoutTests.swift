@@ -4,7 +4,7 @@ import Testing
 
 @testable import Hibernation
 
-/// Where pages belong after their process has moved and dropped some.
+/// The addresses at which pages belong after their process has moved and dropped some.
 struct LayoutTests {
   private func message(_ event: Int, _ a: UInt64, _ b: UInt64, _ c: UInt64 = 0)
     -> FaultJournal.Message
@@ -31,7 +31,7 @@ struct LayoutTests {
   }
 
   @Test(
-    "Of two simultaneous moves, the one that made room is applied first, in whichever order they are reported"
+    "The move that made room for a simultaneous one is applied first, in any order of reports"
   )
   func atOnce() throws {
     let away = message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x1000)
@@ -57,7 +57,8 @@ struct LayoutTests {
     #expect(!counts(message(CLINUX_UFFD_REMOVE, 0x9000, 0xa000)), "sent before it is done")
     #expect(counts(message(CLINUX_UFFD_REMAP, 0x1000, 0x20000, 0x1000)))
     #expect(counts(message(CLINUX_UFFD_REMAP, 0x5000, 0x9000, 0x1000)))
-    // What has left the destination was there before the move exactly if something is there now.
+    // Memory that has left the destination was there before the move exactly if something is there
+    // now.
     for later in [
       message(CLINUX_UFFD_REMAP, 0x9000, 0x20000, 0x1000),
       message(CLINUX_UFFD_UNMAP, 0x8000, 0xa000),

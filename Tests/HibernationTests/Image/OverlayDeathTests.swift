@@ -5,12 +5,12 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// `kill -9` of the daemon while an image is an overlay, or becomes a base.
+/// The daemon is killed (`kill -9`) while an image is an overlay, or becomes a base.
 @Suite(.serialized)
 struct OverlayDeathTests {
   let service = HibernationService()
 
-  /// A fault point, and at which pass of it the daemon dies.
+  /// A fault point, and the pass of it at which the daemon dies.
   struct Death: CustomTestStringConvertible, Sendable {
     let fault: FaultPoint
     let pass: Int
@@ -19,7 +19,8 @@ struct OverlayDeathTests {
     var testDescription: String { "\(fault.rawValue):\(pass) \(way) \(rest)" }
   }
 
-  /// All fault points of a second cycle, which has an overlay, and those of the first cycle that make a base.
+  /// The fault points of a second cycle, which has an overlay, and those of the first cycle that
+  /// make a base.
   static let all: [Death] = Nightly.oneOfEach(FaultPoint.allCases.map(deaths))
 
   private static func deaths(_ fault: FaultPoint) -> [Death] {
@@ -153,7 +154,7 @@ struct OverlayDeathTests {
 }
 
 extension Probe {
-  /// True if the daemon has died; false if it has carried out its order.
+  /// Returns true if the daemon has died, and false if it has carried out its order.
   func reportsOrDies() throws -> Bool {
     let deadline = Deadline(in: .seconds(60))
     // Its victim also holds the other end of the reports, so they don't end with the daemon.

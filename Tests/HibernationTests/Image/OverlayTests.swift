@@ -21,7 +21,7 @@ struct OverlayTests {
     }
   }
 
-  /// Another way of resting with each way of tracking.
+  /// All pairs of a way of tracking and a way of resting.
   static let rows: [[(Way, Victim.Rest)]] = Way.available.map { way in
     Victim.Rest.available.map { (way, $0) }
   }
@@ -96,7 +96,7 @@ struct OverlayTests {
     #expect(second.compared > second.moved / 2, "\(second)")
     try victim.rise(service, from: path)
     #expect(try victim.ask("verify") == "same")
-    // What really differs is written, also where most of a chunk is the same.
+    // Pages that really differ are written, even if most of a chunk is equal.
     try victim.send("change 3 500")
     #expect(try victim.line() == "changed 500")
     try victim.nap(service, at: path)
@@ -105,7 +105,7 @@ struct OverlayTests {
   }
 
   @Test(
-    "Zeros that a huge page brings between a worker's pages don't make the next image a complete one",
+    "Zeros that a huge page adds between pages don't make the next image a complete one",
     arguments: Way.available)
   func hugeZeros(way: Way) throws {
     let service = way.service
@@ -130,7 +130,7 @@ struct OverlayTests {
     #expect(try victim.ask("sum") == sum)
   }
 
-  /// DORMOUSE_CHURN_ROUNDS sets another number of rounds.
+  /// The number of rounds. DORMOUSE_CHURN_ROUNDS sets another one.
   static let rounds = Nightly.rounds(24, of: 48, variable: "DORMOUSE_CHURN_ROUNDS")
 
   @Test(
@@ -238,7 +238,7 @@ struct OverlayTests {
     #expect(try victim.ask("verify") == "same")
   }
 
-  /// For a worker that has ended, or isn't hibernated any more.
+  /// Checks that nothing stays of a worker that has ended, or isn't hibernated any more.
   private func checkNothingStays(
     _ victim: Victim, _ service: HibernationService, _ path: String
   ) throws {
@@ -254,7 +254,7 @@ struct OverlayTests {
 }
 
 extension Victim {
-  /// Suspends and hibernates, with an overlay if that is possible.
+  /// Suspends and hibernates the program, with an overlay if that is possible.
   @discardableResult
   func nap(_ service: HibernationService, at path: String) throws -> HibernationSummary {
     try suspend()
@@ -264,7 +264,7 @@ extension Victim {
     }
   }
 
-  /// Wakes, and leaves a base.
+  /// Wakes the program, and leaves a base.
   func rise(_ service: HibernationService, from path: String) throws {
     let target = target
     _ = try service.wait { (h) throws(HibernationError) in

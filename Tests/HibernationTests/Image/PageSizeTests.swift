@@ -5,9 +5,9 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Machines of arm64 have pages of 4, 16 or 64 KiB.
+/// The page sizes of arm64 machines: 4, 16 or 64 KiB.
 struct PageSizeTests {
-  /// They touch no other process's memory.
+  /// The suites that touch no other process's memory.
   static let suites = [
     "FormatTests", "PageDivisionTests", "FillOrderTests", "PageRangeTests", "LayoutTests",
   ]

@@ -7,7 +7,7 @@ import Testing
 @testable import Linux
 
 enum Keyring {
-  /// Whether images can be encrypted: a key can be kept, and OpenSSL is installed.
+  /// True if images can be encrypted: a key can be kept, and OpenSSL is installed.
   static let isUsable = (try? BootKey.tryKeyring()) != nil && OpenSSL.isThere
 }
 
@@ -43,7 +43,7 @@ struct SealTests {
     var contents: [[UInt8]] = []
     try image.forEachChunk { _, pages in contents.append(Array(pages)) }
     #expect(contents == (0..<3).map { FormatTests.pages(seed: UInt64($0)) })
-    // A start time and a register of the index, in their unencrypted form.
+    // These are a start time and a register of the index, in their unencrypted form.
     var registers = ByteWriter()
     registers.append(UInt64(1))
     registers.append(UInt64(2))
@@ -86,7 +86,7 @@ struct SealTests {
 
   @Test("Chunks can't be exchanged within an image or between two images")
   func swapped() throws {
-    // Both have the same content, so that only their places differ.
+    // Both images have the same content, so that only the chunks' offsets differ.
     let paths = try (0..<2).map { _ in
       try FormatTests.image(chunks: 2, sealed: true, seeds: [5, 5])
     }
@@ -97,7 +97,7 @@ struct SealTests {
     func part(_ file: Int, _ chunk: Int) -> ArraySlice<UInt8> {
       files[file][Int(chunks[chunk].offset)...].prefix(length)
     }
-    // An image's own two; and one from the other image, at the same place.
+    // These are an image's own two chunks, and one from the other image, at the same offset.
     for (place, source) in [(0, part(0, 1)), (1, part(0, 0)), (0, part(1, 0))] {
       var file = files[0]
       let start = Int(chunks[place].offset)
@@ -138,7 +138,7 @@ struct SealTests {
     #expect(key[4] == "1b010000")
     #expect(key[7] == "user")
     BootKey.discard(in: directory)
-    // The kernel collects it a little later.
+    // The kernel removes it a little later.
     var byte: UInt8 = 0
     #expect(clinux_key_read("dormouse:\(directory)", &byte, 1) == -Int64(ENOKEY))
   }

@@ -5,7 +5,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// The process whose memory is written, and the image that it comes from.
+/// The process whose memory is written, and the image that the memory comes from.
 @Suite(.serialized)
 struct WhoseMemoryTests {
   let service = HibernationService()

@@ -6,7 +6,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// What a worker can do with the journal that it keeps in existence.
+/// The effects that a worker can have on the journal that it keeps in existence.
 @Suite(.serialized)
 struct FaultJournalTests {
   private let own: ProcessIdentity
@@ -129,7 +129,7 @@ struct FaultJournalTests {
 
   @Test("A process that has ended has no journals")
   func ended() throws {
-    // No kernel gives so high a number.
+    // The kernel never gives such a high number.
     #expect(try FaultJournal.all(in: .max).isEmpty)
     #expect(try Eligibility.foreignUserfaults(of: .max).isEmpty)
   }
@@ -144,14 +144,14 @@ struct FaultJournalTests {
     let root = status(0, 0x1ff_ffff_ffff)
     #expect(FaultHandle.obstacle(status(0, 0x1ff_ffff_ffff), daemon: root) == nil)
     #expect(FaultHandle.obstacle(status(1000, 0), daemon: root) == nil)
-    // Root in a container, and a user that may write to all files.
+    // The first case is root in a container, the second a user that may write to all files.
     #expect(FaultHandle.obstacle(status(0, 0xa804_25fb), daemon: root) != nil)
     #expect(FaultHandle.obstacle(status(1000, 1 << 1), daemon: root) != nil)
     #expect(FaultHandle.obstacle(status(1000, 0), daemon: status(1000, 0)) == nil)
   }
 
   @Test(
-    "A worker that is prepared for lazy restore has two more descriptors, and the journal's only reads",
+    "A worker prepared for lazy restore has two more descriptors; the journal's only reads",
     .enabled(
       if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
   func inWorker() throws {

@@ -5,7 +5,7 @@ import Testing
 
 /// The order in which the chunks of a background fill are filled.
 struct FillOrderTests {
-  /// Chunk n begins at this address.
+  /// Makes an order in which chunk n begins at address n × 256 KiB.
   private static func order(_ count: Int) -> FillOrder {
     FillOrder((0..<count).map { ($0, UInt64($0) << 18) })
   }

@@ -5,7 +5,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// A daemon may die while it holds the masters of a prefork server stopped.
+/// A daemon may die while it keeps the masters of a prefork server stopped.
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil && geteuid() == 0, "needs root, a cgroup"))
 struct HeldMasterTests {
@@ -19,7 +19,7 @@ struct HeldMasterTests {
     "The master of a prefork server that a daemon held stopped when it died continues",
     arguments: [FaultPoint.filling, .unlinked], [false, true])
   func heldMaster(fault: FaultPoint, byStandby: Bool) throws {
-    // Without an image there is nothing for a standby pager.
+    // Without an image a standby pager has nothing to do.
     if byStandby, fault == .unlinked { return }
     let probe = try Probe(Self.command(), rest: .frozen, fault: fault, isLazy: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
@@ -46,7 +46,7 @@ struct HeldMasterTests {
     #expect(try ProcessStat.read(root).state != .stopped)
   }
 
-  /// A past defect: the next daemon hibernated the worker, and a late SIGCONT let it run on.
+  /// In a past defect the next daemon hibernated the worker, and a late SIGCONT let it run on.
   @Test("A standby pager continues a held master before it removes the image")
   func continuesFirst() throws {
     let probe = try Probe(Self.command(), rest: .frozen, fault: .filling, isLazy: true)

@@ -5,7 +5,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// What a hibernator keeps of a worker between two hibernations.
+/// The state of a worker that a hibernator keeps between two hibernations.
 @Suite struct KeptStateTests {
   private static func fill(keeping base: BaseFile) -> (BackgroundFill, BackgroundFill.Outcome) {
     var outcome = BackgroundFill.Outcome()

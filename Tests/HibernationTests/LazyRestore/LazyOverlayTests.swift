@@ -5,7 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Lazy restores of workers whose images have only what has changed since an earlier one.
+/// Lazy restores of workers whose images have only the pages that have changed since an earlier
+/// one.
 @Suite(
   .serialized,
   .enabled(
@@ -54,7 +55,8 @@ struct LazyOverlayTests {
       round += 1
       let slept: HibernationSummary
       do throws(HibernationError) { slept = try sleep(victim, service) } catch {
-        // A child that has just been forked shares all of its parent's memory: then there is nothing to move.
+        // A child that has just been forked shares all of its parent's memory: then there is
+        // nothing to move.
         try #require(
           forks && error.reason.contains("no memory to move"), "round \(round): \(error)")
         try victim.cgroup?.thaw(until: Deadline(in: .seconds(60)))
@@ -63,7 +65,8 @@ struct LazyOverlayTests {
       if slept.unchanged > 2 << 20 { unchanged += 1 }
       let woken = try wake(victim, service)
       if !forks { #expect(woken.eagerReason == nil, "round \(round)") }
-      // All pages are read at a random moment: while they are filled, during the hand-over, or later.
+      // All pages are read at a random moment: while they are filled, during the hand-over, or
+      // later.
       usleep(UInt32.random(in: 0..<60_000, using: &random))
       let answer = try victim.ask("verify")
       try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
@@ -74,7 +77,7 @@ struct LazyOverlayTests {
     service.forget(victim.target.name)
   }
 
-  /// More of them on request: DORMOUSE_SCRIBBLE_ROUNDS=500.
+  /// The number of rounds. DORMOUSE_SCRIBBLE_ROUNDS=500 runs more of them.
   static let rounds = Nightly.rounds(6, of: 25, variable: "DORMOUSE_SCRIBBLE_ROUNDS")
 
   @Test("What a worker hasn't written since a lazy restore is known, and not compared")
@@ -89,7 +92,7 @@ struct LazyOverlayTests {
       if slept.unchanged > 8 << 20, slept.compared < 1 << 20 { known += 1 }
       _ = try wake(victim, service)
     }
-    // Where the worker isn't frozen in 20 ms, on a busy machine, its pages are compared.
+    // On a busy machine the worker may not be frozen in 20 ms. Its pages are then compared.
     #expect(known >= 2, "\(known) of 5")
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
     service.forget(victim.target.name)
@@ -104,7 +107,7 @@ struct LazyOverlayTests {
     for round in 1...Nightly.rounds(5, of: 15) {
       _ = try sleep(victim, service)
       _ = try wake(victim, service)
-      // At a random moment of the fill, or just after it.
+      // The program is replaced at a random moment of the fill, or just after it.
       usleep(UInt32.random(in: 0..<30_000, using: &random))
       #expect(try victim.ask("exec").hasPrefix("ready"), "round \(round)")
       try service.awaitFill(of: victim.target.name)

@@ -11,7 +11,7 @@ import Testing
 struct LazyRestoreTests {
   let service = HibernationService()
 
-  /// Whether a worker may have a userfaultfd on this machine.
+  /// Returns true if a worker may have a userfaultfd on this machine.
   static func isPermitted() -> Bool { geteuid() == 0 }
 
   private func sleep(
@@ -48,10 +48,11 @@ struct LazyRestoreTests {
     for round in 1...Nightly.rounds(10, of: 30) {
       let table = try ProcessStatus.read(victim.process.pid).descriptorTableSize
       let slept = try sleep(victim, at: path, overlay: overlays)
-      // To enlarge it, the kernel would wait for all processors.
+      // The table has its old size: to enlarge it, the kernel would wait for all processors.
       #expect(try ProcessStatus.read(victim.process.pid).descriptorTableSize == table)
       #expect(slept.lazyRefusal == nil)
-      // The second image is complete: most of the working set is in parts of the first that are filled in the background.
+      // The second image is complete: most of the working set is in chunks of the first that are
+      // filled in the background.
       if overlays, round > 2 { #expect(slept.unchanged > 4 << 20, "\(round): \(slept)") }
       #expect(try victim.anonymousMemory() <= 64 * pageSize)
       let woken = try wake(victim, from: path, keepsBase: overlays)
@@ -75,7 +76,7 @@ struct LazyRestoreTests {
   }
 
   @Test(
-    "A program that calls fork, mremap, munmap, madvise and brk while pages are missing keeps its memory",
+    "A program that changes its mappings and forks while pages are missing keeps its memory",
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"),
     arguments: Nightly.oneOfEach(
       [1, 4, 12].map { threads in [false, true].map { (threads, $0) } }))
@@ -84,14 +85,14 @@ struct LazyRestoreTests {
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     for round in 1...Self.churnRounds {
-      // Over time, the learned working set would leave no page missing.
+      // The learned working set is dropped: over time, it would leave no page missing.
       let name = victim.target.name
       _ = try service.wait { (h) throws(HibernationError) in h.workingSets[name] = nil }
       _ = try sleep(victim, at: path, overlay: overlays)
       try victim.send("churn \(round)")
       let woken = try wake(victim, from: path, keepsBase: overlays)
       #expect(woken.backgroundFill > 1 << 20, "round \(round): \(woken)")
-      // Called first, because it reports why a worker had to be killed.
+      // This is called first, because it reports the reason if a worker had to be killed.
       try service.awaitFill(of: name)
       let answer = try victim.line()
       try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
@@ -100,7 +101,7 @@ struct LazyRestoreTests {
   }
 
   @Test(
-    "A program that unmaps and drops memory on many threads while pages are missing isn't halted for that",
+    "A program that unmaps and drops memory while pages are missing isn't halted for that",
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func neverHalted() throws {
     let victim = try Victim([try Fixture.compile("churn"), "6", "6", "64", "drops"], rest: .frozen)
@@ -141,7 +142,8 @@ struct LazyRestoreTests {
       let ranges = try ImageReader(path: path).chunks.filter(\.isBackgroundFilled).flatMap(\.ranges)
       let memory = try ProcessMemory(pid: victim.process.pid)
       for (index, range) in ranges.enumerated() {
-        // The kernel does this to the rseq area. A page is written, or only read (then it is the zero page).
+        // The kernel does this to the rseq area. A page is written, or only read (then it is the
+        // zero page).
         let last = range.address + range.length - 8
         if index % 2 == 0 { try memory.writeBytes([1, 2, 3, 4], at: last) }
         _ = try memory.readBytes(at: range.address, count: 8)
@@ -176,7 +178,7 @@ struct LazyRestoreTests {
       #expect(try connection.get("/count") == "\(round)")
       if round % 2 == 0 { #expect(try connection.get("/digest") == digest) }
     }
-    // Hibernated again, and restored eagerly.
+    // The worker is hibernated again, and restored eagerly.
     _ = try sleep(victim, at: path)
     try victim.wake(service, from: path)
     #expect(try connection.get("/digest") == digest)
@@ -226,7 +228,7 @@ struct LazyRestoreTests {
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     let refusal = try sleep(victim, at: path).lazyRefusal
-    #expect(refusal == "it has no cgroup made by Dormouse")
+    #expect(refusal == "lazy restore needs a cgroup of its own")
     #expect(try wake(victim, from: path).eagerReason == "no cgroup of its own")
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
   }

@@ -5,8 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// `kill -9` of the daemon while pages are missing. A new daemon fills them, or reports that it can't prove
-/// that the result is right.
+/// The daemon is killed (`kill -9`) while pages are missing. A new daemon fills them, or reports
+/// that it can't prove that the result is right.
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil && geteuid() == 0, "needs root, a cgroup"))
 struct PagerDeathTests {
@@ -94,8 +94,9 @@ struct PagerDeathTests {
     #expect(try probe.talk.ask("errors") == "errors 0 eintr 0")
   }
 
-  /// A past defect that silently changed a worker's memory: pages beside prefetched ones, in an area for huge
-  /// pages, had been filled with zeros, and the second pager assumed that the first one had filled them.
+  /// Tests a past defect that silently changed a worker's memory: pages beside prefetched ones, in
+  /// an area for huge pages, had been filled with zeros, and the second pager assumed that the
+  /// first one had filled them.
   @Test("A daemon killed while it fills pages beside those of the working set loses nothing")
   func hotAmongCold() throws {
     let command = [try Fixture.compile("torture"), "8", "6", "3"]
@@ -127,7 +128,7 @@ struct PagerDeathTests {
       #expect(try probe.talk.line().hasPrefix("ready"))
       try probe.perform("hibernate")
       if seed % 2 == 1 {
-        // One resume has learned the working set: the ordinary case.
+        // One resume has learned the working set, which is the ordinary case.
         try probe.perform("resume")
         try probe.perform("settle")
         try probe.perform("hibernate")
@@ -188,7 +189,8 @@ struct PagerDeathTests {
     try probe.talk.send("verify")
     try probe.order("resume")
     try probe.daemonDies()
-    // At that point the worker may still be frozen: the next daemon thaws it, not the standby pager.
+    // At that point the worker may still be frozen: the next daemon thaws it, not the standby
+    // pager.
     if fault != .fillPrepared {
       #expect(try probe.talk.line().hasSuffix("errors 0"))
       let deadline = Deadline(in: .seconds(60))
@@ -214,14 +216,14 @@ struct PagerDeathTests {
     }
   }
 
-  /// More of them on request: DORMOUSE_KILL_ROUNDS=200.
+  /// The number of rounds. DORMOUSE_KILL_ROUNDS=200 runs more of them.
   static let rounds = UInt64(Nightly.rounds(5, of: 10, variable: "DORMOUSE_KILL_ROUNDS"))
 
   private static func command() throws -> [String] {
     [try Fixture.compile("churn"), "4", "6", "64"]
   }
 
-  /// False if the recovery was refused for a permitted reason.
+  /// Returns false if the recovery was refused for a permitted reason.
   private func recoverAndCheck(_ probe: Probe, _ note: Comment) throws -> Bool {
     let (target, image) = (probe.target, probe.image)
     do {

@@ -5,8 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// One worker whose images alternate between all kinds: complete, overlay, laid out for lazy restore, or
-/// encrypted. The daemon that wrote an image reads it, or the next daemon.
+/// One worker whose images alternate between all kinds: complete, overlay, laid out for lazy
+/// restore, or encrypted. The daemon that wrote an image reads it, or the next daemon does.
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
 struct RestoreModeTests {
@@ -64,7 +64,7 @@ struct RestoreModeTests {
       let path = Fixture.imagePath()
       try Self.cycle(victim, service, mode, at: path)
       try service.awaitFill(of: victim.target.name)
-      // As in a child that is being forked.
+      // The copies are open as in a child that is being forked.
       let copy = try service.wait { (h) throws(HibernationError) in h.trackers }
       let isTracked = try MemoryMapping.all(of: victim.target.root.pid).contains {
         $0.flags.contains(.writesWatched)
@@ -75,8 +75,9 @@ struct RestoreModeTests {
     }
   }
 
-  /// A dead daemon's descriptors are closed with it; the earlier service's are closed when its thread ends,
-  /// and when the last child that another test has forked has executed its program.
+  /// Waits until nothing watches the process's memory. A dead daemon's descriptors are closed with
+  /// it. The earlier service's are closed when its thread ends, and when the last child that
+  /// another test has forked has executed its program.
   private static func waitUntilUnwatched(_ pid: Int32) throws {
     let isUnwatched = try eventually(within: .seconds(60)) {
       try Eligibility.foreignUserfaults(of: pid).isEmpty
@@ -105,8 +106,9 @@ struct RestoreModeTests {
     }
   }
 
-  /// A child that another test is forking has a copy of this process's descriptors until it executes its program. With
-  /// that of an earlier tracker the worker looks like one that handles its own page faults; it is refused, and unchanged.
+  /// Hibernates, again if another test's child interferes. A child that another test is forking has
+  /// a copy of this process's descriptors until it executes its program. With the descriptor of an
+  /// earlier tracker the worker seems to handle its own page faults; it is refused, and unchanged.
   private static func hibernate(
     _ service: HibernationService, _ request: HibernationRequest
   ) throws {

@@ -15,7 +15,7 @@ struct ResumeHistoryTests {
 
   private static let halt = Halt(began: 0, length: 20_000_000)
 
-  /// A history with an eager resume and a learned working set.
+  /// Returns a history with an eager resume and a learned working set.
   private static func known(_ last: ResumeHistory.LazyResume? = nil) -> ResumeHistory {
     var history = ResumeHistory()
     history.recordEager(18_000_000, bytes: 16 << 20)
@@ -25,7 +25,7 @@ struct ResumeHistoryTests {
   }
 
   @Test(
-    "The first resume is lazy and learns, and the ones after it are lazy as long as they are fast enough"
+    "The first resume is lazy and learns, and later ones are lazy while they are fast enough"
   )
   func course() {
     var history = ResumeHistory()
@@ -36,7 +36,7 @@ struct ResumeHistoryTests {
     for _ in 0..<3 { history.record(Self.lazyResume()) }
     let plan = history.plan(.auto, anonymous: 16 << 20)
     #expect(plan == RestorePlan(lazy: "3.5 ms until it had what it needed"))
-    // Its pages are read and written back at 400 MB a second: 42 ms.
+    // The worker's pages are read and written back at 400 MB a second: 42 ms.
     for _ in 0..<5 { history.record(Self.lazyResume(waited: 70_000_000)) }
     #expect(!history.plan(.auto, anonymous: 16 << 20).isLazy)
     history.recordEager(80_000_000, bytes: 16 << 20)

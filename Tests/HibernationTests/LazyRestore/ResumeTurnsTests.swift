@@ -22,7 +22,7 @@ import Testing
           ended.signal()
         })
       began.wait()
-      // It has to stand in the queue before the next one.
+      // The turn has to wait in the queue before the next one arrives.
       let deadline = Deadline(in: .seconds(60))
       #expect(waitUntil(deadline) { turns.waitingCount > number || !order.withLock(\.isEmpty) })
     }

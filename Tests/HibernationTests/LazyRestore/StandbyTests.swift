@@ -16,7 +16,8 @@ struct StandbyTests {
       book.parse(Array("w\(number)\t\(getpid())\t1\t/sys/fs/cgroup\t\(image)\n".utf8))
     }
     #expect(book.announced.count == 1000)
-    // The limit allows for other tests of this process: some hundred descriptors, and not two thousand.
+    // The limit allows for other tests of this process: some hundred descriptors, and not two
+    // thousand.
     #expect(try listDirectory("/proc/self/fd").count < own + 500)
     for number in 0..<1000 {
       let line = try #require(StandbyPager.endLine(image: "/images/\(number)"))

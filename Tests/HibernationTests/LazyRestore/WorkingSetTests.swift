@@ -4,7 +4,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Lazy restores with a known working set: its pages and other pages lie side by side.
+/// Lazy restores with a known working set, whose pages lie beside other pages.
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil && geteuid() == 0, "needs root, a cgroup"))
 struct WorkingSetTests {
@@ -44,7 +44,8 @@ struct WorkingSetTests {
       ("wipe", "child 0"), ("leave", "left 0"), ("drop", "dropped 0"),
     ])
   func edges(command: String, answer: String) throws {
-    // The kernel writes to the thread block when a thread continues, if the block is registered (rseq).
+    // The kernel writes to the thread block when a thread continues, if the block is registered
+    // (rseq).
     let victim = try Victim(
       [try Fixture.compile("edges")], rest: .frozen,
       environment: ["GLIBC_TUNABLES": "glibc.pthread.rseq=0"])

@@ -6,7 +6,7 @@ import Testing
 @testable import Linux
 
 extension Victim {
-  /// Suspends and hibernates.
+  /// Suspends and hibernates the program.
   @discardableResult
   func sleep(
     _ service: HibernationService, at path: String, sealed: Bool = false,
@@ -30,7 +30,7 @@ extension Victim {
     }
   }
 
-  /// Hibernates and resumes.
+  /// Hibernates and resumes the program.
   @discardableResult
   func cycle(_ service: HibernationService) throws -> HibernationSummary {
     let path = Fixture.imagePath()
@@ -39,7 +39,7 @@ extension Victim {
     return summary
   }
 
-  /// The error of a hibernation that is refused or fails.
+  /// Returns the error of a hibernation that is refused or fails.
   func refusal(
     _ service: HibernationService, at path: String = Fixture.imagePath()
   ) throws -> HibernationError {
@@ -56,17 +56,17 @@ extension Victim {
   /// Lets a suspended worker run.
   func carryOn() throws { try target.wake() }
 
-  /// Frozen, or every process stopped.
+  /// True if the program is frozen, or every process is stopped.
   var isSuspended: Bool {
     get throws {
       if let cgroup { return try cgroup.isFrozen }
-      // A thread that isn't traced any more takes a moment until it is stopped again.
+      // A thread that isn't traced any more needs a moment until it is stopped again.
       target.waitForStops()
       return try target.discover().processes.allSatisfy { $0.state == .stopped }
     }
   }
 
-  /// Waits until it is in a system call other than the write of its `ready` line.
+  /// Waits until the program is in a system call other than the write of its `ready` line.
   func waitUntilBlocked() throws {
     #if arch(x86_64)
       let write: Int32 = 1
@@ -125,9 +125,10 @@ extension Talk {
   }
 }
 
-/// Programs that a machine may have or not.
+/// Programs that may be installed on a machine.
 enum Program {
-  /// The distribution's directories come first: version managers put shell scripts in front of them.
+  /// The directories to search. The distribution's come first: version managers put shell scripts
+  /// in front of them.
   static let path: String = {
     let tools = Fixture.directory.split(separator: "/").dropLast(2).reduce("") { $0 + "/" + $1 }
     let rest = getenv("PATH").map { String(cString: $0) } ?? ""

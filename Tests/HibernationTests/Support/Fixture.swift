@@ -6,7 +6,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// The programs in Tests/Fixtures, compiled once a run.
+/// The programs in Tests/Fixtures, compiled once in each run.
 enum Fixture {
   static let directory = SourceTree.root + "/Tests/Fixtures"
 
@@ -28,7 +28,7 @@ enum Fixture {
 
   private static let compiled = Mutex<[String: String]>([:])
 
-  /// The path of a C fixture's executable, or of a library for LD_PRELOAD.
+  /// Returns the path of a C fixture's executable, or of a library for LD_PRELOAD.
   static func compile(_ name: String, shared: Bool = false) throws -> String {
     try compiled.withLock { known in
       if let path = known[name] { return path }
@@ -50,9 +50,9 @@ enum Fixture {
     }
   }
 
-  /// A copy of an executable that every user can reach. Another process writes it: a child that another test
-  /// starts meanwhile would inherit this process's descriptor, and until its exec(2) the copy couldn't be
-  /// started (ETXTBSY).
+  /// Makes a copy of an executable that every user can reach. Another process writes the copy: a
+  /// child that another test starts meanwhile would inherit this process's descriptor, and until
+  /// its exec(2) the copy couldn't be started (ETXTBSY).
   static func copy(_ program: String) throws -> String {
     let target = imagePath()
     try #require(try run(["install", "-m", "755", program, target]) == 0)
@@ -70,7 +70,7 @@ enum Fixture {
     return status
   }
 
-  /// A fresh path for an image.
+  /// Returns a fresh path for an image.
   static func imagePath() -> String {
     "\(scratch)/image-\(number.add(1, ordering: .relaxed).newValue)"
   }

@@ -15,7 +15,7 @@ final class Probe {
   let reports: Talk
   private let orders: Descriptor
 
-  /// The program beside the test bundle.
+  /// The path of the program beside the test bundle.
   static let executable: String = {
     var buffer = [CChar](repeating: 0, count: 4096)
     let count = max(0, readlink("/proc/self/exe", &buffer, buffer.count))
@@ -24,7 +24,8 @@ final class Probe {
     return directory + "/HibernateProbe"
   }()
 
-  /// What all daemons of this process's workers, and this process itself, know of interrupted calls.
+  /// The directory of `CallsBeforeStop`, which all daemons of this process's workers and this
+  /// process share.
   private static let calls: String = {
     let path = Fixture.imagePath() + ".calls"
     mkdir(path, 0o700)
@@ -36,13 +37,14 @@ final class Probe {
   ///   - time: the daemon dies when it passes `fault` for the first, second, … time.
   ///   - isLazy: the daemon restores lazily.
   ///   - overlays: keeps bases, `tracked` or `compared`.
-  ///   - hasStandby: with a standby pager, which continues when the daemon dies.
+  ///   - hasStandby: a standby pager continues when the daemon dies.
   ///   - forced: only the thread that traces the worker may write its read-only pages (simulated).
   init(
     _ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil, time: Int = 1,
     isLazy: Bool = false, overlays: String? = nil, hasStandby: Bool = false, forced: Bool = false
   ) throws {
-    // When the daemon dies, its worker becomes a child of this process, so that its end can be seen.
+    // When the daemon dies, its worker becomes a child of this process, so that its end can be
+    // seen.
     _ = clinux_become_subreaper()
     let toVictim = try makePipe()
     let fromVictim = try makePipe()
@@ -74,7 +76,7 @@ final class Probe {
   ) -> [String: String] {
     var environment = ["PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"]
     environment["DORMOUSE_CALLS"] = calls
-    // With it in the tests' own environment, all tests run under that rule.
+    // If the tests' own environment has the variable, all tests run under that rule.
     if forced || getenv("DORMOUSE_TEST_PROC_MEM") != nil {
       environment["DORMOUSE_TEST_PROC_MEM"] = "1"
     }
@@ -139,13 +141,13 @@ final class Probe {
     return try String(decoding: output.read.read(upTo: 65536), as: UTF8.self)
   }
 
-  /// A second daemon recovers the worker, and dies at `fault`.
+  /// Recovers the worker with a second daemon, which dies at `fault`.
   func recoverAndDie(at fault: FaultPoint) throws {
     let status = try recover(Self.environment(fault))
     #expect(status & 0x7f == SIGKILL, "the second daemon hasn't died at \(fault)")
   }
 
-  /// A second daemon recovers the worker. Returns its status.
+  /// Recovers the worker with a second daemon. Returns its status.
   func recover(_ environment: [String: String]) throws -> Int32 {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let second = try spawn(

@@ -16,13 +16,13 @@ final class Talk {
     self.name = name
   }
 
-  /// Seconds that a program's answer may take; more on an emulated machine.
+  /// The number of seconds that a program's answer may take, more on an emulated machine.
   static let patience =
     getenv("DORMOUSE_TEST_PATIENCE").flatMap { Int64(String(cString: $0)) } ?? 60
 
   func send(_ line: String) throws { try input?.writeAll(line + "\n") }
 
-  /// One line, without its end; fails the test after `patience`.
+  /// Returns one line, without its end. It fails the test after `patience`.
   func line() throws -> String {
     let deadline = Deadline(in: .seconds(Self.patience))
     while true {
@@ -48,7 +48,7 @@ final class Talk {
     }
   }
 
-  /// Exactly that many bytes.
+  /// Reads exactly that many bytes.
   func bytes(_ count: Int) throws -> String {
     let deadline = Deadline(in: .seconds(Self.patience))
     while buffered.count < count {

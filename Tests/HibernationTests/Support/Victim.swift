@@ -7,18 +7,18 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// A program under test that is hibernated; the test holds its stdin and stdout.
+/// A program under test that is hibernated. The test has its stdin and stdout.
 final class Victim {
   let process: SpawnedProcess
   let cgroup: WorkerCgroup?
   private let talk: Talk
 
-  /// Where a victim rests while it is hibernated.
+  /// The way in which a victim rests while it is hibernated.
   enum Rest: String, CaseIterable, CustomTestStringConvertible {
     case frozen, traced
     var testDescription: String { rawValue }
 
-    /// Frozen only if the test can have a cgroup on this machine.
+    /// The ways that are possible. `frozen` needs a cgroup for the test on this machine.
     static let available: [Rest] = {
       if Victim.cgroupRoot != nil { return [.frozen, .traced] }
       notTestedHere("no cgroup for workers can be made here")
@@ -81,7 +81,7 @@ final class Victim {
     }
   }
 
-  /// Anonymous memory of all processes in RAM, in bytes.
+  /// Returns the anonymous memory of all processes in RAM, in bytes.
   func anonymousMemory() throws -> UInt64 { try anonymousBytes(of: target.discover().pids) }
 }
 
@@ -91,10 +91,11 @@ func reap(_ pid: Int32) {
   while waitpid(pid, nil, WNOHANG) == 0, !deadline.hasPassed { usleep(1000) }
 }
 
-/// Anonymous memory of the processes in bytes, without areas under MADV_HUGEPAGE.
+/// Returns the anonymous memory of the processes in bytes, without areas under MADV_HUGEPAGE.
 ///
-/// In such areas khugepaged can fill holes with zero pages at any time. A hibernation looks for them once; those that come
-/// after that stay (their content is right, and the area isn't larger than before).
+/// In such areas khugepaged can fill holes with zero pages at any time. A hibernation searches for
+/// them once; those that come after that stay (their content is right, and the area isn't larger
+/// than before).
 func anonymousBytes(of pids: [Int32]) throws -> UInt64 {
   try pids.reduce(0) { total, pid in
     var pending: UInt64 = 0

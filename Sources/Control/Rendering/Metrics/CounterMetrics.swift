@@ -1,5 +1,5 @@
 extension MetricsPage {
-  /// What happened to the workers since the daemon started.
+  /// Adds the workers' counters since the daemon started.
   mutating func addCounters() {
     count("launches", "Times that the worker's program was launched.", of: \.launches)
     count("failed_launches", "Launches that failed.", of: \.failedLaunches)
@@ -20,9 +20,9 @@ extension MetricsPage {
       ]
     }
     each(
-      "freed_bytes_total", "What hibernation, termination and requests for memory have freed."
+      "freed_bytes_total", "Memory freed by hibernation, termination and requests for memory."
     ) { $0.counters?.freed }
-    each("image_written_bytes_total", "What was written to the worker's images.") {
+    each("image_written_bytes_total", "Bytes written to the worker's images.") {
       $0.counters?.written
     }
   }
@@ -33,7 +33,7 @@ extension MetricsPage {
     each("\(name)_total", help) { $0.counters?[keyPath: value] }
   }
 
-  /// Times that add up.
+  /// Adds durations that are summed up.
   mutating func addTimes() {
     summary(
       "resume_duration_seconds", "Resumes from hibernation: from the order until the worker ran."

@@ -1,5 +1,5 @@
 extension MetricsPage {
-  /// The machine's memory, and the disk of the images.
+  /// Adds the machine's memory, and the disk of the images.
   mutating func addMachine(_ daemon: DaemonReport) {
     add(
       "memory_budget_bytes",
@@ -25,16 +25,16 @@ extension MetricsPage {
         "image_disk_budget_bytes",
         "The most that all images together may be (hibernate.disk.budget).", of: disk.budget)
       add(
-        "image_filesystem_free_bytes", "What is free in the file system that has the images.",
+        "image_filesystem_free_bytes", "Free space of the file system that has the images.",
         of: disk.free)
       add("image_filesystem_size_bytes", "The size of that file system.", of: disk.total)
       add(
         "image_filesystem_reserve_bytes",
-        "What of that file system must stay free (hibernate.disk.min_free).", of: disk.least)
+        "Free space that must stay in that file system (hibernate.disk.min_free).", of: disk.least)
     }
-    // These fall when an hour is more than a day ago, and so they are no counters.
+    // These values fall when an hour is more than a day ago, so they are no counters.
     add(
-      "image_day_written_bytes", "What was written to images in the last 24 hours.",
+      "image_day_written_bytes", "Bytes written to images in the last 24 hours.",
       of: daemon.writtenInDay)
     add(
       "image_day_limit_bytes",
@@ -45,7 +45,7 @@ extension MetricsPage {
       of: daemon.imagesInDay)
   }
 
-  /// The daemon itself, and what it has done for all workers together.
+  /// Adds the daemon itself, and its counters for all workers together.
   mutating func addDaemon(_ daemon: DaemonReport) {
     let labels = [
       ("version", daemon.version), ("policy", daemon.policy), ("mode", daemon.mode),
@@ -53,7 +53,7 @@ extension MetricsPage {
     ]
     add("build_info", "The daemon's version, policy and mode.", of: [(Labels(labels), 1)])
     guard let measured = daemon.measurements else { return }
-    add("daemon_uptime_seconds", "Since the daemon's start.", of: measured.upSeconds)
+    add("daemon_uptime_seconds", "Time since the daemon's start.", of: measured.upSeconds)
     add(
       "daemon_cpu_seconds_total", "Processor time of the daemon's process.", of: measured.cpuSeconds
     )

@@ -1,5 +1,5 @@
 extension MetricsPage {
-  /// Each worker's state, memory, costs and counters.
+  /// Adds each worker's state, memory, costs and counters.
   mutating func addWorkers() {
     addStates()
     addRanks()
@@ -26,8 +26,8 @@ extension MetricsPage {
     each("failed", "1 if the worker ended by a failure and does not run again, or not yet.") {
       $0.hasFailed
     }
-    each("state_age_seconds", "Since the worker reached its state.") { $0.secondsInState }
-    each("idle_seconds", "Since the worker was last used.") { $0.secondsSinceUse }
+    each("state_age_seconds", "Time since the worker reached its state.") { $0.secondsInState }
+    each("idle_seconds", "Time since the worker was last used.") { $0.secondsSinceUse }
   }
 
   private mutating func addRanks() {
@@ -37,7 +37,7 @@ extension MetricsPage {
       "consecutive_restarts", "Automatic restarts since the worker was last started on request."
     ) { $0.restarts ?? 0 }
     each(
-      "restart_delay_seconds", "While the worker backs off: until it is started again."
+      "restart_delay_seconds", "Time until the worker is started again while it backs off."
     ) { $0.restartsInSeconds }
   }
 
@@ -68,7 +68,7 @@ extension MetricsPage {
     each("purgeable_bytes", "Memory that the worker offers to be taken.") { $0.purgeable }
     each("image_bytes", "What the hibernated worker holds on disk.") { $0.imageSize }
     each(
-      "base_bytes", "What stays on disk of the last image, for the next one to build on."
+      "base_bytes", "Bytes of the last image that stay on disk for the next one to build on."
     ) { $0.baseSize }
     each(
       "saved_bytes", "How much less memory the hibernated worker takes than right before."
@@ -83,7 +83,7 @@ extension MetricsPage {
       "last_resume_seconds", "How long the resume from hibernation takes, as learned."
     ) { $0.resumeSeconds }
     each("last_hibernate_seconds", "How long the last hibernation took.") { $0.hibernateSeconds }
-    each("last_hibernate_written_bytes", "What the last hibernation wrote to disk.") {
+    each("last_hibernate_written_bytes", "Bytes that the last hibernation wrote to disk.") {
       $0.hibernateWritten
     }
   }
@@ -107,8 +107,8 @@ struct LabelledWorker {
   let worker: WorkerReport
   let labels: Labels
 
-  /// A wrapper's worker may have the name of another: then the label `wrapper` distinguishes them, because no two
-  /// samples may have the same labels.
+  /// Labels the workers. If a wrapper's worker has the name of another worker, the label `wrapper`
+  /// distinguishes them, because no two samples may have the same labels.
   static func all(_ workers: [WorkerReport]) -> [LabelledWorker] {
     var taken: Set<String> = []
     return workers.compactMap { worker in
@@ -129,7 +129,7 @@ extension WorkerReport {
     return "started"
   }
 
-  /// It isn't running, and neither a request nor an orderly end is the reason.
+  /// True if it isn't running, and the reason is neither a request nor an orderly end.
   fileprivate var hasFailed: Bool {
     guard state == "terminated" else { return false }
     switch reason.code {

@@ -3,7 +3,8 @@ import Lifecycle
 import Linux
 import Policy
 
-/// `adopt --dry-run`: what rules match among all processes that run. Not for the loop's thread.
+/// Finds what the rules match among all running processes, for `adopt --dry-run`. It waits for
+/// processes and file systems, so it mustn't run on the event loop's thread.
 public struct AdoptionPreview: Sendable {
   /// A worker that a rule has adopted.
   struct Adopted: Sendable {
@@ -23,17 +24,19 @@ public struct AdoptionPreview: Sendable {
     self.adopted = adopted
   }
 
-  /// Without a daemon: no process is a worker.
+  /// A preview without a daemon: no process is a worker.
   public init(_ rules: [AdoptionRule]) {
     look = RuleLook(
       matching: RuleMatching(rules), owned: [:], released: [], known: [:], now: EventLoop.now)
     adopted = []
   }
 
-  /// nil: /proc can't be listed.
+  /// Scans the processes.
+  ///
+  /// - Returns: nil if /proc can't be listed.
   public func perform() -> AdoptionPreviewReport? {
     guard let outcome = look.perform() else { return nil }
-    // Without it no footprint is known.
+    // Without the scan no footprint is known.
     let scan = try? ProcessScan.read()
     var counts: [String: Int] = [:]
     for worker in adopted { counts[worker.rule, default: 0] += 1 }

@@ -2,13 +2,14 @@ import Lifecycle
 import Linux
 import Synchronization
 
-/// Which process a look reads just now. Reading a process may wait without limit: its command line is in its memory,
-/// whose lock a system call of that process may hold (a mapped file of a dead server). Such a process is passed over by
-/// later looks. The look's thread writes it, the loop reads it.
+/// The process that a scan reads now. Reading a process may wait without limit: its command line is
+/// in its memory, whose lock a system call of that process may hold (for a mapped file of a dead
+/// server). Later scans pass over such a process. The scan's thread writes this, and the event loop
+/// reads it.
 final class LookProgress: Sendable {
   private let process = Mutex<ProcessIdentity?>(nil)
 
-  /// nil: none, or the look has ended.
+  /// The process that is being read; nil if there is none or the scan has ended.
   var reading: ProcessIdentity? { process.withLock { $0 } }
 
   func reading<Value>(_ identity: ProcessIdentity, _ body: () -> Value) -> Value {
@@ -21,13 +22,15 @@ final class LookProgress: Sendable {
   }
 }
 
-/// Processes that hold up a look, each until that look continues.
+/// The processes that block a scan, each until that scan continues.
 struct UnansweringProcesses {
   private var looks: [ProcessIdentity: LookProgress] = [:]
 
   var identities: Set<ProcessIdentity> { Set(looks.keys) }
 
-  /// A look took too long. Returns the process that holds it up; nil: none does.
+  /// Adds the process that blocks a scan that took too long.
+  ///
+  /// - Returns: the process; nil if none blocks the scan.
   mutating func add(_ progress: LookProgress) -> ProcessIdentity? {
     guard let process = progress.reading else { return nil }
     looks[process] = progress
@@ -39,11 +42,12 @@ struct UnansweringProcesses {
   }
 }
 
-/// The wait for a look, which ends early when the look hangs: one process that doesn't answer must not hold up the
-/// adoption of all others for as long as a look at all of them may take, and often there are several, as with a dead
-/// file server. Belongs to the loop's thread.
+/// Waits for a scan, and ends early if the scan hangs. A process that doesn't answer mustn't delay
+/// the adoption of all others for as long as a whole scan may take. Often there are several, as
+/// with a dead file server. It belongs to the event loop's thread.
 final class LookWait {
-  /// Reading one process takes less than a millisecond; the look's thread may wait for a processor meanwhile.
+  /// How long one process may take. Reading it takes less than a millisecond, but the scan's thread
+  /// may wait for a processor meanwhile.
   static let patience = Duration.seconds(2)
 
   private let timers: any Timers
@@ -51,7 +55,7 @@ final class LookWait {
   private var then: ((RuleLook.Outcome?) -> Void)?
   private var timer: LoopToken?
 
-  /// - Parameter then: is called once, with the first outcome; nil: the look takes too long.
+  /// - Parameter then: called once, with the first outcome, or with nil if the scan takes too long.
   init(
     for progress: LookProgress, _ timers: any Timers, then: @escaping (RuleLook.Outcome?) -> Void
   ) {

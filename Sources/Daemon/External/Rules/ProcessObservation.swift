@@ -2,14 +2,16 @@ import Lifecycle
 import Linux
 import Policy
 
-/// A process as rules see it. What a rule asks for is read then, and once. Not for the loop's thread.
+/// A process as rules see it. Each property is read when a rule needs it, and once. It mustn't be
+/// used on the event loop's thread.
 final class ProcessObservation {
   let stat: ProcessStat
   private let now: Instant
-  /// nil: it is read.
+  /// The command line, if it was given; nil if it has to be read.
   private let knownCommand: [String]?
 
-  /// - Parameter command: of a process whose memory may be on disk, where its command line can't be read.
+  /// - Parameter command: the command line of a process whose memory may be on disk, so that it
+  ///   can't be read.
   init(_ stat: ProcessStat, now: Instant, command: [String]? = nil) {
     self.stat = stat
     self.now = now
@@ -18,11 +20,11 @@ final class ProcessObservation {
 
   var name: String { stat.name }
   var age: Duration { max(.zero, now - Instant(nanoseconds: stat.started)) }
-  // nil, here and below: it may not be read.
+  // These properties are nil if they may not be read.
   lazy var words: [String]? = knownCommand ?? ProcessDetails.command(of: stat.pid)
   lazy var command: String? = words.map { $0.joined(separator: " ") }
   lazy var executable: String? = ProcessDetails.executable(of: stat.pid)
-  // It has ended.
+  // A process that can't be read has ended.
   lazy var user: UInt32? = (try? ProcessStatus.read(stat.pid))?.user
   lazy var cgroup: String? = ProcessDetails.cgroup(of: stat.pid)
   lazy var footprint: ByteCount? = ByteCount(Int64(clamping: anonymousMemory(of: stat.pid)))

@@ -3,13 +3,14 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Processes that the operator has released from a rule. They aren't adopted again until they end, or their rule is
-/// changed, also by a later daemon. A file of lines. Belongs to the loop's thread.
+/// The processes that the operator has released from a rule. They aren't adopted again until they
+/// end or their rule is changed. Later daemons read them from a file of lines. It belongs to the
+/// event loop's thread.
 final class ReleasedProcesses {
   private struct Entry: Hashable {
     var process: ProcessIdentity
     var rule: String
-    /// Of what the rule chooses.
+    /// A checksum of what the rule chooses.
     var choice: String
   }
 
@@ -18,12 +19,12 @@ final class ReleasedProcesses {
   private let files: any StateFileWriter
   private var entries: [Entry]
 
-  /// Reads the file, and so may wait for the disk.
+  /// Reads the file, so it may wait for the disk.
   init(path: String, bootID: String, files: any StateFileWriter) {
     self.path = path
     self.bootID = bootID
     self.files = files
-    // Without the file no process was released.
+    // If the file can't be read, no process counts as released.
     let lines = ((try? readText(path)) ?? "").split(separator: "\n")
     // Pids and start times repeat after a boot.
     entries = lines.dropFirst().compactMap(Self.entry)
@@ -32,16 +33,18 @@ final class ReleasedProcesses {
 
   var processes: Set<ProcessIdentity> { Set(entries.map(\.process)) }
 
-  /// - Parameter warn: called later if the file can't be written.
+  /// Adds a process that was released.
+  ///
+  /// - Parameter warn: called later, if the file can't be written.
   func add(_ process: ProcessIdentity, from rule: AdoptionRule, warn: @escaping (String) -> Void) {
-    // Those that have ended are of no use any more.
+    // Processes that have ended aren't needed any more.
     entries.removeAll { $0.process == process || $0.process.hasEnded }
     entries.append(
       Entry(process: process, rule: rule.name, choice: Self.mark(rule)))
     save(warn)
   }
 
-  /// What was released from a rule that was removed, or chooses otherwise now, may be adopted again.
+  /// Removes the processes of rules that were removed or have changed. They may be adopted again.
   func keepOnly(_ rules: [AdoptionRule], warn: @escaping (String) -> Void) {
     let marks = Dictionary(rules.map { ($0.name, Self.mark($0)) }) { first, _ in first }
     let kept = entries.filter { marks[$0.rule] == $0.choice }

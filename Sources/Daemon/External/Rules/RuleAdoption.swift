@@ -2,15 +2,15 @@ import Lifecycle
 import Linux
 import Policy
 
-/// A worker that a rule has adopted. Its memory may be on disk, so that its command line can't be read.
+/// A worker that a rule has adopted. Its memory may be on disk, so its command line can't be read.
 struct RuledWorker: Sendable {
   var id: WorkerID
   var process: ProcessIdentity
   var command: [String]
 }
 
-/// `adopt:` of the configuration: looks for processes that its rules match, and adopts them. Without a rule nothing
-/// is looked at. Belongs to the loop's thread.
+/// Adopts the processes that the rules of the configuration match (`adopt:`). Without a rule
+/// nothing is scanned. It belongs to the event loop's thread.
 final class RuleAdoption {
   private let timers: any Timers
   private let externals: ExternalAdoption
@@ -22,20 +22,20 @@ final class RuleAdoption {
 
   private(set) var rules: [AdoptionRule] = []
   private var known: [Int32: RuleLook.Known] = [:]
-  /// Rises with each change of the rules: what was found by earlier ones isn't adopted.
+  /// The number of changes of the rules. Matches of earlier rules aren't adopted.
   private var generation = 0
   private var next: LoopToken?
   private var isLooking = false
-  /// Found, and not adopted yet: one is examined after the other.
+  /// The matches that aren't adopted yet. They are examined one after the other.
   private var waiting: [RuledProcess] = []
   private var isAdopting = false
-  /// What was logged of a process, so that it isn't logged again.
+  /// By process, what was logged, so that it isn't logged again.
   private var noted: [ProcessIdentity: String] = [:]
   private var isSlow = false
   private var unanswering = UnansweringProcesses()
 
   static let interval = Duration.seconds(5)
-  /// After an examination or a release that has failed.
+  /// The time after an examination or a release that has failed.
   private static let retry = Duration.seconds(30)
 
   init(
@@ -54,7 +54,7 @@ final class RuleAdoption {
 
   private var workers: WorkerRegistry { externals.workers }
 
-  /// At the daemon's start, and when the configuration was read again.
+  /// Applies the rules when the daemon starts, and when the configuration was read again.
   func follow(_ rules: [AdoptionRule]) {
     guard rules != self.rules || generation == 0 else { return }
     self.rules = rules
@@ -65,22 +65,23 @@ final class RuleAdoption {
     if !rules.isEmpty, processes.forbidsStrangers {
       log(
         .warning,
-        "adoption by rule: Yama (kernel.yama.ptrace_scope) keeps this daemon from watching the inputs of "
-          + "processes that it hasn't started, so they can't be put to sleep; use `dormouse wrap` or root's "
-          + "daemon")
+        "adoption by rule: Yama (kernel.yama.ptrace_scope) keeps this daemon from watching the "
+          + "inputs of processes that it hasn't started, so they can't be put to sleep; use "
+          + "`dormouse wrap` or root's daemon")
     }
     released.keepOnly(rules) { [log] in log(.warning, $0) }
     examineWorkers()
     lookSoon()
   }
 
-  /// The operator has released it.
+  /// Records that the operator has released a process.
   func wasReleased(_ process: ProcessIdentity, from rule: String) {
     guard let rule = rules.first(where: { $0.name == rule }) else { return }
     released.add(process, from: rule) { [log] in log(.warning, $0) }
   }
 
-  /// What the rules would take of all processes that run now, and what they have taken.
+  /// A preview of what the rules would adopt among all running processes, and what they have
+  /// adopted.
   func preview(footprint: (WorkerID) -> ByteCount) -> AdoptionPreview {
     let adopted = workers.values.compactMap { worker -> AdoptionPreview.Adopted? in
       guard let rule = worker.external?.rule, let process = worker.process else { return nil }
@@ -92,7 +93,7 @@ final class RuleAdoption {
       look: look(known: [:]), adopted: adopted.sorted { $0.worker < $1.worker })
   }
 
-  // MARK: looks
+  // MARK: scans
 
   private func look(known: [Int32: RuleLook.Known]) -> RuleLook {
     let roots = workers.values.compactMap { $0.process?.identity }
@@ -129,8 +130,8 @@ final class RuleAdoption {
       if outcome == nil, let process = unanswering.add(look.progress) {
         log(
           .warning,
-          "adoption by rule: pid \(process.pid) can't be read: its memory or its file system doesn't answer. "
-            + "It isn't adopted until it does")
+          "adoption by rule: pid \(process.pid) can't be read: its memory or its file system "
+            + "doesn't answer. It isn't adopted until it does")
         return lookNow()
       }
       // The rules have changed meanwhile.
@@ -151,7 +152,7 @@ final class RuleAdoption {
 
   private func found(_ outcome: RuleLook.Outcome) {
     known = outcome.known
-    // What still waits is found again.
+    // Processes that still wait are matched again.
     waiting = []
     for each in outcome.found {
       let ruled = RuledProcess(process: each.process, rule: rules[each.rule])
@@ -161,12 +162,12 @@ final class RuleAdoption {
       case .tooYoung, .tooSmall, .contained, .released: break
       }
     }
-    // What has ended isn't named again.
+    // Processes that have ended aren't logged again.
     if noted.count > 1000 { noted = noted.filter { known[$0.key.pid] != nil } }
     adoptNext()
   }
 
-  /// Once for a process and reason.
+  /// Logs why a process isn't adopted, once for a process and reason.
   private func note(_ ruled: RuledProcess, _ why: String) {
     guard noted.updateValue(why, forKey: ruled.process) != why else { return }
     log(.notice, "rule \(ruled.rule.name): pid \(ruled.process.pid) isn't adopted: \(why)")
@@ -178,7 +179,7 @@ final class RuleAdoption {
     guard !isAdopting, !phase.isClosing else { return }
     while !waiting.isEmpty {
       let ruled = waiting.removeFirst()
-      // It was adopted while it waited.
+      // The process was adopted while it waited.
       if workers.owner(of: ruled.process.pid) != nil { continue }
       if let why = refusal(by: ruled.rule) {
         note(ruled, why)
@@ -201,15 +202,15 @@ final class RuleAdoption {
     externals.adopt(ruled) { [unowned self] refusal in
       isAdopting = false
       if let refusal { note(ruled, refusal.text) }
-      // Adopted by a rule that is no longer the same.
+      // The worker was adopted by a rule that has changed since.
       if refusal == nil, asked != generation { examineWorkers() }
       adoptNext()
     }
   }
 
-  // MARK: a change of the rules
+  // MARK: changes of the rules
 
-  /// Those that no rule matches any more are released, and the others get the policy of their rule.
+  /// Releases the workers that no rule matches any more. The others get their rule's policy.
   private func examineWorkers() {
     let ruled = workers.values.compactMap { worker -> RuledWorker? in
       guard worker.external?.rule != nil, let process = worker.process else { return nil }

@@ -2,13 +2,14 @@ import Lifecycle
 import Linux
 import Policy
 
-/// One look at the machine's processes for those that rules take. A process that is known to match none isn't read
-/// again until its entry is due. Belongs to one thread, which isn't the loop's.
+/// One scan of the machine's processes for those that rules match. A process that is known to match
+/// none isn't read again until its entry is due. It belongs to one thread, which isn't the event
+/// loop's.
 struct RuleLook: Sendable {
-  /// What a process is to the rules.
+  /// How a process relates to the rules.
   enum Standing: Hashable, Sendable {
     case unmatched
-    /// A worker's.
+    /// The process belongs to a worker.
     case owned
     case matched(Int, Matched)
   }
@@ -18,11 +19,11 @@ struct RuleLook: Sendable {
     case ready
     case tooYoung(Duration)
     case tooSmall(ByteCount?, least: ByteCount)
-    /// It belongs to this one, which a rule matches.
+    /// It belongs to this process, which a rule matches.
     case contained(Int32)
     /// The operator has released it.
     case released
-    /// Why it isn't adopted: a sentence.
+    /// It isn't adopted, for this reason: a sentence.
     case refused(String)
   }
 
@@ -44,27 +45,31 @@ struct RuleLook: Sendable {
   struct Outcome: Sendable {
     var known: [Int32: Known] = [:]
     var found: [Found] = []
-    /// How many processes were listed, and how many of them were read.
+    /// The number of processes that were listed, and the number of those that were read.
     var listed = 0
     var read = 0
   }
 
   var matching: RuleMatching
-  /// The first processes of workers: pids, with their start times.
+  /// The first processes of workers: their pids and start times.
   var owned: [Int32: UInt64]
   var released: Set<ProcessIdentity>
   var known: [Int32: Known]
   var now: Instant
-  /// They hold up earlier looks.
+  /// The processes that block earlier scans.
   var passedOver: Set<ProcessIdentity> = []
   let progress = LookProgress()
 
-  /// A program forks first and then becomes another: a young process is looked at each time.
+  /// The age up to which a process is read in each scan. A program forks first and then executes
+  /// another program.
   static let youth = Duration.seconds(15)
-  /// An older one that changes its program or its cgroup is noticed after this long, and half as long again.
+  /// How long an entry of an older process is valid, plus up to half as long. A change of its
+  /// program or cgroup is noticed then.
   static let memory = Duration.seconds(40)
 
-  /// nil: /proc can't be listed.
+  /// Scans the processes.
+  ///
+  /// - Returns: nil if /proc can't be listed.
   func perform() -> Outcome? {
     guard let listed = try? ListedProcess.all() else { return nil }
     var pass = RulePass(look: self)
@@ -74,7 +79,8 @@ struct RuleLook: Sendable {
 }
 
 extension RuleLook {
-  /// With the numbers of the users that the rules name; a look-up may wait for a name service.
+  /// The matching with the numbers of the users that the rules name. A look-up may wait for a name
+  /// service.
   static func resolved(_ matching: RuleMatching) -> RuleMatching {
     var matching = matching
     for user in RuleMatching.namedUsers(in: matching.rules) {
@@ -90,7 +96,7 @@ extension RuleLook {
   }
 }
 
-/// The state of one look.
+/// The state of one scan.
 private struct RulePass {
   let look: RuleLook
   private var matching: RuleMatching
@@ -132,7 +138,8 @@ private struct RulePass {
     }
   }
 
-  /// The time until it is read again. Not all that the first look has found are due at the same time.
+  /// The time until the process is read again. It varies, so that not all entries of the first scan
+  /// are due at the same time.
   private func patience(
     _ standing: RuleLook.Standing, of process: ProcessObservation
   ) -> Duration {
@@ -148,7 +155,7 @@ private struct RulePass {
 
   private mutating func stat(of pid: Int32) -> ProcessStat? {
     if let known = stats[pid] { return known }
-    // It has ended.
+    // A process that can't be read has ended.
     let stat = try? ProcessStat.read(pid)
     stats[pid] = .some(stat)
     return stat
@@ -159,7 +166,8 @@ private struct RulePass {
   private mutating func standing(of process: ProcessObservation) -> RuleLook.Standing {
     let pid = process.stat.pid
     if let known = standings[pid] { return known }
-    // As an ancestor, too: whether a rule matches it isn't known.
+    // A process that is passed over counts as unmatched as an ancestor too, because it isn't known
+    // whether a rule matches it.
     let standing =
       look.passedOver.contains(process.stat.identity)
       ? .unmatched : look.progress.reading(process.stat.identity) { decide(process) }
@@ -187,12 +195,13 @@ private struct RulePass {
     return .matched(rule, refusal(of: stat, ancestors, by: rule).map { .refused($0) } ?? .ready)
   }
 
-  /// Threads of the kernel are children of its second process. In a container that number is any process's.
+  /// Whether a process is a kernel thread: those are children of the kernel's second process. In a
+  /// container another process may have its pid.
   private mutating func isOfKernel(_ stat: ProcessStat) -> Bool {
     (stat.pid == 2 || stat.parent == 2) && self.stat(of: 2)?.name == "kthreadd"
   }
 
-  /// The nearest first.
+  /// The ancestors of a process, the nearest first.
   private mutating func ancestors(of stat: ProcessStat) -> [ProcessStat] {
     var found: [ProcessStat] = []
     var pid = stat.parent
@@ -211,10 +220,11 @@ private struct RulePass {
     return false
   }
 
-  /// A worker that Dormouse has started leads a session, in which what it leaves behind stays.
+  /// Whether a process belongs to a worker's session. A worker that Dormouse has started leads a
+  /// session, and its descendants stay in it.
   private mutating func isLed(_ process: ProcessStat) -> Bool {
     guard let start = look.owned[process.session], start <= process.startTime else { return false }
-    // The number may be another session's by now.
+    // Another session may have the number by now.
     return self.stat(of: process.session).map { $0.startTime == start } ?? true
   }
 
@@ -234,7 +244,7 @@ private struct RulePass {
     return nil
   }
 
-  // MARK: what isn't adopted
+  // MARK: refusals
 
   private mutating func refusal(
     of stat: ProcessStat, _ ancestors: [ProcessStat], by rule: Int

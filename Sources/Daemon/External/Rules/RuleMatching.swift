@@ -2,18 +2,18 @@ import Policy
 
 /// The rule that a process belongs to.
 struct RuleChoice: Hashable, Sendable {
-  /// Its place among the rules.
+  /// The rule's index.
   var rule: Int
   var condition: Condition
 
   enum Condition: Hashable, Sendable {
     case met
-    /// It matches when this has passed (`older_than`).
+    /// It matches when this time has passed (`older_than`).
     case tooYoung(for: Duration)
     /// It matches if it grows (`min_footprint`).
     case tooSmall(ByteCount?, least: ByteCount)
 
-    /// Of several patterns the nearest counts.
+    /// The order of conditions. If several patterns match, the one with the lowest rank counts.
     var rank: Int {
       switch self {
       case .met: 0
@@ -24,10 +24,11 @@ struct RuleChoice: Hashable, Sendable {
   }
 }
 
-/// Decides which rule a process belongs to. A rule asks only for what it names.
+/// Decides which rule a process belongs to. A property of the process is read only if a rule names
+/// it.
 struct RuleMatching: Sendable {
   var rules: [AdoptionRule]
-  /// The numbers of users that the rules name. A name without a number matches no process.
+  /// The numbers of the users that the rules name. A name without a number matches no process.
   var users: [ProcessPattern.User: UInt32]
 
   init(_ rules: [AdoptionRule], users: [ProcessPattern.User: UInt32] = [:]) {
@@ -35,10 +36,11 @@ struct RuleMatching: Sendable {
     self.users = users
   }
 
-  /// The first rule of which all but age and footprint fits decides, and no later one is asked. nil: none.
+  /// The rule for a process; nil if there is none. The first rule whose pattern fits, apart from
+  /// age and footprint, decides, and no later rule is checked.
   ///
-  /// - Parameter isAdopted: the process is a worker of a rule already: while it sleeps it has another footprint,
-  ///   and age and footprint aren't looked at.
+  /// - Parameter isAdopted: whether the process is a worker of a rule already. While it sleeps it
+  ///   has another footprint, so age and footprint aren't checked.
   func choose(_ process: ProcessObservation, isAdopted: Bool = false) -> RuleChoice? {
     for (index, rule) in rules.enumerated() {
       let conditions = rule.matches.compactMap { condition($0, of: process, isAdopted) }
@@ -57,7 +59,7 @@ struct RuleMatching: Sendable {
     return condition(pattern, of: process, isAdopted) == .met
   }
 
-  /// The cheapest to read first. nil: it doesn't match.
+  /// Checks a pattern, the properties that are cheapest to read first; nil if it doesn't match.
   private func condition(
     _ pattern: ProcessPattern, of process: ProcessObservation, _ isAdopted: Bool
   ) -> RuleChoice.Condition? {
@@ -95,8 +97,8 @@ struct RuleMatching: Sendable {
       && Self.fits(pattern.unit, group.flatMap(Self.unit(ofGroup:)))
   }
 
-  /// `/user.slice/user@1000.service/app.slice/jupyter.service/worker` → `jupyter.service`. A slice holds units and
-  /// no processes.
+  /// The unit of a cgroup: `/user.slice/user@1000.service/app.slice/jupyter.service/worker` →
+  /// `jupyter.service`. A slice has units and no processes.
   static func unit(ofGroup path: String) -> String? {
     path.split(separator: "/").last { name in
       [".service", ".scope", ".socket", ".mount", ".swap"].contains { name.hasSuffix($0) }
@@ -104,33 +106,34 @@ struct RuleMatching: Sendable {
   }
 }
 
-/// The names of users that rules need numbers for.
+/// The users whose numbers the rules need.
 extension RuleMatching {
   static func namedUsers(in rules: [AdoptionRule]) -> Set<ProcessPattern.User> {
     Set(rules.flatMap { $0.matches + $0.exceptions }.compactMap(\.user))
   }
 }
 
-/// A program that waits for a person at a terminal, or that a shell watches. If such a program is stopped, its shell
-/// reports `Stopped` and takes the terminal back, and the program doesn't get it again when it is continued.
+/// How a program uses a terminal. A program may wait for input at a terminal, or a shell may watch
+/// it. If such a program is stopped, its shell reports `Stopped` and takes the terminal back, and
+/// the program doesn't get it again when it is continued.
 struct TerminalUse: Sendable {
   var pid: Int32
-  /// Numbers of its controlling terminal, session, and process group; and those of its parent.
+  /// The numbers of its controlling terminal, session and process group, and those of its parent.
   var terminal: Int32
   var session: Int32
   var group: Int32
   var parentSession: Int32
   var parentGroup: Int32
-  /// Its standard input is a terminal.
+  /// Whether its standard input is a terminal.
   var readsTerminal: Bool
 
-  /// Why it had better not be stopped; nil: nothing notices.
+  /// Why the program should not be stopped; nil if nothing notices.
   var refusal: String? {
     // Without a controlling terminal no shell does job control for it.
     guard terminal != 0 else { return nil }
     if pid == session { return "it leads the session of a terminal" }
-    // A shell with job control puts each job into a group of its own. An editor's language server stays in the
-    // editor's group.
+    // A shell with job control puts each job into a process group. An editor's language server
+    // stays in the editor's group.
     if parentSession == session, parentGroup != group {
       return "it is a job of a shell on a terminal"
     }
