@@ -31,7 +31,7 @@ struct DirectoryTrustTests {
   private let lenient = DirectoryTrust(user: geteuid(), isStrict: false)
 
   private func flaw(
-    _ path: String, _ trust: DirectoryTrust, as last: DirectoryTrust.Last = .own
+    _ path: String, _ trust: DirectoryTrust, as last: DirectoryTrust.Sharing = .own
   ) -> (path: String, flaw: DirectoryTrustError.Flaw)? {
     do throws(DirectoryTrustError) {
       _ = try trust.open(path, as: last)
@@ -68,7 +68,7 @@ struct DirectoryTrustTests {
     chmod(open, 0o1777)
     #expect(flaw("\(open)/state", strict) == nil)
     #expect(flaw(open, strict, as: .shared) == nil)
-    #expect(flaw(open, strict, as: .own) != nil)
+    #expect(flaw(open, strict, as: .exclusive) != nil)
     // A group can have several users.
     chmod(open, 0o775)
     #expect(flaw("\(open)/state", strict) != nil)

@@ -25,7 +25,7 @@ import Testing
   func held() throws {
     let child = try TestChild("sleep", "1000")
     #expect(!ForeignFreeze.holds(child.pid) && !ForeignFreeze.holds(1 << 22))
-    if let place = OldFreezer.place() {
+    if let place = OldFreezer.mountPoint() {
       let group = "\(place)/dormouse-test-\(child.pid)"
       // Without the permission, that version isn't tested.
       if mkdir(group, 0o755) == 0 {

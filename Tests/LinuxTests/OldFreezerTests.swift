@@ -66,7 +66,7 @@ struct OldFreezerTests {
 
   private final class Calls: Sendable { let count = Atomic(0) }
 
-  private static let group = "\(OldFreezer.place() ?? "")/dormouse-tests-\(getpid())"
+  private static let group = "\(OldFreezer.mountPoint() ?? "")/dormouse-tests-\(getpid())"
 
   private func withFrozen(
     stopped: Bool = false, _ body: (SpawnedProcess, () throws -> Void) throws -> Void
@@ -100,7 +100,7 @@ struct OldFreezerTests {
 
 private enum OldFreezerPlace {
   static let isUsable = {
-    guard let place = OldFreezer.place() else { return false }
+    guard let place = OldFreezer.mountPoint() else { return false }
     let path = "\(place)/dormouse-probe-\(getpid())"
     guard mkdir(path, 0o755) == 0 else { return false }
     rmdir(path)

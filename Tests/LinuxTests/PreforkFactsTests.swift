@@ -139,21 +139,21 @@ import Testing
     "A master stays stopped while it has children, and is remembered if a later check finds none")
   func remembers() throws {
     let masters = PreforkMasters()
-    masters.note(facts, in: try tree((10, 1), (11, 10)))
-    #expect(masters.areKnown && !masters.areHeld)
-    masters.note([], in: try tree((10, 1), (11, 10)))
-    #expect(masters.hold(in: try tree((10, 1), (11, 10))) == [master])
-    #expect(masters.areHeld)
-    #expect(masters.hold(in: try tree((10, 1))).isEmpty)
-    #expect(!masters.areHeld)
-    masters.note([], in: try tree((12, 1)))
-    #expect(!masters.areKnown)
+    masters.record(facts, in: try tree((10, 1), (11, 10)))
+    #expect(masters.isPreforkServer && !masters.areStopped)
+    masters.record([], in: try tree((10, 1), (11, 10)))
+    #expect(masters.keepStopped(in: try tree((10, 1), (11, 10))) == [master])
+    #expect(masters.areStopped)
+    #expect(masters.keepStopped(in: try tree((10, 1))).isEmpty)
+    #expect(!masters.areStopped)
+    masters.record([], in: try tree((12, 1)))
+    #expect(!masters.isPreforkServer)
   }
 
   @Test("A master in this process's own session isn't stopped: its shell would see a stopped job")
   func ownSession() throws {
     let masters = PreforkMasters()
-    masters.note(facts, in: try tree((10, 1), (11, 10), session: getsid(0)))
-    #expect(!masters.areKnown)
+    masters.record(facts, in: try tree((10, 1), (11, 10), session: getsid(0)))
+    #expect(!masters.isPreforkServer)
   }
 }

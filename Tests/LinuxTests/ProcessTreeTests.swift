@@ -89,7 +89,7 @@ import Testing
     _ = try (child.line(), child.line())
     let early = ProcessTree(processes: [try ProcessStat.read(child.pid)])
     let tree = try ProcessTree.stopAll(
-      root: child.process.identity, session: child.pid, known: early,
+      root: child.process.identity, session: child.pid, initial: early,
       until: Deadline(in: .seconds(60)))
     #expect(tree.pids.count >= 6)
     for pid in tree.pids {

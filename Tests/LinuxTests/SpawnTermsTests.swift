@@ -118,7 +118,7 @@ import Testing
     #expect(try Account(user: "0", group: "4242").identity.group == 4242)
     let own = try Account(user: nil, group: "\(getegid())")
     #expect(own.identity.user == geteuid())
-    #expect(own.isOurOwn)
+    #expect(own.isOfThisProcess)
   }
 
   @Test func `The error for a missing account names it`() {

@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test func `Ended threads leave no stack behind`() throws {
-    let hold = Signal()
+    let hold = OneTimeEvent()
     let stacks = Mutex<[UInt]>([])
     // The number of stacks is less than glibc would keep.
     let count = 64

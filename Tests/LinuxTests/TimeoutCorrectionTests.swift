@@ -130,7 +130,7 @@ import Testing
     waits.willRest(try child.tree())
     _ = try ProcessTree.stopAll(
       root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
-    waits.rests(try child.tree())
+    waits.didRest(try child.tree())
     let measuring = Clocks.monotonic - lookedAt
     // Without the scheduler's data (an old kernel), only the time asleep counts.
     guard ThreadRun.read(thread: child.pid, of: child.pid) != nil else {
@@ -144,7 +144,7 @@ import Testing
     #expect(again.kept?.restsSince == waits.kept?.restsSince)
     #expect(
       again.waited(child.pid, since: began + 7) == 7, "a later daemon counts from the same moment")
-    waits.hasWoken()
+    waits.didWake()
     #expect(waits.kept == nil)
   }
 

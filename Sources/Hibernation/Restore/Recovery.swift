@@ -90,7 +90,7 @@ extension Hibernator {
   ) throws(HibernationError) -> UInt64 {
     let tree = try attempt(.stopping) { try withoutManagersJobs(target, image) }
     // Seizing the threads makes them run for a moment, which wakes their waits.
-    target.waits.wakes(tree)
+    target.waits.willWake(tree)
     let held = try hold(image, target: target, tree: tree, isFrozen: isFrozen)
     defer { for captive in held { captive.session.detach() } }
     FaultPoint.recoverySeized.pass()
@@ -236,7 +236,7 @@ extension Hibernator {
     if moved.count == 1, one.isWaiting {
       let borrowed = try borrowedAddresses(captive)
       let wasBorrowed =
-        current.registers.areLike(one.registers) || borrowed.contains(current.registers.instruction)
+        current.registers.isLike(one.registers) || borrowed.contains(current.registers.instruction)
       if progress == .committed, wasBorrowed { return }
       // The thread was parked and is just leaving its wait (arm64: `Injector.leaveCall`), or has
       // left it and hasn't got its own mask yet: no thread of a program has this mask.

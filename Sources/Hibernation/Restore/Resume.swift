@@ -108,7 +108,7 @@ extension Hibernator {
     let tree = Result { try target.discover() }
     if case .success(let tree) = tree {
       if let held {
-        target.waits.wakes(tree)
+        target.waits.willWake(tree)
         for session in held { target.correctTimeouts(session) }
       } else {
         target.correctTimeouts(of: image, tree)

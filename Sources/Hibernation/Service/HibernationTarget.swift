@@ -109,7 +109,7 @@ public struct HibernationTarget: Sendable {
       wasFrozen = true
     }
     return try ProcessTree.stopAll(
-      root: root, session: session, cgroup: cgroup, known: known,
+      root: root, session: session, cgroup: cgroup, initial: known,
       wasFrozen: wasFrozen, until: Deadline(in: Self.patience))
   }
 
@@ -129,7 +129,7 @@ public struct HibernationTarget: Sendable {
     let isFrozen = (try? isFrozen()) ?? false
     // `wake` then lists the processes itself, and reports why it can't.
     guard let tree = try? discover() else { return nil }
-    waits.wakes(tree)
+    waits.willWake(tree)
     let processes = tree.processes.filter { isFrozen || Self.isStopped($0.identity) }
     if processes.isEmpty { return tree }
     BriefTracer.perform {
@@ -192,7 +192,7 @@ public struct HibernationTarget: Sendable {
       if !threads.isEmpty { timed.append((process.identity, Set(threads.map(\.tid)))) }
     }
     if timed.isEmpty { return }
-    waits.wakes(tree)
+    waits.willWake(tree)
     BriefTracer.perform { [timed] in
       let deadline = Deadline(in: .seconds(1))
       for (process, threads) in timed {
@@ -228,11 +228,11 @@ public struct HibernationTarget: Sendable {
   ) throws {
     let freezer = cgroup?.freezer
     let isSignalled = isStopped || freezer == nil
-    let holds = mastersLast && masters.areKnown
+    let holds = mastersLast && masters.isPreforkServer
     if !mastersLast { masters.release() }
     if isSignalled || holds {
       var tree = try found ?? discover()
-      let held = holds ? masters.hold(in: tree) : []
+      let held = holds ? masters.keepStopped(in: tree) : []
       // Perhaps only the freezer keeps them from running. The stop takes effect when the freezer
       // lets a process run, before any of its instructions.
       for master in held { try master.signal(SIGSTOP) }
@@ -243,7 +243,7 @@ public struct HibernationTarget: Sendable {
     }
     try freezer?.thaw(until: Deadline(in: Self.patience))
     try waitForStragglers()
-    waits.hasWoken()
+    waits.didWake()
   }
 
   /// Waits for threads that an earlier hibernation couldn't detach: each is detached when it stops.

@@ -192,7 +192,7 @@ struct Operation {
     processes[index].scratchAddress = scratch
     if restore.isLazy {
       let captive = processes[index]
-      try attempt(.scanning) { try captive.session.prepareTimePlaces(memory: captive.memory) }
+      try attempt(.scanning) { try captive.session.prepareTimeCopies(memory: captive.memory) }
     }
     let pages = try attempt(.scanning) {
       try PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan)

@@ -72,7 +72,7 @@ public enum ProcessDetails {
 }
 
 /// The numbers of this process.
-public enum OwnIdentity {
+public enum CurrentProcess {
   public static var pid: Int32 { getpid() }
   /// The effective user ID, whose rights this process has.
   public static var user: UInt32 { geteuid() }

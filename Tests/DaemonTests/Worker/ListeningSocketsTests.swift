@@ -163,7 +163,7 @@ import Testing
   @Test("At the start a file system that doesn't answer holds up other workers for a second only")
   func deadFileSystem() throws {
     let world = try ListeningWorld(threads: 1)
-    let answers = Signal()
+    let answers = OneTimeEvent()
     let isBusy = world.threads.submitIfIdle(about: "a dead file system") {
       answers.wait()
       return {}

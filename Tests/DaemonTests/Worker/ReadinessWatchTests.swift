@@ -59,7 +59,7 @@ import Testing
 
   @Test("A look at a log for which a thread still waits is made later")
   func busy() throws {
-    let answers = Signal()
+    let answers = OneTimeEvent()
     defer { answers.raise() }
     let hangs = world.threads.submitIfIdle(about: "log of web") {
       answers.wait()

@@ -220,7 +220,7 @@ private final class LogWrites {
     // Without a watch, each log is checked with each sample.
     guard let watch = try? WriteWatch() else { return nil }
     do {
-      _ = try loop.whenReadable(watch.descriptor) { [unowned self] in report(watch.take()) }
+      _ = try loop.whenReadable(watch.descriptor) { [unowned self] in report(watch.readReports()) }
     } catch { return nil }
     return watch
   }()

@@ -254,7 +254,7 @@ final class RecordWait: Sendable {
   private let patience: Duration
   private let end: Deadline
   private let answer = Mutex<Bool?>(nil)
-  private let isAnswered = Signal()
+  private let isAnswered = OneTimeEvent()
 
   init(patience: Duration = RecordWait.patience) {
     self.patience = patience

@@ -1,7 +1,7 @@
 import Linux
 import Testing
 
-@Suite("A buffer's memory") struct OwnPagesTests {
+@Suite("A buffer's memory") struct ReleasePagesTests {
   @Test("Whole pages are freed and read as zeros, and pages that other memory shares stay")
   func release() {
     let size = Int(pageSize)
