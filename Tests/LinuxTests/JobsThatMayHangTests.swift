@@ -59,15 +59,15 @@ import Testing
   }
 
   @Test("A job that is submitted when the idle thread ends is done")
-  func comesAtTheEndOfPatience() throws {
-    let patience = Duration.microseconds(200)
-    let jobs = JobPool(name: "test", maxOrdinary: 256, endsAfter: patience)
+  func comesAtTheEndOfIdleTime() throws {
+    let idleTime = Duration.microseconds(200)
+    let jobs = JobPool(name: "test", maxOrdinary: 256, endsAfter: idleTime)
     for number in 0..<1_000 {
       let done = Semaphore()
       #expect(jobs.submitIfIdle(about: "one") { { done.signal() } })
       try #require(done.wait(within: .seconds(60)), "job \(number)")
       // The next job is submitted about when the thread's idle time ends.
-      let next = Deadline(in: patience + .microseconds(number % 100))
+      let next = Deadline(in: idleTime + .microseconds(number % 100))
       while !next.hasPassed {}
     }
   }

@@ -81,9 +81,9 @@ import Testing
       while True: time.sleep(0.2)
       """
     let server = try TestChild("python3", "-c", script)
-    let found = { PreforkFacts.masters(among: try PreforkFacts.read(server.tree())) }
+    let masters = { PreforkFacts.masters(among: try PreforkFacts.read(server.tree())) }
     let master: Set = [server.process.identity]
-    try #require(try eventually { try found() == master })
+    try #require(try eventually { try masters() == master })
     let tree = try server.tree()
     for step in 0... {
       let fault = InjectedFault(code, at: step..<(step + 1))
@@ -117,10 +117,10 @@ import Testing
   private func tree(_ processes: (pid: Int32, parent: Int32)..., session: Int32 = 10) throws
     -> ProcessTree
   {
-    let own = try ProcessStat.read(1)
+    let base = try ProcessStat.read(1)
     return ProcessTree(
       processes: processes.map { pid, parent in
-        var stat = own
+        var stat = base
         (stat.pid, stat.parent, stat.session) = (pid, parent, session)
         stat.startTime = pid == 10 ? 1 : 2
         return stat

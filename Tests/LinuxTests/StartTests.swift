@@ -232,16 +232,16 @@ import Testing
       process = try spawn(request)
     }
     var bytes: [UInt8] = []
-    while case let part = try reader.read(upTo: 4096), !part.isEmpty { bytes += part }
+    while case let chunk = try reader.read(upTo: 4096), !chunk.isEmpty { bytes += chunk }
     waitForChild(process.pid)
     return String(decoding: bytes, as: UTF8.self)
   }
 
   @Test("A process has the oom_score_adj that it is started with")
   func oomScoreIsSet() throws {
-    let own = try readText("/proc/self/oom_score_adj")
+    let expected = try readText("/proc/self/oom_score_adj")
     let show = ["/bin/cat", "/proc/self/oom_score_adj"]
-    #expect(try output(show, oomScore: .kept) == own)
+    #expect(try output(show, oomScore: .kept) == expected)
     #expect(try output(show, oomScore: .value(777)) == "777\n")
   }
 }

@@ -62,11 +62,11 @@ import Testing
 
     @Test("A time in memory that the program may use again isn't changed")
     func memory() {
-      for (number, place) in [(Int64(220), Int32(3)), (128, 2), (208, 4)] {
+      for (number, index) in [(Int64(220), Int32(3)), (128, 2), (208, 4)] {
         #expect(
           Self.correction(
             number, [0xabc0, 0xabc0, 0xabc0, 0xabc0, 0xabc0, 0], limit: 5 * Self.second,
-            waited: 4_999_999_999) == .pointer(index: place, seconds: 0, nanoseconds: 1))
+            waited: 4_999_999_999) == .pointer(index: index, seconds: 0, nanoseconds: 1))
       }
     }
 

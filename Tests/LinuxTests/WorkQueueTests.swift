@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test("A queue releases its thread only after its idle task has nothing left to do")
-  func leavesAfterChore() throws {
+  func leavesAfterIdleTask() throws {
     let permission = Permission()
     permission.isGiven.store(true, ordering: .relaxed)
     let permission = Permission()
@@ -122,11 +122,11 @@ import Testing
     let permission = Permission()
     let (begun, gate) = (Semaphore(), Semaphore())
     let busy = QueueBacklog(name: "test", mayEndThread: { true }, start: { _, _ in false })
-    let hold: WorkQueue.Job = {
+    let blockingJob: WorkQueue.Job = {
       begun.signal()
       gate.wait()
     }
-    busy.append(hold, about: nil, isUrgent: false)
+    busy.append(blockingJob, about: nil, isUrgent: false)
     begun.wait()
     let backlog = QueueBacklog(
       name: "test", mayEndThread: { true },

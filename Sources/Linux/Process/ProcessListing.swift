@@ -60,7 +60,7 @@ public enum ProcessDetails {
   /// The path of its group in the cgroup2 tree, as proc_pid_cgroup(5) shows it.
   public static func cgroup(of pid: Int32) -> String? {
     // An error means that the process has ended.
-    (try? readText("/proc/\(pid)/cgroup")).flatMap(CgroupRoot.ownPath(parsing:))
+    (try? readText("/proc/\(pid)/cgroup")).flatMap(CgroupRoot.groupPath(parsing:))
   }
 
   /// Whether its standard input is a terminal.

@@ -108,7 +108,7 @@ public enum OuterWrapper {
   }
 
   private static func group(of pid: Int32) throws(SystemCallError) -> String? {
-    CgroupRoot.ownPath(parsing: try readText("/proc/\(pid)/cgroup"))
+    CgroupRoot.groupPath(parsing: try readText("/proc/\(pid)/cgroup"))
   }
 
   /// The nearest wrapper among the ancestors; nil if there is none, if a daemon is nearer, or if a

@@ -99,7 +99,7 @@ public final class SideProgram {
 
   private func checkStart() {
     do throws(SpawnError) {
-      guard let started = try start?.look() else { return }
+      guard let started = try start?.poll() else { return }
       process = started
       start = nil
       phase = .running
