@@ -102,7 +102,7 @@ final class LogKeeper {
         then()
       }
     } unwatch: {
-      writes.watch?.drop($0)
+      writes.watch?.removeWatch($0)
     } log: { [log = services.log] in
       log($0, $1)
     }
