@@ -52,7 +52,7 @@ public enum JournalProblem: Hashable, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
-    case .unreadable(let segment, let why): "\(segment): can't be read: \(why)"
+    case .unreadable(let segment, let reason): "\(segment): can't be read: \(reason)"
     case .damage(let damage): damage.description
     case .checkpointDiffers(let segment, let time):
       "\(segment): its engine at \(time.text) differs from the one that "
@@ -163,6 +163,6 @@ extension Engine {
     guard let ours = try? JSON(encoding: self), let theirs = try? JSON(encoding: other) else {
       return false
     }
-    return ours.wordless == theirs.wordless
+    return ours.withoutSentences == theirs.withoutSentences
   }
 }
