@@ -36,11 +36,11 @@ public struct DeterminismCheck: Sendable {
   public mutating func visit(_ step: JournalStep) {
     if from == nil { from = step.wall }
     to = step.wall
-    switch step.what {
+    switch step.kind {
     case .began(_, let beginning):
       if beginning != .afterGap { runs += 1 }
       segments += 1
-    case .wentOn: segments += 1
+    case .continued: segments += 1
     case .policy: break
     case .event(let event): compare(event, step)
     }

@@ -68,9 +68,9 @@ public struct WhatIf: Sendable {
   public mutating func visit(_ step: JournalStep, _ then: Engine) {
     advance(to: step.at)
     now = max(now, step.at)
-    switch step.what {
+    switch step.kind {
     case .began: begin(like: then, at: step.at)
-    case .wentOn: break
+    case .continued: break
     case .policy(let new):
       adoptBudget(of: new)
       engine.setPolicy(policy)
