@@ -91,7 +91,10 @@ public struct ImageProcess: Sendable {
     /// True if the thread was stopped inside a system call. It may then be the one that was
     /// borrowed to free pages.
     public var isWaiting: Bool
+    /// The set of signals that the thread blocks: signal n is bit n − 1.
     public var signalMask: UInt64
+    /// The registers as 64-bit numbers, in the order that the processor's format has
+    /// (docs/image-format.md).
     public var registers: [UInt64]
   }
 }

@@ -11,6 +11,7 @@ import Linux
 /// replace the images anyway.
 public final class DescriptorKeeper: Sendable {
   private let socket: Descriptor
+  /// The keeper's process.
   public let process: SpawnedProcess
 
   /// Starts the keeper. Call it only from a thread that lives as long as the daemon.
@@ -195,6 +196,7 @@ public struct DescriptorKeeping {
 
 /// The descriptors that an earlier daemon's keeper has handed over.
 public final class HandedOver: Sendable {
+  /// The descriptors of /proc/PID/mem, by process.
   public let memories: [ProcessIdentity: Descriptor]
   private let connection: Descriptor
 

@@ -100,6 +100,7 @@ struct StandbyBook {
 /// The daemon's end of the connection to the standby pager.
 public final class Standby: Sendable {
   private let socket: Descriptor
+  /// The standby pager's process.
   public let process: SpawnedProcess
 
   /// Starts the standby pager. Call it only from a thread that lives as long as the daemon.

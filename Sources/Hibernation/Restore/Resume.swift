@@ -12,6 +12,7 @@ public struct ResumeSummary: Sendable {
   public var missing: MissingBytes?
   /// The reason why the restore was eager although a lazy one was planned.
   public var eagerReason: String?
+  /// The time from the turn of this resume until the worker ran.
   public var duration: Duration
 }
 

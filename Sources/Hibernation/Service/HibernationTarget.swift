@@ -4,7 +4,9 @@ import Linux
 
 /// One worker, as the hibernator needs it.
 public struct HibernationTarget: Sendable {
+  /// The worker's name, by which a hibernator keeps state between calls.
   public var name: String
+  /// The worker's first process.
   public var root: ProcessIdentity
   /// The worker's own session, if it was started in one.
   public var session: Int32?
