@@ -1,9 +1,9 @@
-// The units of policy files. Sizes are powers of 1024, as in the talks that Dormouse's policies come
-// from.
+// The units of policy files. Sizes are powers of 1024, as in the talks that Dormouse's policies
+// come from.
 
 /// A number of bytes.
 public struct ByteCount: Codable, Hashable, Comparable, Sendable, AdditiveArithmetic {
-  /// Bytes; never negative if it is a measurement.
+  /// The number of bytes; never negative if it is a measurement.
   public var bytes: Int64
 
   public init(_ bytes: Int64) { self.bytes = bytes }
@@ -25,7 +25,8 @@ public struct ByteCount: Codable, Hashable, Comparable, Sendable, AdditiveArithm
 }
 
 extension ByteCount: CustomStringConvertible {
-  /// For people: `512 B`, `4 KB`, `16.3 MB`, `1.5 GB`, at most one decimal, none where it is zero.
+  /// The size for people, with at most one decimal, and none if it is zero: `512 B`, `4 KB`, `16.3
+  /// MB`, `1.5 GB`.
   public var description: String {
     let magnitude = bytes.magnitude
     if magnitude >= 1 << 30 { return text(in: 1 << 30, "GB") }
@@ -34,7 +35,8 @@ extension ByteCount: CustomStringConvertible {
     return "\(bytes) B"
   }
 
-  /// Not inlined: the compiler (Swift 6.3) would put the copies together in another order in each build.
+  /// Not inlined: the compiler (Swift 6.3) would order the inlined copies differently in each
+  /// build.
   @inline(never)
   private func text(in size: Int64, _ unit: String) -> String {
     let tenths = (Double(bytes) / Double(size) * 10).rounded()
@@ -44,8 +46,9 @@ extension ByteCount: CustomStringConvertible {
   }
 }
 
-/// A point in time on the daemon's own clock: nanoseconds since an arbitrary start, counting through
-/// suspend (`CLOCK_BOOTTIME`). The engine never reads a clock; each event brings the time.
+/// A point in time on the daemon's own clock, in nanoseconds since an arbitrary start. The clock
+/// counts while the machine is suspended (`CLOCK_BOOTTIME`). The engine never reads a clock; each
+/// event brings the time.
 public struct Instant: Codable, Hashable, Comparable, Sendable {
   public var nanoseconds: Int64
 
@@ -56,7 +59,7 @@ public struct Instant: Codable, Hashable, Comparable, Sendable {
   public static func < (left: Instant, right: Instant) -> Bool {
     left.nanoseconds < right.nanoseconds
   }
-  /// Saturates: a duration of years in a policy means never, and doesn't crash.
+  /// The sum, clamped to 64 bits: a duration of years in a policy means never, and doesn't crash.
   public static func + (left: Instant, right: Duration) -> Instant {
     let (sum, overflow) = left.nanoseconds.addingReportingOverflow(right.wholeNanoseconds)
     return Instant(nanoseconds: overflow ? (right < .zero ? .min : .max) : sum)
@@ -67,7 +70,7 @@ public struct Instant: Codable, Hashable, Comparable, Sendable {
 }
 
 extension Duration {
-  /// The duration in nanoseconds, rounded towards zero and clamped to 64 bits (± 292 years).
+  /// The duration in nanoseconds, rounded towards zero and clamped to 64 bits (±292 years).
   public var wholeNanoseconds: Int64 {
     let (seconds, attoseconds) = components
     let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -80,7 +83,8 @@ extension Duration {
   /// The duration in milliseconds, with its fraction.
   public var milliseconds: Double { Double(wholeNanoseconds) / 1_000_000 }
 
-  /// For people and policies: `500ms`, `2s`, `10m`, `1h`; the largest unit that is whole.
+  /// The duration as policies write it, in the largest unit that is whole: `500ms`, `2s`, `10m`,
+  /// `1h`.
   public var policyText: String {
     let nanoseconds = wholeNanoseconds
     if nanoseconds == 0 { return "0s" }
@@ -90,7 +94,8 @@ extension Duration {
     return "\(nanoseconds / 1_000_000)ms"
   }
 
-  /// Not inlined; see `ByteCount.text`. `nil`: it isn't a whole number of the unit.
+  /// The duration in a unit. `nil`: it isn't a whole number of the unit. Not inlined, for the same
+  /// reason as `ByteCount.text`.
   @inline(never)
   private static func text(_ nanoseconds: Int64, in size: Int64, _ unit: String) -> String? {
     nanoseconds % size == 0 ? "\(nanoseconds / size)\(unit)" : nil

@@ -1,12 +1,13 @@
 extension NameRule {
-  /// A name for the worker of a command line: `x` of `python3 x.py`, `server-github` of
-  /// `npx -y @modelcontextprotocol/server-github`. At most 40 bytes, and valid; `worker` of nothing.
+  /// A name for the worker of a command line: `x` for `python3 x.py`, `server-github` for `npx -y
+  /// @modelcontextprotocol/server-github`. It is valid and at most 40 bytes; `worker` for an empty
+  /// command.
   public static func name(of command: [String]) -> String {
     valid(CommandName(command[...]).text ?? command.first.map(CommandName.last) ?? "")
   }
 
-  /// It runs a script of the package in the working directory, as `npm start` and `yarn dev` do: the script's name
-  /// says nothing about the worker.
+  /// Whether the command runs a script of the package in the working directory, as `npm start` and
+  /// `yarn dev` do. The name of such a script says nothing about the worker.
   public static func runsPackageScript(_ command: [String]) -> Bool {
     guard let program = command.first.map(CommandName.last),
       ["bun", "npm", "pnpm", "yarn"].contains(program)
@@ -19,10 +20,10 @@ extension NameRule {
       && !["add", "create", "dlx", "exec", "install", "node", "x"].contains(verb)
   }
 
-  /// Not a file or a package.
+  /// Whether the text names neither a file nor a package.
   private static func isWord(_ text: String) -> Bool { !text.contains { "./@".contains($0) } }
 
-  /// The same text with other characters replaced.
+  /// The text as a valid name, with characters that aren't allowed replaced.
   private static func valid(_ text: String) -> String {
     let safe = text.unicodeScalars.prefix(40).map { scalar -> Character in
       guard scalar.isASCII, allows(UInt8(scalar.value)) else { return "_" }
@@ -35,27 +36,27 @@ extension NameRule {
 
 /// What a command line runs: the program, or the script that it interprets.
 private struct CommandName {
-  /// nil: it doesn't say.
+  /// The name; `nil`: the command line doesn't say.
   let text: String?
 
-  /// Programs that run what the next word names.
+  /// Programs that run what the next argument names.
   private static let starters: Set<String> = [
     "bash", "bun", "bunx", "dash", "deno", "dotnet", "env", "java", "lua", "nice", "node", "nodejs",
     "nodemon", "nohup", "npm", "npx", "perl", "php", "pipx", "pnpm", "pypy", "pypy3", "python",
     "ruby", "setsid", "sh", "stdbuf", "ts-node", "tsx", "uv", "uvx", "yarn", "zsh",
   ]
-  /// Options of these with a value in the next word.
+  /// Options of these programs whose value is the next argument.
   private static let valued: Set<String> = [
     "--class-path", "--from", "--import", "--package", "--python", "--require", "--with", "-W",
     "-X",
     "-classpath", "-cp", "-n", "-p", "-r",
   ]
-  /// Their verbs.
+  /// Verbs of these programs that stand before what they run.
   private static let verbs: Set<String> = ["dlx", "exec", "run", "tool", "x"]
   private static let endings: Set<Substring> = [
     "cjs", "dll", "jar", "js", "lua", "mjs", "php", "pl", "py", "pyz", "rb", "sh", "ts",
   ]
-  /// A script's name that says nothing: its directory's name is better.
+  /// Names of scripts that say nothing. The name of the directory is better.
   private static let general: Set<String> = [
     "__main__", "bin", "build", "cli", "dist", "index", "lib", "main", "out", "src",
   ]
@@ -73,7 +74,7 @@ private struct CommandName {
   }
 
   private static func isStarter(_ program: String) -> Bool {
-    // `python3.12`
+    // Versions have names of their own, such as `python3.12`.
     starters.contains(program) || program.hasPrefix("python3") || program.hasPrefix("python2")
   }
 
@@ -81,7 +82,7 @@ private struct CommandName {
     var rest = words
     while let word = rest.first {
       if isPython, word == "-m", let module = rest.dropFirst().first { return module }
-      // A program's text is no name.
+      // The text of a program is no name.
       if ["-c", "-e", "--eval"].contains(word) { return nil }
       let isVariable = word.contains("=") && !word.hasPrefix("/")
       if word.hasPrefix("-") || isVariable || verbs.contains(word) {
@@ -93,12 +94,12 @@ private struct CommandName {
     return nil
   }
 
-  /// The last part of a path.
+  /// The last component of a path.
   static func last(_ path: String) -> String {
     path.split(separator: "/").last.map(String.init) ?? ""
   }
 
-  /// The name of a script's file, or of a package: `server` of `@scope/server@1.2`.
+  /// The name of a script's file, or of a package: `server` for `@scope/server@1.2`.
   private static func script(_ path: String) -> String? {
     var parts = path.split(separator: "/").filter { $0 != "." && $0 != ".." }.map(stem)
     while parts.count > 1, let name = parts.last, general.contains(name) { parts.removeLast() }

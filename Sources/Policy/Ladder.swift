@@ -1,4 +1,4 @@
-/// `ladder:`. The steps at each pressure level, cheapest loss first.
+/// `ladder:`. The steps at each pressure level, the cheapest loss first.
 public struct Ladder: Codable, Hashable, Sendable {
   public var warning: [Rung]
   public var urgent: [Rung]
@@ -16,6 +16,7 @@ public struct Ladder: Codable, Hashable, Sendable {
     self.critical = critical
   }
 
+  /// The rungs that the policy lists at a level; none at `normal`.
   public subscript(level: PressureLevel) -> [Rung] {
     switch level {
     case .normal: []
@@ -25,8 +26,9 @@ public struct Ladder: Codable, Hashable, Sendable {
     }
   }
 
-  /// What is done at a level, in this order: the rungs of lower levels that end no worker and that the
-  /// level doesn't list, then its own. The foreground is terminated last, wherever it is listed.
+  /// What is done at a level, in this order: first the rungs of lower levels that end no worker and
+  /// that the level doesn't list, then its own rungs. The foreground is terminated last, wherever
+  /// it is listed.
   public func steps(at level: PressureLevel) -> [Rung] {
     let own = self[level]
     var steps: [Rung] = []
@@ -37,18 +39,18 @@ public struct Ladder: Codable, Hashable, Sendable {
     return steps + own.filter { $0 != last } + own.filter { $0 == last }
   }
 
-  /// One rung. Within a rung victims are terminated one at a time, in the order of `terminate.order`.
+  /// One rung. Victims of a rung are terminated one at a time, in the order of `terminate.order`.
   public enum Rung: Codable, Hashable, Sendable, CaseIterable {
     /// Hibernate suspended workers that are eligible, without waiting for `hibernate.after`.
     case hibernate
-    /// Take the purgeable memory of workers that offer some.
+    /// Free the purgeable memory of workers that offer some.
     case purge
-    /// Send every running worker that can act a memory warning; once per episode of pressure.
+    /// Send a memory warning to every running worker that can shed, once per episode of pressure.
     case warn
     /// Terminate workers in this state, one at a time.
     case terminate(Victims)
 
-    /// It costs a worker its state.
+    /// Whether the rung costs a worker its state.
     public var ends: Bool {
       if case .terminate = self { true } else { false }
     }
@@ -56,7 +58,7 @@ public struct Ladder: Codable, Hashable, Sendable {
     public static let allCases: [Rung] =
       [.hibernate, .purge, .warn] + Victims.allCases.map { .terminate($0) }
 
-    /// The text in a policy file: `hibernate`, `terminate suspended`, …
+    /// The text in a policy file: `hibernate`, `terminate suspended` and so on.
     public var text: String {
       switch self {
       case .hibernate: "hibernate"
@@ -66,7 +68,8 @@ public struct Ladder: Codable, Hashable, Sendable {
       }
     }
 
-    /// `suspended` includes `hibernated`: those free little, and by their band they are last.
+    /// The states whose workers a rung terminates. `suspended` includes `hibernated`: hibernated
+    /// workers free little, and their band makes them the last.
     public enum Victims: String, Codable, Hashable, Sendable, CaseIterable {
       case suspended, background, foreground
     }

@@ -1,9 +1,8 @@
-/// The contents of a policy file, as a value. The shipped files are in `Policies/`; their comments are
-/// for the operator, the ones here for the programmer.
+/// The contents of a policy file, as a value. The shipped files are in `Policies/`; their comments
+/// are for the operator, the ones here for the programmer.
 ///
-/// Every field has the default that a policy file gets when it leaves the key out; those are the
-/// values of `ios-5`. A configuration that names no policy has another one
-/// (`PolicyLibrary.usualPolicy`).
+/// Every field has the default that a policy file gets when it omits the key. These are the values
+/// of `ios-5`. A configuration that names no policy has another one (`PolicyLibrary.usualPolicy`).
 public struct LifecyclePolicy: Codable, Hashable, Sendable {
   public var name: String
   public var mode: Mode
@@ -41,8 +40,8 @@ public struct LifecyclePolicy: Codable, Hashable, Sendable {
   /// `mode:`. In shadow mode the engine decides and reports, and the daemon does nothing.
   public enum Mode: String, Codable, Hashable, Sendable, CaseIterable { case enforce, shadow }
 
-  /// `memory.budget:`. `host` measures the machine; a size makes the workers' footprints simulate a
-  /// device with that much memory.
+  /// `memory.budget:`. `host` measures the machine. A size simulates a device with that much
+  /// memory: what is available is the size less the workers' footprints.
   public enum MemoryBudget: Codable, Hashable, Sendable {
     case host
     case device(ByteCount)
@@ -52,15 +51,16 @@ public struct LifecyclePolicy: Codable, Hashable, Sendable {
 /// `foreground:`
 public struct ForegroundRules: Codable, Hashable, Sendable {
   public enum Mode: String, Codable, Hashable, Sendable, CaseIterable { case manual, activity }
-  /// What decides which worker is in the foreground: a person or program (`manual`), or the worker's
-  /// own activity.
+  /// What decides which worker is in the foreground: a person or program (`manual`), or the
+  /// worker's own activity (`activity`).
   public var mode: Mode
-  /// Workers in the foreground at once; one more sends the one that has been there longest to the
-  /// background. `nil`: no limit.
+  /// The largest number of workers in the foreground. One more sends the one that has been there
+  /// longest to the background. `nil`: no limit.
   public var max: Int?
-  /// `mode: activity` only: this long without activity means idle.
+  /// With `mode: activity` only: the time without activity after which a worker is idle.
   public var idleAfter: Duration
-  /// `mode: activity` only: CPU share of one core, 0–100 %, under which a worker counts as idle.
+  /// With `mode: activity` only: the share of one CPU, 0–100 %, under which a worker counts as
+  /// idle.
   public var cpuBelow: Double
 
   public init(
@@ -75,17 +75,18 @@ public struct ForegroundRules: Codable, Hashable, Sendable {
 
 /// `background:`
 public struct BackgroundRules: Codable, Hashable, Sendable {
-  /// Time a worker has to answer a shed request before the request counts as unanswered.
+  /// The time that a worker has to answer a shed request before the request counts as unanswered.
   public var shedDeadline: Duration
   /// The longest time that a background task may keep a worker from being suspended.
   public var taskLimit: Duration
-  /// Grace in the background before suspension. `nil` (`never`): this policy suspends no worker.
+  /// The grace in the background before suspension. `nil` (`never`): this policy suspends no
+  /// worker.
   public var suspendAfter: Duration?
   public var safePoint: SafePointRules
-  /// `nil` (`never`): a sleeping worker isn't woken at intervals.
+  /// When sleeping workers are woken at intervals. `nil` (`never`): they aren't.
   public var heartbeat: HeartbeatRules?
-  /// A sleeping worker is woken for its own timers and time-outs that are at least this long. `nil`
-  /// (`never`): for none.
+  /// A sleeping worker is woken for its own timers and timed waits that are at least this long.
+  /// `nil` (`never`): for none.
   public var wakeForTimers: Duration?
 
   public init(
@@ -103,56 +104,58 @@ public struct BackgroundRules: Codable, Hashable, Sendable {
 
 /// `hibernate.resume`: how hibernated workers get their memory back.
 public enum ResumeRule: String, Codable, Hashable, Sendable, CaseIterable {
-  /// The one that is faster by the worker's own history.
+  /// The method that is faster by the worker's own history.
   case auto
   /// All memory is restored before the worker runs.
   case eager
-  /// The memory that the worker needs first, if the kernel permits it; the rest follows while it runs.
+  /// The memory that the worker needs first is restored before it runs, if the kernel permits that;
+  /// the remainder while it runs.
   case lazy = "lazy"
 }
 
 /// `hibernate.durability`: when pages may be freed.
 public enum DurabilityRule: String, Codable, Hashable, Sendable, CaseIterable {
-  /// When the disk has confirmed the image.
+  /// Pages are freed when the disk has confirmed the image.
   case synced
-  /// When the image is in the page cache: this is sooner, but a disk that fails to write it later costs
-  /// the worker its memory.
+  /// Pages are freed when the image is in the page cache. This is sooner, but a disk that fails to
+  /// write it later costs the worker its memory.
   case cached
 }
 
 /// `hibernate:`
 public struct HibernationRules: Codable, Hashable, Sendable {
-  /// `false`: suspended workers stay in memory.
+  /// Whether suspended workers are hibernated at all.
   public var enabled: Bool
-  /// Largest footprint that is hibernated. `nil` (`unlimited`): any size.
+  /// The largest footprint that is hibernated. `nil` (`unlimited`): any size.
   public var maxFootprint: ByteCount?
-  /// Smaller footprints aren't hibernated.
+  /// The smallest footprint that is hibernated.
   public var minFootprint: ByteCount
-  /// Suspended this long before hibernating without pressure. `nil` (`never`): only under pressure
+  /// The time from suspension to hibernation without pressure. `nil` (`never`): only under pressure
   /// or on request.
   public var after: Duration?
   /// A worker of at most this footprint doesn't wait for `after`. `nil` (`never`): all wait.
   public var atOnceUpTo: ByteCount?
-  /// Don't hibernate a worker whose resume is expected to cost more than its relaunch.
+  /// A worker whose resume is expected to take longer than its relaunch isn't hibernated.
   public var onlyIfFasterThanRelaunch: Bool
   public var resume: ResumeRule
-  /// After a resume, no hibernation for this long.
+  /// The time after a resume without another hibernation.
   public var cooldown: Duration
   /// A worker that is hibernated for this long without a wake counts as suspended in the order of
-  /// termination, and gives its place on the disk to others under pressure. `nil` (`never`): it keeps
-  /// both.
+  /// termination, and may lose its room on the disk to others under pressure. `nil` (`never`):
+  /// neither.
   public var demoteAfter: Duration?
-  /// The order of hibernation under pressure, by the first criterion that differs. The costs are those
+  /// The order of hibernation under pressure, by the first criterion that differs. Costs are those
   /// of resuming, not of relaunching.
   public var order: [TerminationRules.Criterion]
   public var disk: DiskRules
-  /// zstd level, −7…19.
+  /// The zstd level, −7 to 19.
   public var compressionLevel: Int
-  /// The last image stays on disk while the worker runs, and the next one has only what has changed.
+  /// Whether the last image stays on disk while the worker runs, so that the next one has only what
+  /// has changed.
   public var overlay: Bool
-  /// Images are encrypted, with a key that the kernel keeps until the machine ends.
+  /// Whether images are encrypted, with a key that the kernel keeps until the machine shuts down.
   public var encrypt: Bool
-  /// Clean pages of files that no other process uses are dropped from memory, too.
+  /// Whether clean pages of files that no other process uses are dropped from memory, too.
   public var dropFilePages: Bool
   public var durability: DurabilityRule
 
@@ -188,9 +191,9 @@ public struct HibernationRules: Codable, Hashable, Sendable {
 public struct DiskRules: Codable, Hashable, Sendable {
   /// The size limit of all images together.
   public var budget: ByteCount
-  /// Share of the file system, 0–100 %, that must stay free.
+  /// The share of the file system, 0–100 %, that must stay free.
   public var minFreePercent: Double
-  /// The limit of bytes written to images in a day.
+  /// The limit of bytes written to images in 24 hours.
   public var dailyWrites: ByteCount
 
   public init(
@@ -206,11 +209,12 @@ public struct DiskRules: Codable, Hashable, Sendable {
 /// `watchdog:`
 public struct WatchdogRules: Codable, Hashable, Sendable {
   public enum OnMiss: String, Codable, Hashable, Sendable, CaseIterable { case terminate, report }
-  /// From start to readiness (20 s on iPhone OS). Only for workers that announce readiness.
+  /// The time from start to readiness (20 s on iPhone OS). Only for workers that announce
+  /// readiness.
   public var launch: Duration
-  /// From a request that must be answered to its answer, for workers that can answer.
+  /// The time from a request that must be answered to its answer. Only for workers that can answer.
   public var answer: Duration
-  /// The most that `EXTEND_TIMEOUT_USEC=` adds to one deadline, in all.
+  /// The most that all `EXTEND_TIMEOUT_USEC=` together add to one deadline.
   public var maxExtension: Duration
   public var onTimeout: OnMiss
 
@@ -227,25 +231,26 @@ public struct WatchdogRules: Codable, Hashable, Sendable {
 
 /// `terminate:`
 public struct TerminationRules: Codable, Hashable, Sendable {
-  /// What decides between two victims, by the first criterion that differs: the lower band is
-  /// terminated first, the bigger footprint, the longest unused, the cheapest to launch again, the
-  /// least regret (chance of use soon × cost of coming back / bytes freed).
+  /// What decides between two victims, by the first criterion that differs. Terminated first is the
+  /// lower band, the larger footprint, the longest unused, the cheapest to launch again, or the
+  /// lowest regret (chance of use soon × cost of coming back / bytes freed).
   public enum Criterion: String, Codable, Hashable, Sendable, CaseIterable {
     case band, footprint, recency
     case relaunchCost = "relaunch_cost"
     case regret
   }
-  /// From SIGTERM to SIGKILL.
+  /// The time from SIGTERM to SIGKILL.
   public var grace: Duration
-  /// Wait for the freed memory to show before the next rung or victim.
+  /// The time for freed memory to show in a measurement, before the next rung or victim.
   public var settle: Duration
   public var order: [Criterion]
-  /// `false` (`terminate: never`): the worker isn't terminated for lack of memory.
+  /// Whether the worker may be terminated for lack of memory. `terminate: never` is false.
   public var forMemory: Bool
-  /// `terminate: ask`: the time from a notice until the worker is terminated for lack of memory. `nil`: no notice.
+  /// `terminate: ask`: the time from a notice until the worker is terminated for lack of memory.
+  /// `nil`: there is no notice.
   public var ask: Duration?
 
-  /// `terminate: ask`
+  /// The time of `terminate: ask` without a duration.
   public static let usualAsk = Duration.seconds(5)
 
   public init(
@@ -264,7 +269,7 @@ public struct TerminationRules: Codable, Hashable, Sendable {
     grace = try values.decode(Duration.self, forKey: .grace)
     settle = try values.decode(Duration.self, forKey: .settle)
     order = try values.decode([Criterion].self, forKey: .order)
-    // Journals of earlier versions lack it.
+    // Journals of earlier versions lack these two keys.
     forMemory = try values.decodeIfPresent(Bool.self, forKey: .forMemory) ?? true
     ask = try values.decodeIfPresent(Duration.self, forKey: .ask)
   }

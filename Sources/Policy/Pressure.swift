@@ -15,22 +15,23 @@ public struct PressureRules: Codable, Hashable, Sendable {
   public var warning: PressureCondition?
   public var urgent: PressureCondition?
   public var critical: PressureCondition?
-  /// A condition must hold this long before the level rises.
+  /// The time that a condition must hold before the level rises.
   public var sustainedFor: Duration
-  /// None of a level's conditions must have held for this long before the level falls.
+  /// The time for which none of a level's conditions must have held before the level falls.
   public var clearAfter: Duration
   /// How often one worker is warned.
   public var warnOncePer: WarningScope
-  /// Share of the free swap, 0–100 %, that counts as available memory at `urgent` and `critical`.
-  /// nil, in journals of earlier versions: none.
+  /// The share of the free swap, 0–100 %, that counts as available memory at `urgent` and
+  /// `critical`. `nil` (in journals of earlier versions): none.
   public var swap: Double?
-  /// Share of the budget, 0–100 %. While at least this much memory is available, stalls alone raise
-  /// the level to `warning` at most, and no worker is terminated for them.
+  /// A share of the budget, 0–100 %. While at least this much memory is available, stalls alone
+  /// raise the level to `warning` at most, and no worker is terminated for them.
   public var stallsCountBelow: Double
-  /// A level that terminates must hold this long before a worker is terminated.
+  /// The time that a level must hold before a worker is terminated for it.
   public var terminateAfter: Duration
 
-  /// Until the level is normal again, or again at each level (Android's trim levels).
+  /// A worker is warned once until the level is normal again (`episode`), or once at each level
+  /// (`level`, as Android's trim levels).
   public enum WarningScope: String, Codable, Hashable, Sendable, CaseIterable {
     case episode, level
   }
@@ -65,7 +66,8 @@ public struct PressureRules: Codable, Hashable, Sendable {
     clearAfter = try values.decode(Duration.self, forKey: .clearAfter)
     warnOncePer = try values.decode(WarningScope.self, forKey: .warnOncePer)
     swap = try values.decodeIfPresent(Double.self, forKey: .swap)
-    // Journals of earlier versions lack these two: stalls always counted, and one reading decided.
+    // Journals of earlier versions lack these two keys: stalls always counted, and one reading
+    // decided.
     stallsCountBelow = try values.decodeIfPresent(Double.self, forKey: .stallsCountBelow) ?? 100
     terminateAfter = try values.decodeIfPresent(Duration.self, forKey: .terminateAfter) ?? .zero
   }
@@ -81,10 +83,11 @@ public struct PressureRules: Codable, Hashable, Sendable {
 }
 
 extension PressureRules {
-  /// 0–1.
+  /// The share of the free swap that counts, 0–1.
   public var swapShare: Double { (swap ?? 0) / 100 }
 
-  /// The window for averages of stalls where one number has to serve all conditions; 2 s without any.
+  /// The shortest window of all stall conditions, for averages that have to serve all of them. 2 s
+  /// if there is no such condition.
   public var minWindow: Duration {
     let stalls = [warning, urgent, critical].flatMap { [$0?.someStall, $0?.fullStall] }
     return stalls.compactMap { $0?.window }.min() ?? .seconds(2)
@@ -93,11 +96,11 @@ extension PressureRules {
 
 /// What raises a level: any of the conditions that are set.
 public struct PressureCondition: Codable, Hashable, Sendable {
-  /// Available memory under this: a share of the whole (`15%`) or a size (`512MB`).
+  /// Less memory than this is available: a share of the budget (`15%`) or a size (`512MB`).
   public var availableBelow: Amount?
-  /// PSI: some task stalled on memory for this share of the window.
+  /// PSI `some`: at least one task waited for memory for this share of the window.
   public var someStall: Stall?
-  /// PSI: all non-idle tasks stalled on memory for this share of the window.
+  /// PSI `full`: all non-idle tasks waited for memory for this share of the window.
   public var fullStall: Stall?
 
   public init(availableBelow: Amount? = nil, someStall: Stall? = nil, fullStall: Stall? = nil) {
@@ -107,10 +110,11 @@ public struct PressureCondition: Codable, Hashable, Sendable {
   }
 
   public enum Amount: Codable, Hashable, Sendable {
-    /// 0–100 % of the budget.
+    /// A share of the budget, 0–100 %.
     case percent(Double)
     case bytes(ByteCount)
 
+    /// The amount in bytes, for a budget of `total`.
     public func bytes(of total: ByteCount) -> ByteCount {
       switch self {
       case .percent(let share): ByteCount(Int64(Double(total.bytes) * share / 100))
@@ -122,9 +126,9 @@ public struct PressureCondition: Codable, Hashable, Sendable {
 
 /// A PSI threshold (Documentation/accounting/psi.rst).
 public struct Stall: Codable, Hashable, Sendable {
-  /// 0–100 % of the window.
+  /// The share of the window, 0–100 %.
   public var percent: Double
-  /// 500 ms–10 s; a multiple of 2 s where the daemon lacks CAP_SYS_RESOURCE.
+  /// The window, 500 ms to 10 s. It is a multiple of 2 s if the daemon lacks CAP_SYS_RESOURCE.
   public var window: Duration
 
   public init(percent: Double, window: Duration) {

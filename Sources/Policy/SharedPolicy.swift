@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A policy, kept once for all workers with equal policies: it takes most of a kilobyte, and most
+/// A policy that all workers with equal policies share: it takes most of a kilobyte, and most
 /// workers of a daemon have the same one.
 @propertyWrapper
 public struct SharedPolicy: Sendable {
@@ -36,7 +36,7 @@ public struct SharedPolicy: Sendable {
     }
   }
 
-  /// Both are the same object in memory.
+  /// Whether both are the same object in memory.
   func isSame(as other: SharedPolicy) -> Bool { box === other.box }
 }
 

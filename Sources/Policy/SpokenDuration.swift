@@ -1,6 +1,6 @@
 extension Duration {
-  /// For people, on all screens and in all sentences: `850 µs`, `14 ms`, `1.2 s`, `30 s`, `4 m 5 s`, `3 d 4 h`. Two
-  /// units at most. Policies have `policyText`.
+  /// The duration for people, with two units at most: `850 µs`, `14 ms`, `1.2 s`, `30 s`, `4 m 5
+  /// s`, `3 d 4 h`. All screens and sentences use it; policies have `policyText`.
   public var spoken: String {
     let seconds = max(self.seconds, 0)
     if seconds == 0 { return "0 s" }
@@ -17,7 +17,7 @@ extension Duration {
     return "\(whole) s"
   }
 
-  /// From 10 on without a decimal, and never with `.0`.
+  /// The value with one decimal, but none from 10 on, and never `.0`.
   private static func oneDecimal(_ value: Double, _ unit: String) -> String {
     let tenths = Int((value * 10).rounded())
     if tenths >= 100 || tenths % 10 == 0 { return "\(Int(value.rounded())) \(unit)" }

@@ -18,7 +18,7 @@ import Testing
     ExaminationProgram(path: "/bin/sh", arguments: ["sh", "-c", script], environment: ["A": "b"])
   }
 
-  /// Turns the loop until `isDone`, for some seconds at most.
+  /// Turns the loop until `isDone` returns true, for 60 s at most.
   private func turn(_ loop: EventLoop, until isDone: () -> Bool) throws {
     let end = EventLoop.now + .seconds(60)
     while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
@@ -54,7 +54,7 @@ import Testing
   func hangs() throws {
     let scratch = try Scratch()
     var program = program("echo $$ > '\(scratch.path)/pid'; exec sleep 1000")
-    // Long enough for the shell to write its number on a busy machine.
+    // The time is long enough for the shell to write its pid on a busy machine.
     program.patience = .seconds(5)
     #expect(program.run() == .failure(.overdue))
     let text = try readText("\(scratch.path)/pid")

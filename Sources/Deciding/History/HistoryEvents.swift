@@ -4,7 +4,7 @@ import Lifecycle
 import Policy
 import Simulation
 
-// What the events and recorded directives of a journal say of uses, footprints and costs.
+// What the events and recorded directives of a journal say about uses, footprints and costs.
 
 extension HistoryReader {
   mutating func note(_ event: Event, _ directives: [JSON], at now: Int64) {
@@ -92,7 +92,7 @@ extension HistoryReader {
     }
     if to == .resuming { workers[worker]?.sleptIn = from }
     if isOpen, from == .resuming, to.runs { totals.wakes += 1 }
-    // The end of a worker that a policy ended for memory is a decision, and no part of the history.
+    // A termination for lack of memory is a decision of the policy, and no event of the history.
     if to == .terminated, !isForMemory { end(worker, at: now) }
     setState(worker, to, at: now)
   }
@@ -109,7 +109,7 @@ extension HistoryReader {
     change(worker) { $0.setFootprint(bytes) }
   }
 
-  /// Keeps the sum of what all workers hold.
+  /// Changes a worker, and keeps the sum of what all workers hold up to date.
   private mutating func change(_ worker: WorkerID, _ change: (inout TrackedWorker) -> Void) {
     guard var known = workers[worker] else { return }
     let before = known.held
@@ -142,7 +142,8 @@ extension HistoryReader {
 
   // MARK: the machine
 
-  /// Smaller changes of what the rest of the machine uses are left out.
+  /// The smallest change that is recorded, as a share of the memory, of what is used outside of
+  /// workers.
   private static let step = 0.005
 
   private mutating func note(_ reading: MemoryReading, at now: Int64) {

@@ -4,16 +4,17 @@ import Lifecycle
 import Policy
 import Simulation
 
-/// Reads a journal as a history of uses. The engine isn't run again, which would take most of a minute for a
-/// week: states are those of the recorded transitions.
+/// Reads a journal as a history of uses. States are those of the recorded transitions: to run the
+/// engine again would take most of a minute for a week.
 public struct HistoryReader {
   private let since: WallTime?
   private var problems: [JournalProblem] = []
   private var header: SegmentHeader?
   private var run = ""
   private var wallOffset: Int64 = 0
-  /// The clock of the daemon at the last record, and at the time `begunAt` of the history.
+  /// The clock of the daemon at the last record.
   private var last: Int64?
+  /// The clock of the daemon at the time `begunAt` of the history.
   private var base: Int64 = 0
   private var begunAt: Int64 = 0
   private var from: WallTime?
@@ -28,16 +29,21 @@ public struct HistoryReader {
   var memory: ByteCount?
   var costs = MeasuredCosts()
   var totals = RecordedHistory.Totals()
-  /// What all workers hold.
+  /// What all workers hold, in bytes.
   var held: Int64 = 0
 
-  /// - Parameter since: what came before it is read for the workers' states only.
+  /// A reader of the history from a time on.
+  ///
+  /// - Parameter since: the beginning of the history; `nil`: that of the journal. What came before
+  ///   it is read for the workers' states only.
   public init(since: WallTime? = nil) { self.since = since }
 
-  /// The span has begun.
+  /// Whether the history has begun.
   var isOpen: Bool { from != nil }
 
-  /// - Parameter progress: is called with the share that is done, 0–1.
+  /// Reads segments, which must be in the order of time.
+  ///
+  /// - Parameter progress: called with the share that is done, 0–1.
   public mutating func read(
     _ segments: [JournalSegment], progress: (Double) -> Void = { _ in }
   ) -> RecordedHistory {
@@ -77,14 +83,14 @@ public struct HistoryReader {
     case .policy(let new): policy = new
     case .event(let event, let directives):
       openIfDue(at: at)
-      // Time doesn't go back: a damaged record may say otherwise.
+      // Time never runs backwards, although a damaged record may say so.
       last = max(last ?? at, at)
       if isOpen { to = WallTime(nanoseconds: at &+ wallOffset) }
       note(event, directives, at: time)
     }
   }
 
-  /// Nanoseconds of the history.
+  /// The time of the last record, in nanoseconds of the history.
   private var time: Int64 { begunAt + max(0, (last ?? base) - base) }
 
   private mutating func openIfDue(at: Int64) {
@@ -103,7 +109,8 @@ public struct HistoryReader {
     }
   }
 
-  /// Another daemon, or a part that is missing: the time between isn't in the history.
+  /// Begins again after a gap: another daemon, or a missing segment. The time of the gap isn't in
+  /// the history.
   private mutating func beginAfterGap(at: Int64) {
     let now = time
     (begunAt, base, last) = (now, at, at)
@@ -117,7 +124,7 @@ public struct HistoryReader {
     }
   }
 
-  /// The workers of a checkpoint; those that it continues are known.
+  /// Records the workers of a checkpoint. Workers that are known already are skipped.
   private mutating func open(_ engine: Engine, at: Int64) {
     for worker in engine.workerIDs {
       guard workers[worker] == nil || workers[worker]?.lostAt != nil,
@@ -129,7 +136,7 @@ public struct HistoryReader {
     openIfDue(at: at)
   }
 
-  /// A worker that the journal's daemon has found, or that a checkpoint has.
+  /// Records a worker that the journal's daemon has found, or that is in a checkpoint.
   mutating func appear(
     _ worker: WorkerID, _ profile: WorkerProfile, in state: WorkerState, footprint: Int64?,
     at now: Int64
@@ -141,7 +148,7 @@ public struct HistoryReader {
     setState(worker, state, at: now)
     if let footprint, before == nil { setFootprint(worker, footprint) }
     guard isOpen, state.isAlive, before?.state.isAlive != true else { return }
-    // A daemon that begins finds its workers at once; later it is a use like others.
+    // A daemon that begins finds its workers at once. A worker that is found later is in use.
     if now < 10_000_000_000 {
       workers[worker]?.start = state == .hibernated ? .hibernated : .running
     } else {

@@ -1,18 +1,19 @@
 import Policy
 import Simulation
 
-/// What the mechanisms cost in a journal. A cost that was never measured keeps the simulation's default.
+/// What the operations cost in a journal. A cost that was never measured keeps the simulation's
+/// default.
 public struct MeasuredCosts: Sendable, Hashable {
   var resume = ResumeFit()
   var suspendedWake = Mean()
   var suspend = Mean()
   var exit = Mean()
-  /// Seconds for a byte.
+  /// Seconds for each byte.
   var hibernate = Mean()
   var imageShare = Mean()
   var rest = Mean()
 
-  /// An average, weighted if that matters.
+  /// An average. Values may have weights.
   struct Mean: Sendable, Hashable {
     private(set) var count = 0
     private var sum = 0.0
@@ -26,7 +27,8 @@ public struct MeasuredCosts: Sendable, Hashable {
     var value: Double? { weights > 0 ? sum / weights : nil }
   }
 
-  /// Seconds over megabytes of footprint: a base, and a rate.
+  /// A line through the measured resumes: seconds over megabytes of footprint, as a base and a
+  /// rate.
   struct ResumeFit: Sendable, Hashable {
     private(set) var count = 0
     private var (x, y, xx, xy) = (0.0, 0.0, 0.0, 0.0)
@@ -39,7 +41,9 @@ public struct MeasuredCosts: Sendable, Hashable {
       xy += megabytes * seconds
     }
 
-    /// Of footprints that hardly differ, no rate can be seen: the default's proportions are kept.
+    /// The base in seconds and the rate in seconds for each megabyte; `nil`: nothing was measured.
+    /// If the footprints hardly differ, no rate can be calculated, and the proportions of the
+    /// default values are kept.
     func line(_ base: Double, _ rate: Double) -> (base: Double, rate: Double)? {
       guard count > 0, x > 0 else { return nil }
       let n = Double(count)
@@ -66,7 +70,8 @@ public struct MeasuredCosts: Sendable, Hashable {
       machine.resumePerMegabyte = .seconds(line.rate)
     }
     if let time = suspendedWake.value {
-      // A resume from an image isn't faster than a wake without one: the machine is slower than the default.
+      // A resume from an image isn't faster than a wake without one, so this machine is slower than
+      // the default.
       let slower = .seconds(time) - machine.suspendedWake
       if resume.count == 0 { machine.resumeBase += max(.zero, slower) }
       machine.suspendedWake = .seconds(time)
@@ -79,13 +84,14 @@ public struct MeasuredCosts: Sendable, Hashable {
     }
     if let share = imageShare.value { machine.imageShare = min(1, share) }
     if let bytes = rest.value { machine.hibernatedRest = ByteCount(Int64(bytes)) }
-    // Footprints are averages: what workers free on request, and what they lack after a launch, is in them.
+    // Footprints are averages: they include what workers free on request, and what they lack after
+    // a launch.
     machine.shedShare = 0
     machine.launchedShare = 1
     return machine
   }
 
-  /// Which costs were measured, with their numbers.
+  /// A text for each kind of cost that was measured, with its numbers.
   public func measured(_ machine: MachineModel) -> [String] {
     var texts: [String] = []
     func milliseconds(_ duration: Duration) -> String {

@@ -3,28 +3,30 @@ import Lifecycle
 import Policy
 import Simulation
 
-/// What a journal has of the workers: their uses and footprints over time, as a trace that a simulation plays
-/// under any policy.
+/// What a journal says about the workers: their uses and footprints over time, as a trace that a
+/// simulation plays under any policy.
 public struct RecordedHistory: Sendable {
-  /// The wall clock at its first and last record; nil: the journal has no record in the span.
+  /// The wall clock at the first record. `nil`: the journal has no record in the time.
   public var from: WallTime?
+  /// The wall clock at the last record. `nil`: the journal has no record in the time.
   public var to: WallTime?
   public var trace: Trace
   /// The policy in effect at the end.
   public var policy: LifecyclePolicy
-  /// The workers' last profiles. Each has its policy, its own keys applied.
+  /// The workers' last profiles. The policy in each has the worker's own keys applied.
   public var profiles: [WorkerID: WorkerProfile]
   public var costs: MeasuredCosts
-  /// The machine's memory, or the budget; nil: no reading.
+  /// The machine's memory. `nil`: the journal has no memory reading.
   public var memory: ByteCount?
   /// How often the daemon didn't run, or the journal has a gap. That time is left out.
   public var gaps: Int
   public var recorded: Totals
-  /// Workers whose uses weren't recorded while they were awake, because their traffic isn't looked at.
+  /// The names of workers whose uses weren't recorded while they were awake, because their traffic
+  /// isn't observed.
   public var unobserved: [String]
   public var problems: [JournalProblem]
 
-  /// What happened, to compare a simulation with.
+  /// What happened, for a comparison with a simulation.
   public struct Totals: Sendable, Hashable {
     public var byteSeconds = 0.0
     public var savedByteSeconds = 0.0
@@ -33,15 +35,15 @@ public struct RecordedHistory: Sendable {
 
   public var length: Duration { .milliseconds(trace.length) }
 
-  /// The machine as the journal has it: its memory, and the costs that were measured.
+  /// A model of the machine, with its memory and the costs that were measured.
   public func machine() -> MachineModel {
     let half = ByteCount(trace.footprint.bytes / 2)
     return costs.applied(to: MachineModel(memory: memory ?? max(.megabytes(64), half)))
   }
 
-  /// The workers' profiles under another policy, over which their own keys are laid.
+  /// The workers' profiles under another policy. Their own keys override it.
   ///
-  /// - Parameter chosen: only these workers get the other policy; nil: all.
+  /// - Parameter chosen: only these workers get the other policy; `nil`: all.
   public func profiles(
     under other: LifecyclePolicy, onlyFor chosen: Set<WorkerID>? = nil
   ) throws -> [WorkerID: WorkerProfile] {
@@ -54,7 +56,7 @@ public struct RecordedHistory: Sendable {
     return result
   }
 
-  /// For the result of a simulation of it.
+  /// A description for the result of a simulation of the history.
   public func description(_ machine: MachineModel) -> FleetHistory {
     let seconds = max(length / .seconds(1), 1)
     return FleetHistory(
@@ -82,6 +84,8 @@ public enum HistoryProblem: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension RecordedHistory {
+  /// Throws if the history can't be used for a comparison.
+  ///
   /// - Parameter least: the length that it must have.
   public func check(least: Duration) throws(HistoryProblem) {
     if from == nil { throw .empty }

@@ -2,17 +2,18 @@ import Lifecycle
 import Policy
 import Simulation
 
-/// One worker while a journal is read. Times are nanoseconds of the history.
+/// One worker while a journal is read. Times are in nanoseconds of the history.
 struct TrackedWorker {
   var profile: WorkerProfile?
   var state = WorkerState.terminated
-  /// The last footprint while it was in memory, and what it holds now.
+  /// The last footprint while it was in memory, in bytes.
   private(set) var footprint: Int64 = 0
+  /// What it holds now, in bytes.
   private(set) var held: Int64 = 0
   var start = TraceWorker.Start.absent
-  /// It had processes or was used in the span.
+  /// Whether it had processes or was used in the time of the history.
   var wasSeen = false
-  /// Since a new daemon began, it isn't known whether it lives on.
+  /// When it isn't known any more whether the worker is alive, because another daemon began.
   var lostAt: Int64?
   var sleptIn: WorkerState?
   /// When an operation began whose outcome hasn't come.
@@ -31,9 +32,11 @@ struct TrackedWorker {
     var isOwnWork: Bool
   }
 
-  /// A longer pause ends a use: a busy worker is looked at every few seconds.
+  /// A longer pause between signs ends a use: a busy worker is sampled every few seconds. In
+  /// nanoseconds.
   static let pause: Int64 = 5_000_000_000
-  /// A longer use is continued by further ones, so that a long one counts as activity until its end.
+  /// A longer use is continued by further ones, so that a long one counts as activity until its
+  /// end. In milliseconds.
   static let longest: Int64 = 60_000
 
   // MARK: uses
@@ -49,7 +52,7 @@ struct TrackedWorker {
     return endUse()
   }
 
-  /// The use that is open, in parts.
+  /// Ends the current use, and returns it as uses of at most `longest`.
   mutating func endUse() -> [Trace.Use] {
     guard let open = span else { return [] }
     span = nil
@@ -69,7 +72,7 @@ struct TrackedWorker {
 
   // MARK: memory
 
-  /// The time that has passed, in seconds, at what it held.
+  /// Adds the time since the last call, at the footprint that the worker had. Returns byte-seconds.
   mutating func addElapsedTime(at now: Int64) -> (held: Double, saved: Double) {
     let time = Double(now - until) / 1e9
     until = now
@@ -101,7 +104,7 @@ struct TrackedWorker {
     if new.isAlive { wasSeen = true }
   }
 
-  /// The time until now isn't part of the history.
+  /// Omits the time until `now` from the history.
   mutating func skip(to now: Int64) {
     until = now
     growth.begin(at: now)
@@ -115,9 +118,9 @@ struct TrackedWorker {
   }
 }
 
-/// A footprint over time: a line over each life, of one slope.
+/// A footprint over time: a line for each life, and one slope for all.
 private struct Growth {
-  /// Sums over lives that have ended: of squared deviations, and of all.
+  /// Sums over lives that have ended: first those of squared deviations, then those of all values.
   private var (xx, xy, yy) = (0.0, 0.0, 0.0)
   private var (weights, x, y, longest) = (0.0, 0.0, 0.0, 0.0)
   private var life = Life()
@@ -133,7 +136,9 @@ private struct Growth {
     life.began = now
   }
 
-  /// - Parameter seconds: the time that it had this footprint.
+  /// Adds a measurement.
+  ///
+  /// - Parameter seconds: the time that the worker had this footprint.
   mutating func add(_ footprint: Int64, at now: Int64, seconds: Double) {
     let hours = Double(now - life.began) / 3.6e12 - seconds / 7200
     let (w, y) = (seconds, Double(footprint))
@@ -166,7 +171,7 @@ private struct Growth {
     guard all.longest >= 1, all.xx > 0, all.yy > 0 else { return (mean, 0) }
     let slope = all.xy / all.xx
     let gained = slope * all.longest
-    // Less is the usual up and down.
+    // A smaller gain is usual variation.
     guard gained > max(2_097_152, mean / 10), all.xy * all.xy > all.xx * all.yy / 2 else {
       return (mean, 0)
     }

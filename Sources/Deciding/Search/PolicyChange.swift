@@ -1,14 +1,14 @@
 import Policy
 import PolicyFile
 
-/// A value for a key of a policy, or for two.
+/// A value for one key of a policy, or values for several.
 public struct PolicyChange: Hashable, Sendable {
   public var settings: [Setting]
 
   public struct Setting: Hashable, Sendable {
     public var key: String
     public var value: String
-    /// As `--set` takes it.
+    /// The setting as `--set` accepts it.
     public var argument: String { "\(key)=\(value)" }
   }
 
@@ -21,19 +21,19 @@ public struct PolicyChange: Hashable, Sendable {
     try PolicySettings(settings.map(\.argument)).applied(to: policy)
   }
 
-  /// False: a value contradicts another one of this policy, or a key applies to all workers together and can't be set
-  /// for one.
+  /// Whether the policy can have these values. It can't if a value contradicts another one of the
+  /// policy, or if the change is for one worker and a key applies to all workers together.
   func isPossible(in policy: LifecyclePolicy, ofOneWorker: Bool) -> Bool {
     let arguments = settings.map(\.argument)
-    // nil: as above.
+    // An error means that a key can't be set for one worker.
     let read = try? ofOneWorker ? PolicySettings.ofOneWorker(arguments) : PolicySettings(arguments)
-    // As above.
+    // An error means that the values contradict the policy.
     return read.map { (try? $0.applied(to: policy)) != nil } ?? false
   }
 
   /// A line for a configuration: `policy_overrides: { hibernate: { after: 30s } }`.
   ///
-  /// - Parameter worker: the worker whose own policy gets it; nil: the machine's policy.
+  /// - Parameter worker: the worker whose own policy gets the values; `nil`: the machine's policy.
   public func yaml(worker: String? = nil) -> String {
     OverrideLine.text(settings.map { ($0.key, $0.value) }, worker: worker)
   }
@@ -42,7 +42,7 @@ public struct PolicyChange: Hashable, Sendable {
 /// The changes that can matter, given what is in a history.
 struct CandidateChanges {
   let policy: LifecyclePolicy
-  /// Of the workers that the change is for.
+  /// The policies and sizes of the workers that the change is for.
   let profiles: [WorkerPolicyAndSize]
   let refusedByDisk: Bool
   let endedForMemory: Bool
@@ -54,7 +54,7 @@ struct CandidateChanges {
     var resume: Duration
   }
 
-  /// Seconds. Other values would differ too little from one of these.
+  /// The times that are tried, in seconds. Other values would differ too little from one of these.
   private static let times: [Int64] = [5, 15, 30, 60, 120, 300, 900, 3600]
   private static let sizes: [Int64] = (0...14).map { Int64(1) << (20 + $0) }
 

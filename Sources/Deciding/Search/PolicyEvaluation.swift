@@ -2,20 +2,21 @@ import Lifecycle
 import Policy
 import Simulation
 
-/// What a policy holds and costs over a history, for a day.
+/// What a policy holds and costs over a history. Counts and sums are for 24 hours.
 public struct PolicyNumbers: Codable, Hashable, Sendable {
-  /// What all workers hold, in bytes, on average.
+  /// The average of what all workers hold together, in bytes.
   public var averageFootprint: Int64
-  /// What hibernation saves.
+  /// What hibernation saves, in byte-hours for each day.
   public var savedByteHours: Double
   public var wakes: Double
-  /// The time that all uses together wait, for resumes and launches.
+  /// The time that all uses together wait for resumes and launches, in seconds for each day.
   public var waitSeconds: Double
-  /// How long uses wait that don't find a running worker, in seconds.
+  /// The median of how long uses wait that don't find a running worker, in seconds.
   public var waitP50: Double
+  /// The 95th percentile of how long uses wait that don't find a running worker, in seconds.
   public var waitP95: Double
   public var writtenBytes: Int64
-  /// Terminations for memory, and uses that were lost by one.
+  /// The terminations for lack of memory, and the uses that were lost by one.
   public var ended: Double
 }
 
@@ -46,7 +47,7 @@ struct PolicyEvaluation {
       ended: Double(ended) / days)
   }
 
-  /// Byte-hours a day, waiting included: the less, the better.
+  /// The byte-hours a day, waiting included: the less, the better.
   ///
   /// - Parameter worth: the byte-hours that a second of waiting is worth.
   func cost(_ worth: Double) -> Double {
@@ -55,7 +56,7 @@ struct PolicyEvaluation {
 }
 
 extension PolicyEvaluation {
-  /// At least as good in memory and waiting, and better in one.
+  /// Whether this policy is at least as good in memory and waiting, and better in one of them.
   func dominates(_ other: PolicyEvaluation) -> Bool {
     let (mine, theirs) = (numbers, other.numbers)
     return mine.averageFootprint <= theirs.averageFootprint

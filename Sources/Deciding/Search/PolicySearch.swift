@@ -5,35 +5,41 @@ import Simulation
 
 /// Tries changes of a policy over a recorded history, in a simulation of it.
 ///
-/// `replay --policy` would be another way. It plays each memory reading of the journal again for each policy, most
-/// of a minute for a week, so that only a few policies could be tried. And its model has no waiting times of uses.
+/// `replay --policy` would be another way. It plays each memory reading of the journal again for
+/// each policy, which takes most of a minute for a week, so that only a few policies could be
+/// tried. And its model has no waiting times of uses.
 public struct PolicySearch {
   private let history: RecordedHistory
   private let base: LifecyclePolicy
   private let machine: MachineModel
-  /// nil: all.
+  /// The workers whose policy is changed. `nil`: all.
   private let chosen: Set<WorkerID>?
-  /// Other policies, for all workers.
+  /// Other policies to compare with, for all workers.
   private let others: [LifecyclePolicy]
   private let worth: Double
-  /// The number of events that may be simulated; nil: any.
+  /// The largest number of events that may be simulated. `nil`: any.
   private let budget: Int?
   private var progress: (Double) -> Void = { _ in }
   private var tried = 0
 
-  /// A second of waiting is worth as much as 100 MB for an hour.
+  /// The default value of a second of waiting: 100 MB for an hour.
   public static let defaultWorth = 100.0 * 1_048_576
-  /// Some 40 s.
+  /// The default number of events to simulate, which takes some 40 s.
   public static let defaultBudget = 12_000_000
-  /// A change that brings less isn't worth the change: a share of the present cost, and byte-hours a day.
+  /// The least gain that is worth a change, as a share of the present cost.
   private static let leastShare = 0.03
+  /// The least gain that is worth a change, in byte-hours a day.
   private static let leastByteHours = 24.0 * 1_048_576
   private static let maxFinalists = 6
 
+  /// A search over a history.
+  ///
   /// - Parameters:
-  ///   - base: the policy that is changed; nil: the recorded one.
-  ///   - others: policies that are weighed as they are, if the change is for all workers.
+  ///   - base: the policy that is changed; `nil`: the recorded one.
+  ///   - chosen: the workers whose policy is changed; `nil`: all.
+  ///   - others: policies that are compared as they are, if the change is for all workers.
   ///   - worth: the byte-hours that a second of waiting is worth.
+  ///   - budget: the largest number of events that may be simulated; `nil`: any.
   public init(
     _ history: RecordedHistory, base: LifecyclePolicy? = nil, only chosen: Set<WorkerID>? = nil,
     others: [LifecyclePolicy] = [], worth: Double = defaultWorth, budget: Int? = defaultBudget
@@ -48,7 +54,9 @@ public struct PolicySearch {
     machine = history.machine()
   }
 
-  /// - Parameter progress: is called with the share that is done, 0–1.
+  /// Runs the search.
+  ///
+  /// - Parameter progress: called with the share that is done, 0–1.
   public mutating func run(progress: @escaping (Double) -> Void = { _ in }) throws
     -> PolicySuggestions
   {
@@ -56,7 +64,7 @@ public struct PolicySearch {
     let trace = history.trace
     let whole = try evaluate(PolicyChange([]), trace)
     let singles = try candidates(whole)
-    // Half of the work is to find the best ones, the other half is to measure them.
+    // Half of the budget is for finding the best changes, the other half for measuring them.
     let screening = part(of: trace, whole, runs: singles.count + 1)
     let before = screening == trace ? whole : try evaluate(PolicyChange([]), screening)
     let found = try ranked(singles, over: screening, before, from: 0, to: 0.5)
@@ -75,7 +83,8 @@ public struct PolicySearch {
     return answer
   }
 
-  /// With this machine's memory: a policy's own budget stands for the device of its time.
+  /// Compares another policy with the present one, with this machine's memory: the policy's budget
+  /// stands for the device of its time.
   private func weighed(
     _ other: LifecyclePolicy, over trace: Trace, against now: PolicyEvaluation
   ) throws -> PolicySuggestions.OtherPolicy {
@@ -93,7 +102,7 @@ public struct PolicySearch {
       gain: gain(result, now), yaml: "policy: \(other.name)")
   }
 
-  /// Less isn't clearly better.
+  /// The least gain that is clearly better.
   private func leastGain(_ now: PolicyEvaluation) -> Double {
     max(Self.leastByteHours, now.cost(worth) * Self.leastShare)
   }
@@ -116,14 +125,14 @@ public struct PolicySearch {
     return changes.all.filter { $0.isPossible(in: base, ofOneWorker: chosen != nil) }
   }
 
-  /// The values now, of one worker that has keys of its own.
+  /// The policy of the first of the chosen workers. `nil`: all workers are chosen.
   private func ofFirstChosen(
     _ profiles: [WorkerID: WorkerProfile]
   ) throws -> LifecyclePolicy? {
     chosen.flatMap { $0.sorted().first }.flatMap { profiles[$0]?.policy }
   }
 
-  /// The best ones, at most two of a key, and pairs of the best of different keys.
+  /// The best changes, at most two for each key, and pairs of the best ones for different keys.
   private func finalists(
     _ found: [PolicyEvaluation], _ now: PolicyEvaluation
   ) -> [PolicyChange] {
@@ -154,13 +163,13 @@ public struct PolicySearch {
     return result
   }
 
-  /// The last part of the history for which `runs` simulations fit into half of the budget.
+  /// The end of the history for which `runs` simulations fit into half of the budget.
   private func part(of trace: Trace, _ whole: PolicyEvaluation, runs: Int) -> Trace {
     guard let budget else { return trace }
     let wanted = Double(whole.report.events) * Double(runs)
     let share = Double(budget) / 2 / max(wanted, 1)
     guard share < 1 else { return trace }
-    // In whole hours: a day has busy and idle ones.
+    // Whole hours: a day has busy and idle ones.
     let hours = max(1, Int64(Double(trace.length) * share) / 3_600_000)
     return trace.suffix(hours * 3_600_000)
   }
@@ -186,7 +195,8 @@ public struct PolicySearch {
     return PolicyEvaluation(&simulation, change, length: trace.length)
   }
 
-  /// The best first; of equal ones the first that was tried.
+  /// The evaluations of changes, the best first. Equal ones are in the order in which they were
+  /// tried.
   private mutating func ranked(
     _ changes: [PolicyChange], over trace: Trace, _ now: PolicyEvaluation, from: Double,
     to: Double
@@ -195,7 +205,7 @@ public struct PolicySearch {
     for (place, change) in changes.enumerated() {
       progress(from + (to - from) * Double(place) / Double(changes.count))
       tried += 1
-      // A change that contradicts a worker's own keys can't be made.
+      // An error means that a change contradicts a worker's own keys, and can't be made.
       if let result = try? evaluate(change, trace) { results.append(result) }
     }
     return results.enumerated().sorted {
@@ -223,7 +233,7 @@ public struct PolicySearch {
     let front = better.filter { one in
       !better.contains { $0.dominates(one) }
     }
-    // Of those that bring about as much, the one with the least waiting.
+    // Among changes that gain about as much, the one with the least waiting is best.
     let most = front.map { gain($0, now) }.max() ?? 0
     let best = front.filter { gain($0, now) >= most * 0.97 }
       .min { $0.numbers.waitSeconds < $1.numbers.waitSeconds }

@@ -1,17 +1,17 @@
 import Simulation
 
-/// `policy suggest`: what the own history says about changes of the policy.
+/// The result of `policy suggest`: what the recorded history says about changes of the policy.
 public struct PolicySuggestions: Codable, Sendable {
-  /// `changes`: some would have been better; `no_change`: none would.
+  /// The result for programs. `changes`: some would have been better; `no_change`: none would.
   public var code: String
   public var text: String
   /// The name of the policy that is changed.
   public var policy: String
-  /// The workers whose policy is changed; nil: all.
+  /// The workers whose policy is changed. `nil`: all.
   public var only: [String]?
   public var history: FleetHistory
   public var hours: Double
-  /// The numbers are those of the last hours of the history.
+  /// The numbers are those of this many hours at the end of the history.
   public var evaluatedHours: Double
   public var workers: Int
   public var uses: Int
@@ -20,12 +20,12 @@ public struct PolicySuggestions: Codable, Sendable {
   /// The byte-hours that a second of waiting is worth.
   public var waitWorth: Double
   public var now: PolicyNumbers
-  /// The best trade first; three at most.
+  /// Three changes at most, the best trade first.
   public var suggestions: [Suggestion]
-  /// The shipped policies over the same history; nil: only some workers' policy is changed.
+  /// The shipped policies over the same history. `nil`: only some workers' policy is changed.
   public var policies: [OtherPolicy]?
 
-  /// The best of those that would have been clearly better.
+  /// The best of the shipped policies that would have been clearly better. `nil`: none would.
   public var bestPolicy: OtherPolicy? {
     policies?.filter(\.isBetter).max { $0.gain < $1.gain }
   }
@@ -33,21 +33,21 @@ public struct PolicySuggestions: Codable, Sendable {
   public struct OtherPolicy: Codable, Sendable {
     public var name: String
     public var numbers: PolicyNumbers
-    /// Clearly better than the present policy, and it ends no more workers.
+    /// Whether it is clearly better than the present policy, and terminates no more workers.
     public var isBetter: Bool
-    /// Byte-hours a day that it saves, waiting included; negative: it costs more.
+    /// The byte-hours a day that it saves, waiting included. Negative: it costs more.
     public var gain: Double
-    /// To paste into dormouse.yaml.
+    /// The line for dormouse.yaml.
     public var yaml: String
   }
 
   public struct Suggestion: Codable, Sendable {
-    /// `best`, `saves_most` or `waits_least`.
+    /// The kind of suggestion: `best`, `saves_most` or `waits_least`.
     public var code: String
     public var changes: [Change]
-    /// To paste into dormouse.yaml.
+    /// The lines for dormouse.yaml.
     public var yaml: [String]
-    /// To try it: options of `replay` and `simulate`.
+    /// The options of `replay` and `simulate` that try the suggestion.
     public var set: [String]
     public var numbers: PolicyNumbers
     /// The workers for which it changes most.
@@ -58,11 +58,11 @@ public struct PolicySuggestions: Codable, Sendable {
     public var key: String
     public var from: String
     public var to: String
-    /// What the change means for workers.
+    /// What the change means for workers. `nil`: there is no text for it.
     public var text: String?
   }
 
-  /// For a day; negative: less than now.
+  /// The difference for one worker and day. Negative: less than now.
   public struct WorkerDifference: Codable, Sendable {
     public var worker: String
     public var byteHours: Double

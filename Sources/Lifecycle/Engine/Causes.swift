@@ -1,122 +1,152 @@
 import Policy
 
-/// Why something happened, as data; `sentence` is for people.
+/// The reason for a transition, as data. `sentence` is its text for people, `code` its text for
+/// programs.
 public enum Cause: Codable, Hashable, Sendable {
   /// The worker is declared and has never been started.
   case added
+  /// A person or a program requested it.
   case requested(Request.Verb)
-  /// Started without a person's request; the verb is that of the request.
+  /// The worker was started without a person's request. The verb is that of the request.
   case starting(Request.Occasion, Request.Verb)
+  /// The process was started. The worker doesn't announce readiness, or isn't ready yet.
   case launched
   case becameReady
   /// Another worker took the foreground.
   case displaced(by: WorkerID)
+  /// The worker was in the foreground without activity for this time.
   case idle(Duration)
+  /// The worker shows activity: traffic, output or processor time (`foreground.mode: activity`).
   case active
-  /// Suspended because the worker answered, its grace was over, or a deadline passed. The duration is
-  /// the time in the background (`nil` in journals of earlier versions). `isIdle` says that the time
-  /// counts as idle: `foreground.mode` is `activity`.
+  /// Suspended because the worker answered, its grace was over, or a deadline passed. The duration
+  /// is the time in the background; journals of earlier versions lack it. `isIdle`: that time
+  /// counts as idle, because `foreground.mode` is `activity`.
   case graceOver(Duration? = nil, isIdle: Bool? = nil)
+  /// Something waits for the sleeping worker. The text names it, such as a connection.
   case wakeNeeded(String)
+  /// The worker was suspended for this time (`hibernate.after`). Less than 1 s:
+  /// `hibernate.at_once_up_to`.
   case suspendedFor(Duration)
   /// A sleeping worker runs for a moment (`background.heartbeat`), or has done so.
   case heartbeat
-  /// A timer or time-out of the worker's own was due.
+  /// A timer or a timed wait of the worker was due. The text says which.
   case timer(String)
-  /// Another worker woke, and this one wakes with it (`wake_with`). `forTimer`: a timer of the other
-  /// worker's own was due, and nothing else waited for it.
+  /// Another worker woke, and this one wakes with it (`wake_with`). `forTimer`: the other worker
+  /// woke only because one of its own timers was due.
   case wokenWith(WorkerID, forTimer: Bool)
-  /// The worker's own timer had woken it, and the worker has nothing more to do.
+  /// A timer of the worker had woken it, and the worker has nothing more to do.
   case quietAgain
   case pressure(PressureLevel)
-  /// Its footprint was over one of its `limits.footprint`.
+  /// The footprint was over a limit in `limits.footprint`.
   case footprint(FootprintExcess)
-  /// Launched again after it was ended for its footprint.
+  /// The worker was launched again after it had been ended for its footprint.
   case restartedForFootprint(FootprintExcess)
+  /// The worker missed a deadline. The text says which.
   case watchdog(String)
   case exited(ExitStatus)
+  /// A launch, suspension, hibernation or resume failed. The text says why.
   case failed(String)
   case adopted
-  /// Given back, alive, to the program that supervises it.
+  /// The worker was given back, running, to the program that supervises it.
   case released
+  /// An operation succeeded. Only earlier versions record this cause.
   case succeeded
-  /// Done by the engine that leads the worker, for this reason, if it is known.
+  /// The worker's leader decided this. The text is the leader's reason; `nil`: the leader gave
+  /// none.
   case led(String? = nil)
 }
 
-/// One burst of terminations for memory, reported after recovery.
+/// One burst of terminations for lack of memory. It is reported when the burst is over.
 public struct JetsamReport: Codable, Hashable, Sendable {
   public var at: Instant
+  /// The pressure level when the burst began.
   public var level: PressureLevel
+  /// What had been measured when the burst began, as text.
   public var why: String
+  /// The memory that the policy distributes: that of the machine, or of the simulated device.
   public var budget: ByteCount
   public var availableBefore: ByteCount
   public var availableAfter: ByteCount
+  /// The live worker with the largest footprint when the burst began.
   public var largest: WorkerID?
-  /// Every worker as it was when the burst began, in the order of termination.
+  /// All live workers as they were when the burst began, in the order of termination.
   public var entries: [Entry]
 
   public struct Entry: Codable, Hashable, Sendable {
     public var worker: WorkerID
     public var state: WorkerState
+    /// The band, with the importance and the bonus for early wakes.
     public var band: Int
     public var footprint: ByteCount
     public var peakFootprint: ByteCount
+    /// The time since the worker was last used; zero in the foreground.
     public var sinceUse: Duration
-    /// Since its launch, or since it was adopted.
+    /// The time since the worker was launched or adopted.
     public var age: Duration
-    /// Set for the victims: why this one was chosen, and how much memory it freed.
+    /// Why the worker was chosen. `nil`: it wasn't terminated.
     public var victimBecause: String?
+    /// How much memory the termination freed.
     public var gaveBack: ByteCount?
-    /// Set if the worker was protected: by what.
+    /// What protected the worker from termination. `nil`: nothing.
     public var protection: Protection?
   }
 }
 
-/// A worker as the engine sees it, for `ps` and `status`.
+/// A worker as the engine sees it at one moment, for `ps` and `status`.
 public struct WorkerSnapshot: Hashable, Sendable {
   public var worker: WorkerID
   public var state: WorkerState
+  /// The number that orders workers for termination, 0–100. The lowest is terminated first.
   public var band: Int
   public var profile: WorkerProfile
+  /// The last measured footprint; zero before the first measurement.
   public var footprint: ByteCount
+  /// The largest footprint that was measured in this run.
   public var peakFootprint: ByteCount
+  /// When the worker entered its state.
   public var since: Instant
+  /// When the worker was last used. For a foreground worker that is the time of the snapshot.
   public var lastUsed: Instant
+  /// The reason for the last transition.
   public var cause: Cause
-  /// Why the worker isn't hibernated and what would have to change; `nil` if it is hibernated.
+  /// Why the worker isn't hibernated, and what would have to change. `nil`: it is hibernated.
   public var hibernationVerdict: Verdict?
+  /// The size of its image on disk. `nil`: it isn't hibernated.
   public var imageSize: ByteCount?
-  /// Learned: the last launch to readiness, and the last resume from hibernation.
+  /// The learned time from a launch to readiness. `nil`: not measured yet.
   public var launchCost: Duration?
+  /// The time of the last resume from hibernation. `nil`: none was measured.
   public var resumeCost: Duration?
   public var lastExit: ExitStatus?
+  /// The names of its open background tasks.
   public var tasks: [String]
   /// What the last shed request achieved. A missing answer is recorded and has no other effect.
   public var lastShed: ShedRecord?
+  /// The last deadline that the worker missed.
   public var lastMiss: Miss?
-  /// Set if the worker was needed again too soon after it was put to sleep, at least once.
+  /// Its early wakes. `nil`: the worker was never needed again too soon after it was put to sleep.
   public var earlyWake: EarlyWake?
-  /// The memory that the worker offers to be taken.
+  /// The purgeable memory that the worker offers.
   public var purgeable: ByteCount
-  /// Shadow mode: the policy's decisions for this worker are logged, not applied.
+  /// Shadow mode applies: the policy's decisions for this worker are logged, not applied.
   public var isShadow: Bool
-  /// The request `shadow` or `enforce` set the mode, whatever the policies say.
+  /// A request (`shadow` or `enforce`) set the mode. It overrides the policies.
   public var isModeByRequest: Bool
-  /// What protects the worker from termination for lack of memory.
+  /// What protects the worker from termination for lack of memory. `nil`: nothing.
   public var protection: Protection?
-  /// When the protection by request ends by itself.
+  /// When the protection by request ends. `nil`: there is none, or it has no time limit.
   public var protectedUntil: Instant?
-  /// While the worker sleeps; `nil` also if an earlier daemon put it to sleep.
+  /// When the worker fell asleep. `nil`: it doesn't sleep, or an earlier daemon put it to sleep.
   public var asleepSince: Instant?
+  /// The last resume in this run. `nil`: there was none.
   public var lastWake: LastWake?
-  /// It will be terminated for lack of memory, if nothing changes.
+  /// The announced termination for lack of memory (`terminate: ask`). `nil`: none is announced.
   public var notice: TerminationNotice?
-  /// Its restarts for its footprint; `nil`: none.
+  /// Its restarts for its footprint. `nil`: there were none.
   public var footprintRestarts: FootprintRestarts?
-  /// It may lose memory; `nil`: no sign of it.
+  /// The suspicion that the worker leaks memory. `nil`: there is no sign of it.
   public var leak: LeakSuspicion?
-  /// What shadow mode would have done with the worker.
+  /// What would have been done with the worker outside shadow mode. `nil`: nothing.
   public var shadow: ShadowSummary?
 }
 
@@ -129,26 +159,28 @@ public struct LastWake: Codable, Hashable, Sendable {
 /// A deadline that a worker missed.
 public struct Miss: Codable, Hashable, Sendable {
   public var at: Instant
-  /// A clause: `it did not answer …`.
+  /// A clause such as `it did not answer …`.
   public var text: String
 }
 
-/// Memory warnings that a worker has answered in this run without freeing memory; forgotten when a
-/// request frees some.
+/// Memory warnings that a worker answered in this run without freeing memory. The count is dropped
+/// when a request frees some.
 public struct FruitlessWarnings: Codable, Hashable, Sendable {
   public var count: Int
   public var last: Instant
 
-  /// A smaller change counts as nothing: a program's footprint varies by as much while it answers.
+  /// A smaller change doesn't count: a program's footprint varies by as much while it answers.
   static let minYield = ByteCount.kilobytes(64)
 }
 
-/// What a shed request achieved, measured.
+/// What a shed request achieved. Both footprints were measured.
 public struct ShedRecord: Codable, Hashable, Sendable {
   public var kind: Directive.ShedKind
   public var at: Instant
+  /// The footprint before the request.
   public var before: ByteCount
+  /// The footprint after the answer or the deadline.
   public var after: ByteCount
-  /// The answer came in time.
+  /// Whether the answer came in time.
   public var answered: Bool
 }

@@ -1,16 +1,16 @@
 import Policy
 
-// The whole engine can be written and read back (`Codable`), so that a journal's segment can begin with
-// the engine as it was. The conformances are synthesized on purpose: a new field of the engine is in
-// the checkpoint automatically, and a new type doesn't compile until it is `Codable` too.
+// The whole engine is `Codable`, so that a segment of the journal can begin with the engine as it
+// was. The conformances are synthesized on purpose: a new field of the engine is in the checkpoint
+// automatically, and a new type doesn't compile until it is `Codable` too.
 
 extension WorkerID: CodingKeyRepresentable {
-  /// So that dictionaries by worker are written as objects.
+  /// Dictionaries with workers as keys are written as JSON objects.
   public var codingKey: any CodingKey { NameKey(stringValue: name) }
 
   public init?<Key: CodingKey>(codingKey: Key) { self.init(codingKey.stringValue) }
 
-  /// Decodes the name alone.
+  /// The coded form is the name alone.
   public init(from decoder: any Decoder) throws {
     self.init(try decoder.singleValueContainer().decode(String.self))
   }
@@ -29,6 +29,6 @@ extension WorkerID: CodingKeyRepresentable {
 }
 
 extension WorkerTable: Equatable {
-  /// Derived data follows from the records.
+  /// Only the records are compared; derived data follows from them.
   static func == (left: WorkerTable, right: WorkerTable) -> Bool { left.elementsEqual(right) }
 }

@@ -1,9 +1,10 @@
 import Policy
 
-// Codes of the engine's reasons, for programs: snake_case, and they never change their meaning. The
-// sentences beside them may change in any version.
+// Codes of the engine's reasons, for programs. They are in snake_case, and never change their
+// meaning. The sentences beside them may change in any version.
 
 extension Cause {
+  /// The reason as a code. It contains no numbers; `sentence` does.
   public var code: String {
     switch self {
     case .added: "never_started"
@@ -34,6 +35,7 @@ extension Cause {
   }
 }
 
+/// The kind of end as a code.
 extension ExitStatus {
   public var code: String {
     switch self {
@@ -85,7 +87,7 @@ extension HibernationObstacle {
   }
 }
 
-/// A sentence with its code.
+/// An obstacle as a code for programs and a sentence for people.
 public struct Verdict: Hashable, Sendable {
   public var code: String
   public var sentence: String

@@ -1,66 +1,74 @@
 import Policy
 
-/// What the engine wants done. The shell performs each without decisions of its own, and reports
-/// the outcome, failures too, as events.
+/// What the engine wants done. The daemon performs each directive without decisions of its own, and
+/// reports its outcome, failures included, as an event. The arrow names that event.
 public enum Directive: Codable, Hashable, Sendable {
-  /// → `launched` or `launchFailed`.
+  /// Start the worker's program. → `launched` or `launchFailed`.
   case launch(WorkerID)
-  /// Measure the footprint, then ask the worker to give memory back. → `shedAnswered` if and
-  /// when it answers. The engine keeps the deadline.
+  /// Measure the footprint, then ask the worker to free memory. → `shedAnswered` if it answers. The
+  /// engine keeps the deadline.
   case shed(WorkerID, ShedKind, until: Instant)
-  /// Stop waiting for an answer, end what may still be running for it, and measure again.
-  /// → `shedFinished`.
+  /// Stop waiting for an answer, end what may still be running for it, and measure again. →
+  /// `shedFinished`.
   case finishShed(WorkerID)
   /// Report to the worker that its background task has run out of time.
   case expireTask(WorkerID, task: String)
-  /// Check whether anything prevents a suspension now. → `fileLocks`.
+  /// Count the file locks that prevent a suspension now. → `fileLocks`.
   case checkSafePoint(WorkerID)
   /// Find out when the worker last sent `WATCHDOG=1`. → `watchdogSeen`.
   case checkWatchdog(WorkerID)
-  /// → `suspended` or `suspendFailed`.
+  /// Take the processor from the worker. → `suspended` or `suspendFailed`.
   case suspend(WorkerID)
-  /// For a suspended worker. → `hibernated` or `hibernateFailed`.
+  /// Move a suspended worker's memory to disk. → `hibernated` or `hibernateFailed`.
   case hibernate(WorkerID)
-  /// For a suspended or hibernated worker. → `resumed` or `resumeFailed`.
+  /// Let a suspended or hibernated worker run again. → `resumed` or `resumeFailed`.
   case resume(WorkerID)
   /// Thaw the worker, and ask it to end (SIGTERM). → `exited`. The engine keeps the deadline.
   case terminate(WorkerID)
-  /// The same with SIGABRT, for a worker that doesn't do its work; it may leave a core. → `exited`.
+  /// Thaw a worker that doesn't do its work, and end it with SIGABRT, which may leave a core file.
+  /// → `exited`. The engine keeps the deadline.
   case abort(WorkerID)
   /// Send SIGKILL to all processes of the worker, thawed or not. → `exited`.
   case kill(WorkerID)
-  /// Take the memory that the worker has offered, asleep or awake. → `purged` or `purgeFailed`.
+  /// Free the memory that the worker has offered, asleep or awake. → `purged` or `purgeFailed`.
   case purge(WorkerID)
-  /// → `footprint`.
+  /// Measure the footprint. → `footprint`.
   case measure(WorkerID)
-  /// Find out a worker's real state: the outcome of `suspend`, `hibernate` or `resume` is overdue. →
-  /// `found`.
+  /// Find out a worker's real state, because the outcome of `suspend`, `hibernate` or `resume` is
+  /// overdue. → `found`.
   case inspect(WorkerID)
 
-  /// The request is done, or can't be done.
+  /// The answer to a request, which is fulfilled, refused or failed.
   case answer(Request.ID, Answer)
 
-  // For the journal and for people; nothing to perform.
+  // The cases from here on are for the journal and for people. There is nothing to perform.
+
+  /// A worker changed its state.
   case transition(Transition)
+  /// The pressure level changed. The text has the measurement.
   case pressureChanged(from: PressureLevel, to: PressureLevel, why: String)
+  /// A burst of terminations for lack of memory is over.
   case report(JetsamReport)
-  /// A watchdog's deadline was missed, and the policy only wants a report (`on_timeout: report`).
+  /// A worker missed a deadline of its watchdog, and the policy only wants a report (`on_timeout:
+  /// report`). The text says which deadline.
   case watchdogMissed(WorkerID, String)
-  /// Shadow mode: what would have been done.
+  /// The text says what would have been done with a worker in shadow mode.
   case wouldHave(WorkerID, String)
-  /// `terminate: ask`: the worker is terminated for lack of memory at that time, if nothing changes.
+  /// The worker will be terminated for lack of memory at the notice's time, unless something
+  /// changes (`terminate: ask`).
   case willTerminate(WorkerID, TerminationNotice)
-  /// The notice is withdrawn; the text says why.
+  /// The notice is withdrawn. The text says why.
   case willNotTerminate(WorkerID, String)
-  /// The footprint was over a limit for long enough; the text says what follows.
+  /// The footprint was over a limit for long enough. The text says what follows.
   case overLimit(WorkerID, FootprintExcess, String)
-  /// The footprint was larger at each suspension, and didn't come back. Once in a run.
+  /// The footprint was larger at each suspension, and didn't fall again. Reported once in a run.
   case leakSuspected(WorkerID, LeakSuspicion)
-  /// Memory is short at this level, and only protected workers are left that could be terminated.
+  /// Memory is short at this level, and all workers that are left to terminate are protected.
   case protectedLeft([WorkerID], PressureLevel)
-  /// Memory is short, and no worker is terminated for it, because that wouldn't help.
+  /// Memory is short, and no worker is terminated, because that wouldn't help.
   case terminatesNone(VainTermination)
 
+  /// The occasion of a shed request.
   public enum ShedKind: String, Codable, Hashable, Sendable {
     case didEnterBackground, memoryWarning
   }
@@ -68,9 +76,10 @@ public enum Directive: Codable, Hashable, Sendable {
 
 /// The answer to a request.
 public struct Answer: Codable, Hashable, Sendable {
+  /// The kind of an answer.
   public enum Code: Codable, Hashable, Sendable { case done, refused, failed, unknownWorker }
   public var code: Code
-  /// One sentence: what happened, or why it didn't.
+  /// One sentence that says what happened, or why it didn't.
   public var text: String
 
   public init(_ code: Code, _ text: String) {
@@ -79,7 +88,7 @@ public struct Answer: Codable, Hashable, Sendable {
   }
 }
 
-/// One step in a worker's life.
+/// A worker's change of state.
 public struct Transition: Codable, Hashable, Sendable {
   public var worker: WorkerID
   public var from: WorkerState

@@ -1,103 +1,115 @@
 import Policy
 
-/// The engine's input. The shell turns every signal from the outside world, and the outcome of every
-/// directive, into one of these.
+/// The engine's input. The daemon turns every signal from the outside world, and the outcome of
+/// every directive, into one of these.
 public enum Event: Hashable, Sendable {
   /// A worker is declared (by the configuration or `run`), and isn't running.
   case added(WorkerID, WorkerProfile)
-  /// The configuration has changed.
+  /// The worker's configuration has changed.
   case profileChanged(WorkerID, WorkerProfile)
   /// The worker has opened or closed a channel, so other requests are possible.
   case channelsChanged(WorkerID, canShed: Bool, canAnswer: Bool)
-  /// Forget a terminated worker.
+  /// The worker isn't declared any more. It is forgotten when it has ended.
   case removed(WorkerID)
-  /// The worker is no longer managed, whatever state it was in: it was given back to the program that
-  /// supervises it.
+  /// The worker is no longer managed, whatever state it is in: it was given back to the program
+  /// that supervises it.
   case released(WorkerID)
-  /// A worker that an earlier daemon started was found alive, in this state (`foreground`,
-  /// `background`, `suspended` or `hibernated`).
+  /// A worker that an earlier daemon started was found alive, in this state: `foreground`,
+  /// `background`, `suspended` or `hibernated`.
   case adopted(WorkerID, WorkerProfile, WorkerState)
 
-  /// The worker's leader (`WorkerProfile.leader`) has brought it to this state at rest. The text says why, if
-  /// the leader has said it.
+  /// The worker's leader (`WorkerProfile.leader`) has brought it to this state: `foreground`,
+  /// `background`, `suspended` or `hibernated`. The text is the leader's reason, if it gave one.
   case moved(WorkerID, WorkerState, String? = nil)
 
+  /// A person or program requests something of a worker.
   case request(Request)
 
-  /// Outcome of `launch`.
+  /// The outcome of `launch`: the process was started.
   case launched(WorkerID)
+  /// The outcome of `launch`: the process couldn't be started. The text says why.
   case launchFailed(WorkerID, String)
   /// The worker announced readiness.
   case ready(WorkerID)
 
-  /// The worker answered a shed request (or its footprint stopped changing, if its channel can't carry
-  /// an answer).
+  /// The worker answered a shed request. If its channel can't carry an answer, its footprint has
+  /// stopped changing.
   case shedAnswered(WorkerID)
-  /// Outcome of `finishShed`.
+  /// The outcome of `finishShed`: the footprints before and after the request.
   case shedFinished(WorkerID, before: ByteCount, after: ByteCount)
 
+  /// The outcome of `suspend`: the worker doesn't run any more.
   case suspended(WorkerID)
+  /// The outcome of `suspend`: the worker still runs. The text says why.
   case suspendFailed(WorkerID, String)
+  /// The outcome of `hibernate`: the worker's memory is on disk.
   case hibernated(WorkerID, HibernationResult)
-  /// Nothing was touched, or everything was put back: the worker is suspended and intact.
-  /// `permanent`: the worker is of a kind that can't be hibernated; don't try again until it is
-  /// relaunched.
+  /// The outcome of `hibernate`: nothing was touched, or everything was restored, and the worker is
+  /// suspended and intact. `permanent`: it can't be hibernated at all, and isn't tried again until
+  /// it is relaunched.
   case hibernateFailed(WorkerID, String, permanent: Bool)
-  /// Outcome of `resume`, with the time from the directive until the worker ran.
+  /// The outcome of `resume`, with the time from the directive until the worker ran.
   case resumed(WorkerID, Duration)
-  /// `intact`: the worker is as it was before, and the resume may be tried again. Otherwise its memory
-  /// can't be verified, and it must be killed.
+  /// The outcome of `resume`: it failed, for the reason in the text. `intact`: the worker is as it
+  /// was before, and the resume may be tried again. Otherwise its memory can't be verified, and it
+  /// must be killed.
   case resumeFailed(WorkerID, String, intact: Bool)
 
-  /// All processes of the worker have ended, for whatever reason. Also the outcome of `terminate` and
-  /// `kill`.
+  /// All processes of the worker have ended, for whatever reason. This is the outcome of
+  /// `terminate`, `abort` and `kill`, too.
   case exited(WorkerID, ExitStatus)
-  /// Outcome of `inspect`.
+  /// The outcome of `inspect`.
   case found(WorkerID, WorkerCondition)
 
+  /// The outcome of `measure`, or an unrequested measurement.
   case footprint(WorkerID, ByteCount)
+  /// The worker began a background task. `limit`: the time that it asked for; `nil`: the policy's.
   case taskBegan(WorkerID, task: String, limit: Duration?)
+  /// The worker ended a background task.
   case taskEnded(WorkerID, task: String)
-  /// A sign of use: traffic, processor time or a lock (`foreground: {mode: activity}`).
+  /// The worker is in use: traffic, processor time or a lock (`foreground: {mode: activity}`).
   case activity(WorkerID)
   /// The worker used processor time, and there was no traffic.
   case worked(WorkerID)
-  /// `X_DORMOUSE_HOLD`: the worker asks not to be suspended now, or withdraws that.
+  /// The worker asks not to be suspended now, or withdraws that (`X_DORMOUSE_HOLD`).
   case hold(WorkerID, Bool)
-  /// Outcome of `checkSafePoint`: how many file locks its processes hold.
+  /// The outcome of `checkSafePoint`: how many file locks the worker's processes hold.
   case fileLocks(WorkerID, held: Int)
-  /// `EXTEND_TIMEOUT_USEC=`: the running deadline ends after this time, counted from now.
+  /// The worker extends its running deadline to this time from now (`EXTEND_TIMEOUT_USEC=`).
   case extendTimeout(WorkerID, Duration)
-  /// The worker sends `WATCHDOG=1` at this interval from now on; zero: it sends none.
+  /// The worker sends `WATCHDOG=1` at this interval from now on. Zero: it sends none.
   case watchdogInterval(WorkerID, Duration)
-  /// Outcome of `checkWatchdog`: when the last sign of life came; `nil`: there was none.
+  /// The outcome of `checkWatchdog`: when the last `WATCHDOG=1` came. `nil`: there was none.
   case watchdogSeen(WorkerID, at: Instant?)
-  /// `WATCHDOG=trigger`: the worker has found itself broken.
+  /// The worker reports that it is broken (`WATCHDOG=trigger`).
   case watchdogTriggered(WorkerID)
-  /// How much memory the worker offers to be taken, asleep or awake: a total, not an addition.
+  /// How much memory the worker offers to be freed, asleep or awake. It is a total, not an
+  /// addition.
   case purgeableOffered(WorkerID, ByteCount)
-  /// Outcome of `purge`: how much was freed. The offer is used up.
+  /// The outcome of `purge`: how much was freed. The offer is used up.
   case purged(WorkerID, freed: ByteCount)
+  /// The outcome of `purge`: nothing was freed. The text says why.
   case purgeFailed(WorkerID, String)
-  /// The worker runs and doesn't do its work: a liveness probe has failed so often that the worker must
-  /// end. The text says how.
+  /// The worker runs and doesn't do its work: a liveness probe has failed so often that the worker
+  /// must end. The text says how.
   case unhealthy(WorkerID, String)
   /// A connection, data or a signal waits for a sleeping worker. The text says which.
   case wakeNeeded(WorkerID, String)
-  /// A timer or time-out of the worker's own is due while it sleeps. The text says which.
+  /// A timer or a timed wait of a sleeping worker is due. The text says which.
   case timerDue(WorkerID, String)
 
+  /// The machine's memory was measured.
   case memory(MemoryReading)
-  /// The disk that holds the images.
+  /// The disk that holds the images was measured.
   case disk(DiskReading)
   /// A PSI trigger fired, so this level's stall condition holds now.
   case stalled(PressureLevel)
-  /// The operator tries the policy: the level is at least this for the given time; `normal`: as
-  /// measured again.
+  /// The operator tries the policy (`pressure set`): the level is at least this for the given time.
+  /// `normal` ends the trial.
   case pressureSet(PressureLevel, for: Duration)
 
-  /// The machine has slept for this time, which is part of the engine's time: deadlines that workers have to meet end
-  /// later by it. Sent before any other event after the sleep.
+  /// The machine has slept for this time, which is part of the engine's time. Deadlines that
+  /// workers have to meet move by it. Sent before any other event after the sleep.
   case machineSlept(Duration)
   /// The instant `nextDeadline` has come.
   case deadline
@@ -109,11 +121,11 @@ public struct Request: Hashable, Sendable {
   public var id: ID
   public var verb: Verb
   public var worker: WorkerID
-  /// When the request was made, if it had to wait for other workers before it came here. `nil`: now.
+  /// When the request was made, if it had to wait for other workers. `nil`: now.
   public var asked: Instant?
-  /// Of `start` and `restart`: what caused it, if it was no person or program.
+  /// What caused a `start` or `restart` that no person or program requested.
   public var occasion: Occasion?
-  /// Of `protect`: how long; `nil`: until the daemon ends.
+  /// How long a `protect` lasts. `nil`: until the daemon ends.
   public var lasting: Duration?
 
   public init(
@@ -128,48 +140,52 @@ public struct Request: Hashable, Sendable {
     self.lasting = lasting
   }
 
+  /// What causes a start without a request.
   public enum Occasion: String, Codable, Hashable, Sendable, CaseIterable {
     /// `autostart: true`
     case autostart
-    /// A connection to one of its `listen` sockets.
+    /// A connection to one of the worker's `listen` sockets.
     case connection
     /// Another worker depends on it.
     case dependency
-    /// `restart:`, after the worker's end.
+    /// `restart:` after the worker's end.
     case restart
   }
 
+  /// What is requested. The raw values are the verbs of the command line.
   public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {
-    /// Launch; answered when the worker is ready.
+    /// Launch the worker. Answered when it is ready.
     case start
-    /// Launch an ended worker again, to where it was: it displaces no other worker from the foreground.
+    /// Launch an ended worker again, to the state where it was. It displaces no other worker from
+    /// the foreground.
     case restart
-    /// End the worker gracefully: a sleeping worker is resumed first, so that it can save its work.
+    /// End the worker gracefully. A sleeping worker is resumed first, so that it can save its work.
     case stop
+    /// Bring the worker to this state.
     case foreground, background, suspend, hibernate
     /// Resume the worker into the background.
     case wake
-    /// End the worker as for lack of memory: a hibernated worker isn't resumed first.
+    /// End the worker as for lack of memory. A hibernated worker isn't resumed first.
     case terminate
-    /// Send a memory warning; the answer says how much it freed.
+    /// Send a memory warning. The answer says how much it freed.
     case warn
     /// Switch shadow mode for this worker on (`shadow`) or off (`enforce`).
     case shadow, enforce
-    /// Don't terminate the worker for lack of memory, for a time or until the daemon ends; leave that to its policy
-    /// again.
+    /// Don't terminate the worker for lack of memory, for a time or until the daemon ends
+    /// (`protect`). Let the policy decide that again (`unprotect`).
     case protect, unprotect
   }
 }
 
-/// The machine's memory, at one moment.
+/// The machine's memory at one moment.
 public struct MemoryReading: Codable, Hashable, Sendable {
   public var total: ByteCount
-  /// What could be allocated without swapping (MemAvailable and the like).
+  /// What could be allocated without swapping (such as MemAvailable in /proc/meminfo).
   public var available: ByteCount
-  /// PSI averages over about the policy's window, 0–100 %; `nil` where the kernel has no PSI.
+  /// The PSI averages over about the policy's window, 0–100 %. `nil`: the kernel has no PSI.
   public var someStall: Double?
   public var fullStall: Double?
-  /// Swap that is free.
+  /// The swap that is free.
   public var swapFree: ByteCount
 
   public init(
@@ -186,12 +202,13 @@ public struct MemoryReading: Codable, Hashable, Sendable {
 
 /// The disk that holds the images, at one moment.
 public struct DiskReading: Codable, Hashable, Sendable {
-  /// The size of the file system, and how much of it is free for the daemon.
+  /// The size of the file system.
   public var total: ByteCount
+  /// How much of the file system is free for the daemon.
   public var free: ByteCount
-  /// All images together.
+  /// The size of all images together.
   public var images: ByteCount
-  /// Bytes written to images in the last 24 hours.
+  /// The bytes written to images in the last 24 hours.
   public var writtenToday: ByteCount
 
   public init(total: ByteCount, free: ByteCount, images: ByteCount, writtenToday: ByteCount) {
@@ -205,7 +222,7 @@ public struct DiskReading: Codable, Hashable, Sendable {
 /// What a hibernation achieved.
 public struct HibernationResult: Hashable, Sendable {
   public var footprintBefore: ByteCount
-  /// What stays in memory: pages that can't move.
+  /// What stays in memory: pages that can't be moved.
   public var footprintAfter: ByteCount
   public var imageSize: ByteCount
   public var duration: Duration

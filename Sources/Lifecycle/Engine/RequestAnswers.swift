@@ -1,7 +1,7 @@
 import Policy
 
 extension Engine {
-  /// The worker is where it was asked to go.
+  /// The worker is in the state that its goal names: every request for it is answered.
   mutating func arrive(_ index: Int) {
     let worker = workers[index]
     let deeper = worker.state == .hibernated && worker.goal?.destination == .suspended

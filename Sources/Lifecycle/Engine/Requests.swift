@@ -1,7 +1,8 @@
 import Policy
 
-// A request sets a goal; `advance` moves the worker towards it. The goal of a later request replaces
-// that of an earlier one, which is answered then: every request gets exactly one answer.
+// A request sets a goal, and `advance` moves the worker towards it. The goal of a later request
+// replaces that of an earlier one, which is answered then. So every request gets exactly one
+// answer.
 
 extension Engine {
   mutating func accept(_ request: Request) {
@@ -43,7 +44,8 @@ extension Engine {
     }
   }
 
-  /// A second request to end it is answered as done; only what needs a live worker is refused.
+  /// A second request to end the worker is answered as done. Only requests that need a live worker
+  /// are refused.
   private mutating func acceptWhileTerminated(_ request: Request) {
     let name = request.worker
     guard request.verb.destination?.isEnd != true else {
@@ -57,7 +59,7 @@ extension Engine {
   ) {
     workers[index].run.retryResumeAt = nil
     workers[index].run.returnsToFront = nil
-    // A heartbeat turns into a use.
+    // A running heartbeat or timer's wake becomes a use.
     if destination != .suspended, destination != .hibernated {
       endBeat(index)
       workers[index].run.tick = nil
@@ -100,8 +102,8 @@ extension Engine {
     guard worker.state == .foreground || worker.state == .background else {
       return refuse(
         request,
-        "\(worker.id) can't be asked to free memory while \(worker.state.spoken); wake it first with "
-          + "`dormouse wake \(worker.id)`")
+        "\(worker.id) can't be asked to free memory while \(worker.state.spoken); wake it first "
+          + "with `dormouse wake \(worker.id)`")
     }
     guard worker.profile.canShed else {
       return refuse(request, "\(worker.id) can't be asked to free memory: configure `shed:`")
@@ -151,7 +153,7 @@ extension Engine {
 }
 
 extension Request.Verb {
-  /// `nil` for verbs that don't name a state.
+  /// The goal of a request with this verb. `nil`: the verb names no state.
   var destination: Goal.Destination? {
     switch self {
     case .start, .restart, .warn, .shadow, .enforce, .protect, .unprotect: nil
@@ -166,7 +168,7 @@ extension Request.Verb {
 }
 
 extension WorkerRecord {
-  /// Why the worker couldn't be woken, if it is hibernated only for that reason.
+  /// Why the last wake failed, if the worker is still hibernated only for that reason.
   fileprivate var failedWake: String? {
     guard state == .hibernated, run.failedResumes > 0, case .failed(let why) = cause else {
       return nil

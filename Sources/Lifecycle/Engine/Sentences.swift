@@ -1,10 +1,10 @@
 import Policy
 
-// The engine's decisions in words.
+// The texts of the engine's decisions.
 
 extension Cause {
-  /// The fact, to follow a state and a colon: `idle in the background for 30 s`. `ps`, `status`,
-  /// `explain`, `events` and the log all show this one.
+  /// The reason as a clause that follows a state and a colon: `idle in the background for 30 s`.
+  /// `ps`, `status`, `explain`, `events` and the log all show this text.
   public var sentence: String {
     switch self {
     case .added: "not started yet"
@@ -42,7 +42,7 @@ extension Cause {
     return time.map { "\(what) for \($0.spoken)" } ?? "\(what) long enough"
   }
 
-  /// The same with its subject: `web: launched`.
+  /// The reason with the worker as its subject: `web: launched`.
   public func sentence(worker: WorkerID) -> String { "\(worker): \(sentence)" }
 
   var isRequest: Bool {
@@ -51,7 +51,7 @@ extension Cause {
 }
 
 extension Request.Verb {
-  /// What a request with this verb did: `woken on request`.
+  /// What a request with this verb did, such as `woken on request`.
   fileprivate var sentence: String {
     switch self {
     case .start: "started on request"
@@ -84,6 +84,7 @@ extension Request.Occasion {
 }
 
 extension ExitStatus {
+  /// The end as a clause whose subject is the worker: `exited with status 1`.
   public var sentence: String {
     switch self {
     case .exited(let code): "exited with status \(code)"
@@ -93,7 +94,8 @@ extension ExitStatus {
     }
   }
 
-  /// Signals by which programs commonly end; the numbers are those of x86-64 and arm64 (signal(7)).
+  /// Signals by which programs commonly end, without the real-time signals. The numbers are those
+  /// of x86-64 and arm64 (signal(7)).
   private static func name(ofSignal number: Int32) -> String {
     let names: [Int32: String] = [
       1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 5: "TRAP", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL",
@@ -105,7 +107,7 @@ extension ExitStatus {
 }
 
 extension ShedRecord {
-  /// `freed 3.1 MB (from 20 MB to 16.9 MB)`.
+  /// The result as a clause, such as `freed 3.1 MB (from 20 MB to 16.9 MB)`.
   public var sentence: String {
     let silence = answered ? "" : ", and did not answer in time"
     let span = "(from \(before) to \(after))"
@@ -115,7 +117,7 @@ extension ShedRecord {
 }
 
 extension Directive.ShedKind {
-  /// To follow the memory that was freed.
+  /// The occasion as a clause that follows the amount of memory freed.
   public var spoken: String {
     switch self {
     case .didEnterBackground: "on entering the background"
@@ -125,7 +127,8 @@ extension Directive.ShedKind {
 }
 
 extension FruitlessWarnings {
-  /// `answered 2 memory warnings and freed nothing, the last 40 s ago; …`. Its subject is the worker.
+  /// A clause whose subject is the worker, such as `answered 2 memory warnings and freed nothing,
+  /// the last 40 s ago; …`.
   public func sentence(at now: Instant) -> String {
     let often = count == 1 ? "a memory warning" : "\(count) memory warnings"
     let last = "\(count == 1 ? "" : "the last ")\((now - last).spoken) ago"
@@ -135,7 +138,8 @@ extension FruitlessWarnings {
 }
 
 extension EarlyWake {
-  /// `needed again too soon twice, the last time 40 s ago: band +10`.
+  /// A clause whose subject is the worker, such as `needed again too soon twice, the last time 40 s
+  /// ago: band +10`.
   public func sentence(at now: Instant) -> String {
     let often = count == 1 ? "once" : count == 2 ? "twice" : "\(count) times"
     let text =
@@ -145,7 +149,8 @@ extension EarlyWake {
 }
 
 extension ShadowSummary {
-  /// `would have freed 412 MB at the cost of 3 wakes of about 9 ms`.
+  /// A clause whose subject is the worker, such as `would have freed 412 MB at the cost of 3 wakes
+  /// of about 9 ms`.
   public var sentence: String {
     let count = wakes == 1 ? "1 wake" : "\(wakes) wakes"
     let cost = wakes == 0 ? "no wake" : "\(count) of about \(timePerWake.spoken)"
@@ -154,7 +159,7 @@ extension ShadowSummary {
 }
 
 extension RegretTerms {
-  /// `2.1 ms/MB: 25% chance of use × 340 ms to come back / 40 MB`.
+  /// The calculation, such as `2.1 ms/MB: 25% chance of use × 340 ms to come back / 40 MB`.
   public var sentence: String {
     let tenths = Int64((value * 10).rounded())
     let guess = isCostKnown ? "" : " (estimated)"
@@ -164,7 +169,7 @@ extension RegretTerms {
 }
 
 extension WorkerState {
-  /// To follow "it is" or "while".
+  /// The state as a phrase that follows "it is" or "while".
   public var spoken: String {
     switch self {
     case .foreground: "in the foreground"
@@ -188,7 +193,7 @@ extension PressureCondition.Amount {
 }
 
 extension Double {
-  /// `15%`, `12.5%`.
+  /// A percentage with at most one decimal: `15%`, `12.5%`.
   var spokenPercent: String {
     let tenths = Int64((self * 10).rounded())
     return tenths % 10 == 0 ? "\(tenths / 10)%" : "\(tenths / 10).\(tenths % 10)%"

@@ -1,17 +1,19 @@
 import Policy
 
 extension Engine {
-  /// `nil`: there is no such worker.
+  /// The worker's state. `nil`: there is no such worker.
   public func state(of worker: WorkerID) -> WorkerState? {
     index(of: worker).map { workers[$0].state }
   }
 
-  /// `now`: the time of the question, for sentences with durations; `nil`: the time of the last event.
+  /// The worker as the engine sees it. `nil`: there is no such worker.
+  ///
+  /// - Parameter now: the time for sentences with durations. `nil`: the time of the last event.
   public func snapshot(of worker: WorkerID, at now: Instant? = nil) -> WorkerSnapshot? {
     index(of: worker).map { snapshot(workers[$0], at: max(self.now, now ?? self.now)) }
   }
 
-  /// All workers, by name.
+  /// All workers, sorted by name.
   public func snapshots(at now: Instant? = nil) -> [WorkerSnapshot] {
     workers.map { snapshot($0, at: max(self.now, now ?? self.now)) }
   }
@@ -38,8 +40,8 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// Neither a heartbeat nor its own timer begins another sleep. `nil`: it doesn't sleep, or slept already when it was
-  /// adopted.
+  /// Neither a heartbeat nor a wake by the worker's own timer begins another sleep. `nil`: the
+  /// worker doesn't sleep, or slept already when it was adopted.
   fileprivate var asleepSince: Instant? {
     switch state {
     case .suspended, .hibernating, .hibernated:

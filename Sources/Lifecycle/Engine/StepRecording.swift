@@ -1,6 +1,6 @@
 import Policy
 
-// An event changes facts here; `advance` decides what follows from them.
+// An event changes facts here. `advance` decides what follows from them.
 
 extension Engine {
   mutating func record(_ event: Event) {
@@ -15,7 +15,7 @@ extension Engine {
     case .deadline: break
     case .adopted(let worker, let profile, let state): adopt(worker, profile, in: state)
     default:
-      // Everything else is about a known worker, or is news of a forgotten one.
+      // Every other event is about one worker. It is ignored if the worker has been forgotten.
       guard let worker = event.subject, let index = index(of: worker) else { return }
       record(event, about: index)
     }
@@ -80,7 +80,7 @@ extension Engine {
     }
   }
 
-  /// Accepts only states in which an earlier daemon can have left a worker at rest.
+  /// Accepts only states in which an earlier daemon can have left a worker.
   private mutating func adopt(
     _ worker: WorkerID, _ profile: WorkerProfile, in state: WorkerState
   ) {
@@ -89,8 +89,8 @@ extension Engine {
       [.foreground, .background, .suspended, .hibernated].contains(state)
     else { return }
     let state = state == .foreground && !hasRoomInFront(for: index) ? .background : state
-    // An earlier daemon has learned it of the same run. A worker that another program supervises may have been started
-    // again meanwhile.
+    // An earlier daemon has learned it about the same run. That isn't sure for a worker that
+    // another program supervises: it may have been started again meanwhile.
     let growth = profile.mayBeTerminated ? workers[index].run.growth : nil
     workers[index].run = Run()
     workers[index].run.growth = growth
@@ -115,7 +115,7 @@ extension Engine {
 }
 
 extension Event {
-  /// The worker that an outcome or a signal is about.
+  /// The worker that the event is about. `nil`: the event is about the machine.
   public var subject: WorkerID? {
     switch self {
     case .added(let worker, _), .profileChanged(let worker, _), .removed(let worker),

@@ -1,38 +1,41 @@
 import Policy
 
-/// Why a worker is in its state, why it isn't a step further, and what would move it: the answer to
-/// `explain WORKER`, as data. Sentences are for people, the rest for programs.
+/// Why a worker is in its state, what prevents the next step, and what would move it: the answer to
+/// `explain WORKER`, as data. Sentences are for people, the other properties for programs.
 public struct Explanation: Hashable, Sendable {
   public var worker: WorkerID
   public var state: WorkerState
+  /// How long the worker has been in its state.
   public var since: Duration
   public var cause: Cause
-  /// The key of the policy that brought it here; `nil`: a person, the worker itself, or chance.
+  /// The policy's key that brought the worker here. `nil`: a person, the worker itself, or chance
+  /// did.
   public var causeKey: PolicyKey?
-  /// The step that the policy alone would take next; `nil`: none.
+  /// The state to which the policy alone would move the worker next. `nil`: none.
   public var next: WorkerState?
   /// Everything that prevents that step, in the order of the checks. Empty: the step is under way.
   public var obstacles: [Obstacle]
   /// What would move the worker out of this state.
   public var moves: [Move]
-  /// Shadow mode: the policy's decisions are logged, not applied.
+  /// Whether shadow mode applies: the policy's decisions are logged, not applied.
   public var isShadow: Bool
-  /// The worker was put to sleep too early, and has a higher band for a while.
+  /// The early wakes, because of which the worker has a higher band for a while. `nil`: there were
+  /// none.
   public var earlyWake: EarlyWake?
   /// What the last request to free memory achieved.
   public var lastShed: ShedRecord?
-  /// The worker's answers to warnings that freed no memory.
+  /// The worker's answers to warnings that freed no memory. `nil`: none.
   public var fruitless: FruitlessWarnings?
-  /// It may lose memory.
+  /// The suspicion that the worker leaks memory. `nil`: none.
   public var leak: LeakSuspicion?
-  /// What protects the worker from termination for lack of memory.
+  /// What protects the worker from termination for lack of memory. `nil`: nothing.
   public var protection: Protection?
-  /// After this time it ends by itself.
+  /// The time until the protection ends. `nil`: it has no end, or there is none.
   public var protectionLeft: Duration?
 }
 
-/// The place in a policy file that decides something: `hibernate.max_footprint`. A caller that has
-/// the files can find the line.
+/// The path of a key in a policy file, such as `hibernate.max_footprint`. A caller that has the
+/// files can find the line.
 public struct PolicyKey: Hashable, Sendable, CustomStringConvertible {
   public var path: String
   public init(_ path: String) { self.path = path }
@@ -41,15 +44,18 @@ public struct PolicyKey: Hashable, Sendable, CustomStringConvertible {
 
 /// One thing that prevents a step.
 public struct Obstacle: Hashable, Sendable {
-  /// For programs: `too_big`.
+  /// The obstacle for programs, such as `too_big`.
   public var code: String
-  /// A clause with the numbers: `its footprint of 21.3 MB is over hibernate.max_footprint, 16 MB`.
+  /// A clause with the numbers, such as `its footprint of 21.3 MB is over hibernate.max_footprint,
+  /// 16 MB`.
   public var sentence: String
+  /// The policy's key that causes the obstacle. `nil`: none.
   public var key: PolicyKey?
-  /// The time after which it disappears by itself; `nil`: time alone doesn't remove it.
+  /// The time after which the obstacle ends by itself. `nil`: time alone doesn't remove it.
   public var clearsIn: Duration?
-  /// For sizes: the measured size, and the policy's limit.
+  /// The measured size, for obstacles of size.
   public var measured: ByteCount?
+  /// The policy's limit, for obstacles of size.
   public var limit: ByteCount?
 
   init(
@@ -66,15 +72,16 @@ public struct Obstacle: Hashable, Sendable {
   }
 }
 
-/// Something that would move a worker.
+/// Something that would move a worker to another state.
 public struct Move: Hashable, Sendable {
   public var to: WorkerState
-  /// For programs: `request`, `time`, `traffic`, `pressure` and others.
+  /// The kind for programs: `request`, `time`, `traffic`, `pressure` and others.
   public var code: String
-  /// What it takes: `a connection or data at one of its sockets`.
+  /// What has to happen, as a clause: `a connection or data at one of its sockets`.
   public var sentence: String
-  /// The time after which the move happens by itself.
+  /// The time after which the move happens by itself. `nil`: time alone doesn't cause it.
   public var after: Duration?
+  /// The policy's key that decides about the move. `nil`: none.
   public var key: PolicyKey?
 
   init(
@@ -90,7 +97,9 @@ public struct Move: Hashable, Sendable {
 }
 
 extension Engine {
-  /// `now`: the time of the question. `nil` as the result: there is no such worker.
+  /// The explanation of a worker's state. `nil`: there is no such worker.
+  ///
+  /// - Parameter now: the time of the question; `nil`: the time of the last event.
   public func explanation(of worker: WorkerID, at now: Instant? = nil) -> Explanation? {
     guard let index = index(of: worker) else { return nil }
     let now = max(self.now, now ?? self.now)

@@ -35,7 +35,7 @@ extension Engine {
 }
 
 extension HibernationObstacle {
-  /// To follow a colon.
+  /// The obstacle as a clause that follows a colon.
   var sentence: String {
     switch self {
     case .disabled: "hibernate.enabled is false"
@@ -68,7 +68,7 @@ extension HibernationObstacle {
     }
   }
 
-  /// The form that `status` shows.
+  /// The clause that `status` shows.
   var verdict: String {
     switch self {
     case .tooEarly: "not yet: \(sentence)"

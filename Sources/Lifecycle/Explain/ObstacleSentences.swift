@@ -1,6 +1,6 @@
 import Policy
 
-// Obstacles with the key that decides, and the time after which they disappear by themselves.
+// The obstacles with the key that decides, and the time after which they end by themselves.
 
 extension SuspensionObstacle {
   var described: Obstacle {
@@ -60,7 +60,7 @@ extension HibernationObstacle {
 }
 
 extension Cause {
-  /// The key that decided, if one did.
+  /// The key that decided. `nil`: none did.
   var key: String? {
     switch self {
     case .displaced: "foreground.max"

@@ -1,18 +1,18 @@
 import Policy
 
-/// What would let a worker sleep, or sleep sooner: values for keys of its policy.
+/// Values for keys of a worker's policy that would let the worker sleep, or sleep sooner.
 public struct Remedy: Hashable, Sendable {
   public struct Setting: Hashable, Sendable {
     public var key: PolicyKey
-    /// As a policy file has it.
+    /// The value as a policy file has it.
     public var value: String
   }
 
-  /// Empty: no key helps.
+  /// The keys and their values. Empty: no key helps.
   public var settings: [Setting]
-  /// A command that does the same once; `nil`: none does.
+  /// A command that has the same effect once. `nil`: none has.
   public var command: String?
-  /// What happens then: `it is suspended 30 s after its last use`.
+  /// What happens with these values: `it is suspended 30 s after its last use`.
   public var sentence: String
 
   init(_ settings: KeyValuePairs<String, String>, command: String? = nil, _ sentence: String) {
@@ -23,17 +23,19 @@ public struct Remedy: Hashable, Sendable {
 }
 
 extension Engine {
-  /// What removes the obstacle that keeps a running worker from being suspended, or a suspended one from being
-  /// hibernated. `nil`: nothing prevents it, or only time does, and not for long.
+  /// What removes the obstacle that keeps a running worker from being suspended, or a suspended one
+  /// from being hibernated. `nil`: nothing prevents it, or only time does, and not for long.
   ///
-  /// - Parameter quiet: the usual time between two uses; `nil`: not known.
+  /// - Parameters:
+  ///   - quiet: the usual time between two uses; `nil`: it isn't known.
+  ///   - now: the time of the question; `nil`: the time of the last event.
   public func remedy(
     of worker: WorkerID, quiet: Duration? = nil, at now: Instant? = nil
   ) -> Remedy? {
     guard let index = index(of: worker) else { return nil }
     let now = max(self.now, now ?? self.now)
     let record = workers[index]
-    // Another engine leads it, and has the obstacles.
+    // The obstacles of a led worker are in its leader's engine.
     guard record.profile.leader == nil else { return nil }
     switch record.state {
     case .foreground, .background, .suspended: break
@@ -53,14 +55,14 @@ extension Engine {
   private func hibernationRemedy(_ worker: WorkerRecord, at now: Instant) -> Remedy? {
     let found = obstacles(worker, to: .automatic, at: now)
     let command = "dormouse hibernate \(worker.id)"
-    // What time alone doesn't remove comes first.
+    // Obstacles that time alone doesn't remove come first.
     let lasting = found.first { $0.described.clearsIn == nil && $0.remedy() != nil }
     return (lasting ?? found.last)?.remedy(command: command)
   }
 }
 
 extension WorkerRecord {
-  /// Shorter waits aren't worth another value.
+  /// A shorter wait isn't worth another value.
   private static let worthwhile = Duration.seconds(5)
 
   fileprivate func frontRemedy(quiet: Duration?, at now: Instant) -> Remedy? {
@@ -73,7 +75,7 @@ extension WorkerRecord {
     }
     guard let idleAt, idleAt - now > Self.worthwhile else { return nil }
     let idle = (quiet.map { min($0 / 3, rules.idleAfter / 2) } ?? rules.idleAfter / 2).simple
-    // With the time in the background, it has to fit between two uses.
+    // Together with the time in the background, it has to fit between two uses.
     guard let suspend = shorterSuspendAfter(for: quiet) else {
       return Remedy(
         ["foreground.idle_after": idle.policyText], command: command,
@@ -85,7 +87,7 @@ extension WorkerRecord {
       ], command: command, "it is suspended \((idle + suspend).spoken) after its last use")
   }
 
-  /// `nil`: that of the policy is short enough.
+  /// A shorter value for `background.suspend_after`. `nil`: the policy's value is short enough.
   private func shorterSuspendAfter(for quiet: Duration?) -> Duration? {
     guard let suspend = policy.background.suspendAfter else { return .seconds(30) }
     guard let quiet, suspend > quiet / 3 else { return nil }
@@ -95,7 +97,7 @@ extension WorkerRecord {
   fileprivate func suspensionRemedy(quiet: Duration?, at now: Instant) -> Remedy? {
     let found = suspensionObstacles(at: now)
     let command = "dormouse suspend \(id)"
-    // In this order: unfinished work also prevents what a person requests.
+    // The order of the obstacles matters: unfinished work also prevents what a person requests.
     for obstacle in found {
       switch obstacle {
       case .task(let name, let left) where left > Self.worthwhile:
@@ -137,7 +139,9 @@ extension WorkerRecord {
 }
 
 extension HibernationObstacle {
-  /// - Parameter command: hibernates it once, whatever the limits of economy are.
+  /// What would remove the obstacle. `nil`: no key does.
+  ///
+  /// - Parameter command: hibernates the worker once, whatever the economic limits are.
   fileprivate func remedy(command: String? = nil) -> Remedy? {
     switch self {
     case .disabled:
@@ -181,7 +185,8 @@ extension HibernationObstacle {
     }
   }
 
-  /// At least a quarter more: footprints grow.
+  /// The next power of two in megabytes that is at least a quarter more than `size`: footprints
+  /// grow.
   private static func power(above size: ByteCount) -> String {
     var megabytes: Int64 = 1
     while megabytes << 20 < size.bytes / 4 * 5, megabytes < 1 << 30 { megabytes *= 2 }
@@ -190,7 +195,8 @@ extension HibernationObstacle {
 }
 
 extension Duration {
-  /// A value that people would choose, at most this long and at least 1 s: 45 s becomes 30 s.
+  /// The largest value that people would choose, at most this long and at least 1 s: 45 s becomes
+  /// 30 s.
   fileprivate var simple: Duration {
     let choices: [Int64] = [
       1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200, 86_400,

@@ -1,11 +1,12 @@
-/// A value behind one reference, copied when it is changed while another reference to it exists:
-/// copying what contains it costs a retain, however big it is. Reads and changes are in place.
+/// A value behind one reference. It is copied when it is changed while another reference to it
+/// exists. So copying what contains it costs a retain, however big it is. Reads and changes are in
+/// place.
 @propertyWrapper
 struct CopyOnWriteBox<Value: Sendable>: Sendable {
-  /// Unchecked: `value` is changed only by `wrappedValue`'s modify, which first makes sure that no
-  /// other `CopyOnWriteBox`, and so no other thread, refers to this box.
+  /// `Sendable` is unchecked: `value` is changed only by `wrappedValue`'s modify, which first makes
+  /// sure that no other `CopyOnWriteBox`, and so no other thread, refers to this box.
   private final class Box: @unchecked Sendable {
-    /// Exclusive for the same reason, so that no access needs a check.
+    /// Exclusivity is unchecked for the same reason, so that no access needs a check at run time.
     @exclusivity(unchecked) var value: Value
     init(_ value: Value) { self.value = value }
   }
@@ -29,7 +30,7 @@ extension CopyOnWriteBox: Equatable where Value: Equatable {
   }
 }
 
-// A checkpoint contains values only.
+// A checkpoint contains the value, not the reference.
 extension CopyOnWriteBox: Codable where Value: Codable {
   init(from decoder: any Decoder) throws { self.init(wrappedValue: try Value(from: decoder)) }
   func encode(to encoder: any Encoder) throws { try wrappedValue.encode(to: encoder) }

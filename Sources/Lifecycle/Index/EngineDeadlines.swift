@@ -1,10 +1,12 @@
 import Policy
 
 extension Engine {
-  /// When `Event.deadline` must be delivered at the latest; always later than the last event.
+  /// When `Event.deadline` must be delivered at the latest. It is later than the last event, except
+  /// after `setPolicy`. `nil`: time alone changes nothing.
   ///
-  /// An instant that has passed is no deadline any more: everything that it allowed has been decided,
-  /// and anything else that prevented a step comes as an event or has an instant of its own.
+  /// An instant that has passed is no deadline any more: everything that it allowed has been
+  /// decided, and anything else that prevented a step comes as an event or has a deadline of its
+  /// own.
   public var nextDeadline: Instant? {
     if reviewDue { return now }
     var next = EarliestDeadline(after: now)
@@ -20,7 +22,7 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// `nil`: time alone changes nothing.
+  /// The next instant at which time alone may change this worker. `nil`: there is none.
   func nextDeadline(after now: Instant) -> Instant? {
     var next = EarliestDeadline(after: now)
     next.consider(protectedUntil)
@@ -30,7 +32,7 @@ extension WorkerRecord {
 
   /// The instants at which time alone may move the worker out of its state.
   func considerDeadlines(_ next: inout EarliestDeadline) {
-    // Its leader decides the rest.
+    // A led worker's leader decides everything except the shed request.
     let isLed = profile.leader != nil && state.runs
     switch state {
     case _ where isLed: next.consider(shedDeadline)
@@ -66,7 +68,7 @@ extension WorkerRecord {
       next.consider(run.ending?.giveUpAt)
     case .suspending, .hibernating, .resuming:
       next.consider(run.transit?.inspectAt)
-      // The ladder waits no longer for what it may give.
+      // From then on the ladder doesn't wait any longer for what the operation may free.
       next.consider(since + LadderState.patience)
     case .terminated: break
     }

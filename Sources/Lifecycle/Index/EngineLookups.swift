@@ -1,18 +1,19 @@
 import Policy
 
 extension Engine {
-  /// The last measured footprint; zero if there is no measurement or no such worker. For callers that
-  /// ask often and don't need a whole snapshot.
+  /// The last measured footprint. Zero: there is no measurement, or no such worker. For callers
+  /// that ask often and don't need a whole snapshot.
   public func footprint(of worker: WorkerID) -> ByteCount {
     index(of: worker).map { workers[$0].footprint } ?? .zero
   }
 
-  /// Their names, in order.
+  /// The names of all workers, sorted.
   public var workerIDs: [WorkerID] { workers.map(\.id) }
 
-  /// The workers that get processor time, by name.
+  /// The workers that get processor time, sorted by name.
   public var runningWorkers: [WorkerID] { workers.running }
 
+  /// The worker's profile. `nil`: there is no such worker.
   public func profile(of worker: WorkerID) -> WorkerProfile? {
     index(of: worker).map { workers[$0].profile }
   }

@@ -1,4 +1,4 @@
-/// A set of indices, one bit each, which can change while it is read in ascending order.
+/// A set of indices with one bit for each. It can change while it is read in ascending order.
 struct IndexBits: Sendable {
   private var words: [UInt64] = []
   private(set) var count = 0
@@ -28,7 +28,7 @@ struct IndexBits: Sendable {
     count = 0
   }
 
-  /// The smallest member from `start` on.
+  /// The smallest member that is at least `start`.
   func first(from start: Int) -> Int? {
     guard count > 0 else { return nil }
     var word = start >> 6

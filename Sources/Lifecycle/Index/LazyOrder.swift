@@ -1,17 +1,18 @@
-/// Slots in the order of their keys, the smallest first. A changed key is only noted: bringing the order up to date sorts
-/// what has changed, and merges it with the rest in one pass. For an order of all workers that is needed now and then.
+/// Slots in the order of their keys, the smallest first. A changed key is only recorded. The next
+/// read sorts the changed keys, and merges them with the others in one pass. For an order of all
+/// workers that is needed now and then.
 struct LazyOrder<Key: Comparable & Sendable>: Sendable {
   private struct Entry {
     var key: Key
     var slot: Int32
   }
 
-  /// Sorted. Those in `changed` are outdated.
+  /// Sorted. The entries whose slot is in `changed` are outdated.
   private var entries: [Entry] = []
   private var changed = SlotSet()
   private var keys: [Key?] = []
 
-  /// `nil`: the slot isn't in the order any more.
+  /// Records a slot's key. `nil`: the slot isn't in the order any more.
   mutating func set(_ slot: Int, _ key: Key?) {
     while keys.count <= slot { keys.append(nil) }
     guard keys[slot] != key else { return }

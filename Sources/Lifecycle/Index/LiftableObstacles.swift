@@ -1,11 +1,13 @@
 import Policy
 
-/// Workers whose hibernation is prevented by something outside of them: the disk's room, or what the resumes of others
-/// have cost. Each is kept by the value at which its obstacle ends, so that a change concerns only those that it helps.
+/// Workers whose hibernation is prevented by something outside of them: the room on the disk, or
+/// what the resumes of others have cost. Each is kept by the value at which its obstacle ends, so
+/// that a change concerns only the workers that it helps.
 struct LiftableObstacles: Sendable {
-  /// By expected image.
+  /// Workers for whose image the disk has no room, by the expected size of the image.
   private(set) var withoutRoom = SlotHeap<ByteCount>()
-  /// By the highest rate of all workers (`ResumeRate.highest`), the highest one first: negated.
+  /// Workers whose resume is expected to be too slow, by the highest shared rate that would be fast
+  /// enough (`ResumeRate.highest`). The keys are negated, so that the highest rate comes first.
   private var slow = SlotHeap<Double>()
 
   mutating func remove(_ slot: Int) {
@@ -22,11 +24,11 @@ struct LiftableObstacles: Sendable {
     }
   }
 
-  /// Removes those whose obstacle has ended.
+  /// Removes the workers whose obstacle has ended, and passes their slots to `body`.
   ///
   /// - Parameters:
   ///   - room: the largest image that the disk has room for.
-  ///   - rate: of all workers.
+  ///   - rate: the resume rate of all workers.
   mutating func takeLifted(room: ByteCount, _ rate: ResumeRate, _ body: (Int) -> Void) {
     while let (image, slot) = withoutRoom.first, image <= room {
       withoutRoom.set(slot, nil)
@@ -39,10 +41,11 @@ struct LiftableObstacles: Sendable {
   }
 }
 
-/// The suspended workers that are due to be hibernated, and what prevented it when they were examined last. One that
-/// changes, or that has a deadline, is examined again. A verdict can be found again: it isn't part of a checkpoint.
+/// The suspended workers that are due to be hibernated, and what prevented it when they were last
+/// examined. A worker that changes, or whose deadline comes, is examined again. The verdicts aren't
+/// in a checkpoint, because they can be found again.
 struct DueSleepers: Sendable {
-  /// Those of which it isn't known.
+  /// The workers without a verdict.
   private var unexamined = SlotSet()
   private var obstacles = LiftableObstacles()
 
@@ -56,7 +59,8 @@ struct DueSleepers: Sendable {
     obstacles.set(verdict, of: slot)
   }
 
-  /// Those that may be hibernated now. Nothing is known of them after this until they are examined.
+  /// The slots of the workers that may be hibernated now. They have no verdict until they are
+  /// examined.
   mutating func takeCandidates(room: ByteCount, _ rate: ResumeRate) -> [Int32] {
     obstacles.takeLifted(room: room, rate) { unexamined.insert($0) }
     return unexamined.members
@@ -64,13 +68,14 @@ struct DueSleepers: Sendable {
 }
 
 extension WorkerTable {
-  /// For more room on the disk, or a lower rate of resumes: marks those of the due sleepers that it may help.
+  /// Marks the due sleepers that more room on the disk, or a lower resume rate, may help.
   mutating func markPendingOfDue(room: ByteCount, _ rate: ResumeRate) {
     for slot in due.takeCandidates(room: room, rate) { markPending(index(ofSlot: Int(slot))) }
   }
 
-  /// Holds until the worker changes, or what the verdict rests on. No effect on one that isn't due; one that has
-  /// changed in this event is examined once more.
+  /// Records what prevents a due worker's hibernation. The verdict is valid until the worker, or
+  /// what it depends on, changes. No effect on a worker that isn't due; one that has changed in
+  /// this event is examined once more.
   mutating func setVerdictOfDue(_ index: Int, _ verdict: SleeperVerdict) {
     let slot = slot(at: index)
     if groups(ofSlot: slot).contains(.held) { due.set(verdict, of: slot) }

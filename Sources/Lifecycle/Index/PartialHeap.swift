@@ -1,5 +1,5 @@
-/// Returns indices in their order, without sorting ten thousand workers to find two. Building it costs
-/// a pass over all, each index that is taken costs a logarithm.
+/// Returns indices in the order of their keys, without sorting ten thousand workers to find two. It
+/// takes linear time to build, and logarithmic time for each index that is popped.
 struct PartialHeap<Key: Comparable> {
   private var heap: [(key: Key, index: Int)]
 

@@ -1,24 +1,25 @@
 import Policy
 
-/// The order of hibernation of the sleepers that the ladder may examine. As with `TerminationIndex`, a change is only noted;
-/// the next search ranks again what has changed. So a search costs nothing for sleepers that are as they were at the last
-/// one, also while one worker is hibernated after the other.
+/// The order of hibernation of the sleepers that the ladder may examine. A change is only recorded,
+/// as in `TerminationIndex`; the next search ranks again what has changed. So a search costs
+/// nothing for sleepers that haven't changed since the last one, even while many workers are
+/// hibernated one after the other.
 struct SleeperOrder: Sendable {
   private var outdated = SlotSet()
   private var isAllOutdated = false
-  /// By which the slots are ranked.
+  /// The criteria by which the slots are ranked.
   private var criteria: [TerminationRules.Criterion] = []
   private var rate = ResumeRate()
   /// When time alone changes a rank.
   private var expiries = SlotHeap<Instant>()
   private var order = SlotHeap<OrderKey>()
 
-  /// The one to be hibernated first, of those that are ranked.
+  /// The ranked slot that is to be hibernated first.
   var first: Int? { order.first?.slot }
 
   mutating func note(_ slot: Int) { outdated.insert(slot) }
 
-  /// For a change of the order of names, on which ties depend.
+  /// Marks every slot: the order of names has changed, and ties depend on it.
   mutating func noteAll() { isAllOutdated = true }
 
   mutating func remove(_ slot: Int) {
@@ -32,11 +33,11 @@ struct SleeperOrder: Sendable {
     order.set(slot, key)
   }
 
-  /// The slots to rank again. They count as ranked from here on.
+  /// Returns the slots to rank again. They count as ranked from then on.
   ///
   /// - Parameters:
-  ///   - all: the slots that are in the order, or noted.
-  ///   - rate: of all workers.
+  ///   - all: the slots that are ranked or marked.
+  ///   - rate: the resume rate of all workers.
   mutating func takeOutdated(
     of all: [Int32], by criteria: [TerminationRules.Criterion], _ rate: ResumeRate,
     at now: Instant
@@ -56,10 +57,10 @@ struct SleeperOrder: Sendable {
 }
 
 extension Engine {
-  /// To be called, after `refresh`, before the order of the sleepers is used.
+  /// Brings the order up to date. Called after `refresh`, before the order of the sleepers is used.
   mutating func rankSleepers() {
     let criteria = policy.hibernate.order.withoutRepetition
-    // Only these two depend on what a resume costs.
+    // Only these two criteria depend on what a resume costs.
     let dependsOnRate = criteria.contains(.regret) || criteria.contains(.relaunchCost)
     let rate = dependsOnRate ? resumeRate : ResumeRate()
     for slot in workers.sleepers.takeOutdated(by: criteria, rate, at: now) {
@@ -69,7 +70,7 @@ extension Engine {
     }
   }
 
-  /// By `hibernate.order`, ties by name.
+  /// The sleeper's position by `hibernate.order`, ties by name.
   func sleeperKey(_ index: Int, _ criteria: [TerminationRules.Criterion]) -> OrderKey {
     OrderKey(name: index, criteria) { hibernationRank(of: workers[index], by: $0) }
   }

@@ -2,30 +2,33 @@ import Policy
 
 /// Why a suspended worker can't be hibernated under pressure.
 enum SleeperVerdict {
+  /// Its footprint is still being measured.
   case measuring
   /// The disk has no room for its image.
   case lacksRoom(image: ByteCount)
-  /// Its resume would take longer than a launch, unless the rate of all workers is at most this (`ResumeRate.highest`).
+  /// Its resume would take longer than a launch, unless the rate of all workers is at most this
+  /// (`ResumeRate.highest`).
   case slow(highest: Double)
-  /// For a reason that lies in the worker, or that a deadline of the worker ends.
+  /// The reason is in the worker, or a deadline of the worker ends it.
   case refused
 }
 
-/// The suspended workers that the ladder may hibernate, by what its last search found. A search asks only those of which
-/// nothing is known: with ten thousand workers for which the disk has no room, an event costs nothing for them.
+/// The suspended workers that the ladder may hibernate, by the result of its last search. A search
+/// examines only workers without a result: with ten thousand workers for which the disk has no
+/// room, an event costs nothing for them.
 ///
-/// A verdict follows from the worker and from what `reconsider` gets, so it can be found again: it isn't part of a
-/// checkpoint. A worker that changes, or that has a deadline, is asked again.
+/// A verdict follows from the worker and from what `reconsider` gets. So it can be found again, and
+/// isn't in a checkpoint. A worker that changes, or whose deadline comes, is examined again.
 struct SleeperVerdicts: Sendable {
   private(set) var unexamined = SlotSet()
   private(set) var measuring = SlotSet()
-  /// Those that only thrift keeps in memory.
+  /// The workers that only economic limits keep in memory.
   private(set) var spared = SlotSet()
   private var obstacles = LiftableObstacles()
-  /// Of the unexamined ones.
+  /// The order of hibernation of the unexamined workers.
   var order = SleeperOrder()
 
-  /// By expected image.
+  /// Workers for whose image the disk has no room, by the expected size of the image.
   var withoutRoom: SlotHeap<ByteCount> { obstacles.withoutRoom }
 
   mutating func forget(_ slot: Int, isSleeper: Bool) {
@@ -53,16 +56,18 @@ struct SleeperVerdicts: Sendable {
     obstacles.set(verdict, of: slot)
   }
 
+  /// Marks the workers whose obstacle has ended as unexamined.
+  ///
   /// - Parameters:
   ///   - room: the largest image that the disk has room for.
-  ///   - rate: of all workers.
+  ///   - rate: the resume rate of all workers.
   mutating func reconsider(room: ByteCount, _ rate: ResumeRate) {
     var lifted: [Int] = []
     obstacles.takeLifted(room: room, rate) { lifted.append($0) }
     for slot in lifted { toExamine(slot) }
   }
 
-  /// The slots whose rank isn't known, or has changed.
+  /// Returns the slots whose rank is missing or has changed. They count as ranked from then on.
   mutating func takeOutdated(
     by criteria: [TerminationRules.Criterion], _ rate: ResumeRate, at now: Instant
   ) -> [Int32] {
@@ -71,7 +76,8 @@ struct SleeperVerdicts: Sendable {
 }
 
 extension WorkerTable {
-  /// Holds until the worker changes, or what the verdict rests on.
+  /// Records what prevents a worker's hibernation. The verdict is valid until the worker, or what
+  /// it depends on, changes.
   mutating func setVerdict(_ index: Int, _ verdict: SleeperVerdict, isSpared: Bool) {
     sleepers.set(verdict, of: slot(at: index), isSpared: isSpared)
   }

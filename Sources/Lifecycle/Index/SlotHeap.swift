@@ -1,7 +1,8 @@
 import Policy
 
-/// A key for each slot, the smallest first: a binary heap in which each slot knows its place, so that a key that changes
-/// (a worker's next deadline moves with every sign of life) leaves nothing behind.
+/// A key for each slot, the smallest first. It is a binary heap in which each slot knows its
+/// position, so that a changed key leaves no outdated entry behind: a worker's next deadline moves
+/// with every sign of life.
 struct SlotHeap<Key: Comparable & Sendable>: Sendable {
   fileprivate struct Entry {
     var key: Key
@@ -9,10 +10,10 @@ struct SlotHeap<Key: Comparable & Sendable>: Sendable {
   }
 
   fileprivate var entries: [Entry] = []
-  /// By slot: its place in `entries`, or −1.
+  /// The position in `entries` of each slot, or −1.
   private var places: [Int32] = []
 
-  /// The smallest.
+  /// The smallest key, and its slot.
   var first: (key: Key, slot: Int)? { entries.first.map { ($0.key, Int($0.slot)) } }
 
   func key(of slot: Int) -> Key? {
@@ -20,7 +21,7 @@ struct SlotHeap<Key: Comparable & Sendable>: Sendable {
     return entries[Int(places[slot])].key
   }
 
-  /// `nil`: the slot isn't in the heap any more.
+  /// Sets a slot's key. `nil`: the slot isn't in the heap any more.
   mutating func set(_ slot: Int, _ key: Key?) {
     while places.count <= slot { places.append(-1) }
     let place = Int(places[slot])
@@ -78,13 +79,14 @@ struct SlotHeap<Key: Comparable & Sendable>: Sendable {
 }
 
 extension SlotHeap {
-  /// The slots from the smallest key on. Each costs a logarithm of the number that were taken before it, whatever the
-  /// size of the heap.
+  /// The slots from the smallest key on. Each costs a logarithm of the number that was popped
+  /// before it, whatever the size of the heap.
   var ascending: Walk { Walk(entries) }
 
   struct Walk {
     private let entries: [Entry]
-    /// Places whose parents were taken: one of them is the next. A place stands for a slot here.
+    /// Positions whose parents were popped: the next one is among them. The frontier uses positions
+    /// as slots.
     private var frontier = SlotHeap()
 
     fileprivate init(_ entries: [Entry]) {

@@ -1,8 +1,8 @@
-/// A set of small numbers that is changed and counted at no cost: members lie densely in an array,
-/// and each number knows its place there. In no order that means anything.
+/// A set of small numbers that is changed and counted in constant time. The members are dense in an
+/// array, and each number knows its position there. The order means nothing.
 struct SlotSet: Sendable {
   private(set) var members: [Int32] = []
-  /// By number: its place in `members`, or −1.
+  /// The position in `members` of each number, or −1.
   private var places: [Int32] = []
 
   var isEmpty: Bool { members.isEmpty }

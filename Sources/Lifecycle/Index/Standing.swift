@@ -1,7 +1,7 @@
 import Policy
 
-/// What the order of termination and a jetsam report need of a live worker: a few bytes, so that a report on ten thousand
-/// workers doesn't read their whole records.
+/// What the order of termination and a jetsam report need of a live worker. It is small, so that a
+/// report on ten thousand workers doesn't read their whole records.
 struct Standing: Sendable {
   let worker: WorkerID
   let state: WorkerState
@@ -12,10 +12,11 @@ struct Standing: Sendable {
   let launchAskedAt: Instant
   let protection: Protection?
   let key: OrderKey
-  /// From this instant on, time alone has changed the band or the key; `nil`: it doesn't.
+  /// When time alone changes the band or the key. `nil`: it doesn't.
   let until: Instant?
 
-  /// A function and not an initializer: those take copies.
+  /// The standing of a worker. A function and not an initializer: an initializer would copy the
+  /// record.
   static func of(
     _ worker: WorkerRecord, name: Int, by criteria: [TerminationRules.Criterion], at now: Instant
   ) -> Standing {
@@ -45,8 +46,9 @@ struct Standing: Sendable {
 extension WorkerRecord {
   fileprivate func isUsedNow(_ now: Instant) -> Bool { state == .foreground || lastUsed >= now }
 
-  /// `rank`, but the same at any time until `Standing.until`, so that ranks of different times can be compared: what is
-  /// used now is the latest, whatever the time is.
+  /// The worker's `rank`, but with the same value at any time until `Standing.until`, so that ranks
+  /// of different times can be compared. A worker that is used now is the latest, whatever the time
+  /// is.
   fileprivate func lastingRank(
     by criterion: TerminationRules.Criterion, at now: Instant
   ) -> Int64 {

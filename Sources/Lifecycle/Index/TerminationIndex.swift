@@ -2,15 +2,16 @@ import Policy
 
 /// The order of termination, for the choice of a victim and for a jetsam report.
 ///
-/// A change of a worker is only noted here. The next choice ranks again what has changed, and what time has changed: an
-/// event without pressure costs a note, and a choice costs nothing for workers that are as they were at the last one.
-/// All of it follows from the records, so it isn't part of a checkpoint.
+/// A change of a worker is only recorded here. The next choice ranks again what has changed, and
+/// what time has changed. So an event without pressure costs one insertion, and a choice costs
+/// nothing for workers that haven't changed since the last one. All of it follows from the records,
+/// so it isn't in a checkpoint.
 struct TerminationIndex: Sendable {
   private var outdated = SlotSet()
   private var isAllOutdated = true
-  /// By which the slots are ranked.
+  /// The criteria by which the slots are ranked.
   private var criteria: [TerminationRules.Criterion] = []
-  /// By slot. Means something for the slots in `order` only.
+  /// The standings by slot. Only those of slots in `order` are valid.
   private var standings: [Standing] = []
   /// When time alone changes a standing.
   private var expiries = SlotHeap<Instant>()
@@ -21,12 +22,12 @@ struct TerminationIndex: Sendable {
 
   mutating func note(_ slot: Int) { outdated.insert(slot) }
 
-  /// For a change of the order of names, on which ties depend.
+  /// Marks every slot: the order of names has changed, and ties depend on it.
   mutating func noteAll() { isAllOutdated = true }
 
-  /// The slots to rank again. They count as ranked from here on.
+  /// Returns the slots to rank again. They count as ranked from then on.
   ///
-  /// - Parameter count: of all slots.
+  /// - Parameter count: the number of all slots.
   fileprivate mutating func takeOutdated(
     of count: Int, by criteria: [TerminationRules.Criterion], at now: Instant
   ) -> [Int32] {
@@ -43,7 +44,9 @@ struct TerminationIndex: Sendable {
     return outdated.members
   }
 
-  /// - Parameter rung: the one that may terminate the worker.
+  /// Sets or removes what is known of a slot.
+  ///
+  /// - Parameter rung: the rung that may terminate the worker.
   fileprivate mutating func set(
     _ slot: Int, _ standing: Standing?, of rung: Ladder.Rung.Victims?
   ) {
@@ -67,12 +70,14 @@ struct TerminationIndex: Sendable {
     }
   }
 
-  /// Of all live workers, the first to be terminated first; and which one has the largest footprint.
+  /// A report's entries of all live workers, the first to be terminated first, and the worker with
+  /// the largest footprint.
   mutating func entries(at now: Instant) -> (all: [JetsamReport.Entry], largest: WorkerID?) {
     var all: [JetsamReport.Entry] = []
     all.reserveCapacity(standings.count)
     var largest: (slot: Int, footprint: ByteCount)?
-    // The order is brought up to date, which changes this index; the standings stay as they are.
+    // `forEach` brings the order up to date, which changes this index. The standings stay as they
+    // are, so a copy is read.
     let standings = standings
     order.forEach { slot in
       all.append(standings[slot].entry(at: now))
@@ -84,7 +89,7 @@ struct TerminationIndex: Sendable {
 }
 
 extension WorkerTable {
-  /// To be called, after `refresh`, before the order of termination is used.
+  /// Brings the order up to date. Called after `refresh`, before the order of termination is used.
   mutating func rankForTermination(by rules: TerminationRules, at now: Instant) {
     let criteria = rules.criteria
     for slot in termination.takeOutdated(of: slotCount, by: criteria, at: now) {
@@ -100,7 +105,7 @@ extension WorkerTable {
     }
   }
 
-  /// `nil`: no worker has the slot.
+  /// The index of a slot's worker. `nil`: no worker has the slot.
   private func index(ofUsedSlot slot: Int) -> Int? {
     let index = index(ofSlot: slot)
     return index < endIndex && self.slot(at: index) == slot ? index : nil

@@ -1,24 +1,27 @@
 import Policy
 
-/// All workers, sorted by name, with what is needed to decide without looking at all of them.
+/// All workers, sorted by name, with derived data that lets the engine decide without reading all
+/// of them.
 ///
-/// A change through the subscript marks the worker: as *pending*, to be advanced in this event, and as
-/// *stale*, because its groups and its next deadline may have changed. So no rule can forget to say
-/// what it touched. An index is a place in the order of names and holds until a worker is added or
-/// removed; inside, a worker keeps its *slot* for life.
+/// A change through the subscript marks the worker twice: as *pending*, to be advanced in this
+/// event, and as *stale*, because its groups and its next deadline may have changed. So no rule can
+/// forget to report what it has changed. An index is a position in the order of names, and is valid
+/// until a worker is added or removed. Internally a worker keeps its *slot* for life.
 struct WorkerTable: Sendable, RandomAccessCollection {
-  /// Boxed, so that a function that reads a record gets it in place: an array would give it a copy.
+  /// Boxed, so that a function that reads a record gets it in place. An array would give it a copy.
   private var records: [CopyOnWriteBox<WorkerRecord>] = []
   private var freeSlots: [Int] = []
-  /// By index: the slot. By slot: the index.
+  /// The slot of each index.
   private var slots: [Int32] = []
+  /// The index of each slot.
   private var places: [Int32] = []
   private var slotByName: [WorkerID: Int] = [:]
 
   private var pending = IndexBits()
   private var stale: [Int32] = []
   private var isStale: [Bool] = []
-  /// Of the stale: the worker has changed, or is due, and not only what its groups depend on beside it.
+  /// For a stale slot: the worker itself has changed or is due, and not only what its groups depend
+  /// on beside it.
   private var isChanged: [Bool] = []
   private var groups: [WorkerGroups] = []
   private var members: [SlotSet] = .init(repeating: SlotSet(), count: WorkerGroups.count)
@@ -26,11 +29,11 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   private var hasGone = false
   /// The workers that could be hibernated under pressure, and what prevents it.
   var sleepers = SleeperVerdicts()
-  /// Those of group `held`.
+  /// The workers of the group `held`.
   var due = DueSleepers()
   var termination = TerminationIndex()
 
-  /// The footprints of all live workers, always up to date.
+  /// The footprints of all live workers together, always up to date.
   private(set) var footprint = ByteCount.zero
 
   var startIndex: Int { 0 }
@@ -52,11 +55,11 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   func index(ofSlot slot: Int) -> Int { Int(places[slot]) }
   func slot(at index: Int) -> Int { Int(slots[index]) }
 
-  /// Those without a worker included.
+  /// The number of slots, including those without a worker.
   var slotCount: Int { records.count }
   func groups(ofSlot slot: Int) -> WorkerGroups { groups[slot] }
 
-  /// The worker's share of a device's memory.
+  /// The worker's share of a simulated device's memory.
   private func livingFootprint(_ slot: Int) -> ByteCount {
     let isAlive = records[slot].wrappedValue.state.isAlive
     return isAlive ? records[slot].wrappedValue.run.footprint ?? .zero : .zero
@@ -77,7 +80,7 @@ struct WorkerTable: Sendable, RandomAccessCollection {
 // MARK: adding and removing
 
 extension WorkerTable {
-  /// Returns the worker's index. There must be no worker of that name.
+  /// Adds a worker and returns its index. There must be no worker of that name.
   @discardableResult
   mutating func add(_ record: WorkerRecord) -> Int {
     let slot = freeSlots.popLast() ?? records.count
@@ -98,8 +101,8 @@ extension WorkerTable {
     return index
   }
 
-  /// Removes workers that have ended and were to be forgotten then. Only what `refresh` has seen
-  /// counts.
+  /// Removes workers that have ended and were to be forgotten then. It considers what was true at
+  /// the last `refresh`.
   mutating func removeGone() {
     guard hasGone else { return }
     hasGone = false
@@ -118,7 +121,7 @@ extension WorkerTable {
     freeSlots.append(slot)
   }
 
-  /// Indices move when a worker is added or removed, those of the pending ones too.
+  /// Changes the order of names. All indices move, those of the pending workers too.
   private mutating func renumber(_ change: (inout [Int32]) -> Void) {
     var waiting: [Int] = []
     while let index = pending.first(from: 0) {
@@ -132,7 +135,7 @@ extension WorkerTable {
     for slot in waiting { pending.insert(Int(places[slot])) }
   }
 
-  /// Binary search: the first index whose name isn't smaller.
+  /// The first index whose name isn't smaller, by binary search.
   private func insertionPoint(of worker: WorkerID) -> Int {
     var low = 0
     var high = count
@@ -147,7 +150,7 @@ extension WorkerTable {
 // MARK: workers to examine
 
 extension WorkerTable {
-  /// The first worker from `start` on that has changed or is due; it isn't pending any more after this.
+  /// Returns the first pending worker from `start` on. It isn't pending any more then.
   mutating func takePending(from start: Int) -> Int? {
     guard let index = pending.first(from: start) else { return nil }
     pending.remove(index)
@@ -165,7 +168,7 @@ extension WorkerTable {
     }
   }
 
-  /// For a change of a machine-wide rule, which may affect every worker.
+  /// Marks every worker: a machine-wide rule has changed.
   mutating func markAll() {
     for index in slots.indices {
       pending.insert(index)
@@ -173,7 +176,8 @@ extension WorkerTable {
     }
   }
 
-  /// For a fact that only decides which workers belong to a group.
+  /// Marks the members of a group: a fact has changed that only decides which groups a worker
+  /// belongs to.
   mutating func markStale(_ group: WorkerGroups) {
     for slot in members[group.place].members { markForRegrouping(Int(slot)) }
   }
@@ -182,7 +186,8 @@ extension WorkerTable {
 // MARK: derived data
 
 extension WorkerTable {
-  /// Brings groups and deadlines up to date; costs nothing where nothing was touched.
+  /// Brings groups and deadlines up to date. It costs nothing for workers that haven't been
+  /// changed.
   mutating func refresh(_ view: WorkerView) {
     guard !stale.isEmpty else { return }
     for slot in stale {
@@ -204,7 +209,7 @@ extension WorkerTable {
     stale.removeAll(keepingCapacity: true)
   }
 
-  // Not inlined, so that the compiler doesn't copy the record.
+  // These two aren't inlined, so that the compiler doesn't copy the record.
 
   @inline(never) private func currentGroups(ofSlot slot: Int, _ view: WorkerView) -> WorkerGroups {
     WorkerGroups.of(records[slot].wrappedValue, view)
@@ -232,7 +237,7 @@ extension WorkerTable {
 
   func isEmpty(_ group: WorkerGroups) -> Bool { members[group.place].isEmpty }
 
-  /// In no particular order: a caller that needs one has to rank them.
+  /// The members of a group, in no particular order. A caller that needs an order has to rank them.
   func indices(_ group: WorkerGroups) -> [Int] {
     members[group.place].members.map { Int(places[Int($0)]) }
   }
@@ -244,7 +249,7 @@ extension WorkerTable {
 
 // MARK: checkpoints
 
-/// A checkpoint of the journal is taken between two events, when all derived data is up to date.
+/// A checkpoint of the journal is written between two events, when all derived data is up to date.
 /// Derived data that depends on the time is written beside its record.
 extension WorkerTable: Codable {
   private struct Stored: Codable {

@@ -1,19 +1,22 @@
 import Policy
 
-// Before a rung ends a running worker, the worker is suspended and hibernated if nothing prevents
-// that: its next request wakes it, and an end costs its state.
+// Before a rung terminates a running worker, the worker is suspended and hibernated instead, if
+// nothing prevents that. Its next request wakes it, whereas a termination costs its state.
 
-/// How often the ladder has tried that with a worker in an episode of pressure.
+/// How often the ladder has tried to hibernate a worker instead of terminating it, in one episode
+/// of pressure.
 struct HibernationTries: Codable, Sendable, Equatable {
   var episode: Int
   var count: Int
 
-  /// A worker that is woken at once gives its memory back for a moment only. It is ended at the next try.
+  /// A worker that is woken at once frees its memory for a moment only. It is terminated at the
+  /// next try.
   static let max = 2
 }
 
 extension Engine {
-  /// Returns whether a worker that the rung would end is hibernated instead: the first in the order of termination.
+  /// Hibernates the first worker in the order of termination that can be hibernated instead of
+  /// being terminated by the rung. Returns whether there is one.
   mutating func hibernateRunning(
     of victims: Ladder.Rung.Victims, at level: PressureLevel
   ) -> Bool {
@@ -38,11 +41,11 @@ extension Engine {
       workers[index].run.returnsToFront = worker.state == .foreground ? true : nil
       workers[index].goal = Goal(destination: .hibernated, cause: .pressure(level), requests: [])
     } else {
-      // Its leader suspends it first, and decides where it returns to.
+      // The leader suspends the worker first, and decides to which state it returns.
       endShedOfLed(index)
       hibernate(index, .pressure(level))
     }
-    // One request to free memory is waited for, and each must still be finished.
+    // The ladder waits for one shed request, which must still be finished.
     let shedding =
       worker.profile.canShed ? worker.policy.background.shedDeadline + ShedInFlight.patience : .zero
     ladderState.step = .hibernating(worker.id, until: now + shedding + LadderState.patience)
@@ -50,10 +53,10 @@ extension Engine {
     ladderState.before?.hibernated = worker.id
   }
 
-  /// Whether a running worker can be suspended and hibernated now. As for a request, unfinished work counts, and
-  /// rules of economy don't.
+  /// Whether a running worker can be suspended and hibernated now. As for a request, unfinished
+  /// work counts, and economic limits don't.
   func mayHibernateInsteadOfEnd(_ worker: WorkerRecord, at level: PressureLevel) -> Bool {
-    // What may be suspended is the business of a led worker's leader, which refuses otherwise.
+    // The leader of a led worker decides what may be suspended, and refuses otherwise.
     let isLed = worker.profile.leader != nil
     guard worker.state == .foreground || worker.state == .background, worker.goal == nil,
       isLed || worker.policy.background.suspendAfter != nil,
@@ -71,14 +74,14 @@ extension Engine {
     return tries.count
   }
 
-  /// While the ladder waits for it: whether the worker is hibernated, or on the way there.
+  /// Whether the worker is hibernated, or will be. The ladder waits for that.
   func isBeingHibernated(_ worker: WorkerID) -> Bool {
     guard let index = index(of: worker) else { return false }
     return workers[index].state == .hibernating || workers[index].isHibernatedInsteadOfEnd
   }
 
-  /// A worker that still runs when the time for the step is over continues to run, and isn't tried
-  /// again: its end is next.
+  /// A worker that still runs when the step's time is over continues to run. It isn't tried again:
+  /// it is terminated next.
   mutating func reviewHibernationInsteadOfEnd(_ step: LadderState.Step) {
     guard case .hibernating(let worker, let until) = step, now >= until,
       let index = index(of: worker), workers[index].isHibernatedInsteadOfEnd,
@@ -89,21 +92,21 @@ extension Engine {
   }
 }
 
-/// The ladder waits until a launching worker is ready: then it can be hibernated, and its launch wasn't
-/// in vain.
+/// The ladder's wait until a launching worker is ready. Then the worker can be hibernated, and its
+/// launch wasn't in vain.
 struct AwaitedReadiness: Codable, Sendable, Equatable {
   var until: Instant
   /// The memory that was available when the wait began.
   var available: ByteCount
-  /// All workers that launch in an episode of pressure share one wait.
+  /// The episode of pressure. All workers that launch in one episode share one wait.
   var episode: Int
 
   static let patience = Duration.seconds(10)
 }
 
 extension Engine {
-  /// Whether the ladder waits for a launching worker that it would end: once in a run, and not while
-  /// memory falls further.
+  /// Whether the ladder waits for a launching worker that it would terminate. It waits once in a
+  /// run, and not while memory falls further.
   mutating func awaitsReadiness(_ index: Int, at level: PressureLevel) -> Bool {
     guard mayHibernateWhenReady(workers[index], at: level) else { return false }
     guard let wait = workers[index].run.awaitedReadiness else {
@@ -123,7 +126,7 @@ extension Engine {
     now < wait.until && available.bytes * 2 > wait.available.bytes
   }
 
-  /// Whether a launching worker can be hibernated instead of its end as soon as it is ready.
+  /// Whether a launching worker can be hibernated instead of terminated as soon as it is ready.
   func mayHibernateWhenReady(_ worker: WorkerRecord, at level: PressureLevel) -> Bool {
     guard worker.state == .launching, worker.run.isSpawned, !worker.run.missedReadiness,
       worker.goal?.destination.isEnd != true
@@ -134,7 +137,7 @@ extension Engine {
     return mayHibernateInsteadOfEnd(ready, at: level)
   }
 
-  /// The end of the reason for the end of a launching worker.
+  /// The clause that ends the reason for a launching worker's termination.
   func outcomeOfAwaitedReadiness(_ index: Int) -> String {
     guard let wait = workers[index].run.awaitedReadiness else {
       return "; it can't be hibernated before it is ready"
@@ -146,7 +149,7 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// The ladder has chosen it, and it isn't hibernated yet.
+  /// The ladder has chosen the worker, and it isn't hibernated yet.
   var isHibernatedInsteadOfEnd: Bool {
     guard let goal, goal.destination == .hibernated, case .pressure = goal.cause else {
       return false

@@ -1,15 +1,16 @@
 import Policy
 
-// Under pressure one worker is hibernated after the other. If each waited for a reading of the memory, a machine with a
-// thousand workers of 15 MB would free 15 MB a second. So the ladder continues at once while what it has freed since the last
-// reading isn't enough by that reading. Nothing is lost if that was one worker too many; terminations always wait.
+// Under pressure one worker is hibernated after the other. If each waited for a memory reading, a
+// machine with a thousand workers of 15 MB would free 15 MB a second. So the ladder continues at
+// once while what it has freed since the last reading isn't enough by that reading. Nothing is lost
+// if that was one worker too many; terminations always wait.
 
 extension Engine {
-  /// Where tasks stall, or the operator has set the level, the shortage has no size. Then this part of the machine's
-  /// memory at most is freed between two readings: 2 %.
+  /// If tasks stall, or the operator has set the level, the shortage has no size. Then at most this
+  /// fraction of the machine's memory is freed between two readings: 1/50 (2 %).
   private static let partsBetweenReadings = Int64(50)
 
-  /// After each step of the ladder.
+  /// Counts what a finished step has freed.
   mutating func countFreed(by step: LadderState.Step) {
     guard case .hibernating(let worker, _) = step, let index = index(of: worker),
       workers[index].state == .hibernated
@@ -18,7 +19,7 @@ extension Engine {
     ladderState.freed = (ladderState.freed ?? .zero) + freed
   }
 
-  /// The next hibernation, before the freed memory shows in a reading.
+  /// Hibernates the next worker before the freed memory shows in a reading.
   mutating func hibernateOn(_ level: PressureLevel) -> LadderState.Outcome {
     guard policy.ladder.steps(at: level).contains(.hibernate), hasFreedTooLittle(level) else {
       return .waiting

@@ -1,7 +1,8 @@
 import Policy
 
-/// The terminations for memory that one report covers. The picture is taken before the first, and the
-/// report is written when the burst is over: there is no time for it while memory is short.
+/// The terminations for lack of memory that one report covers. The workers are recorded before the
+/// first termination, and the report is written when the burst is over: there is no time for it
+/// while memory is short.
 struct JetsamBurst: Codable, Sendable, Equatable {
   var report: JetsamReport
   var victims: [WorkerID: Victim] = [:]
@@ -15,7 +16,7 @@ struct JetsamBurst: Codable, Sendable, Equatable {
 
   mutating func finish(availableAfter: ByteCount) {
     report.availableAfter = availableAfter
-    // A burst has few victims among all workers, and they are among the first.
+    // A burst has few victims among all workers, and they are among the first entries.
     var left = victims.count
     for place in report.entries.indices where left > 0 {
       guard let victim = victims[report.entries[place].worker] else { continue }
@@ -27,7 +28,7 @@ struct JetsamBurst: Codable, Sendable, Equatable {
 }
 
 extension Engine {
-  /// A worker was terminated for memory, and the report isn't written yet.
+  /// Whether a worker was terminated for lack of memory, and the report isn't written yet.
   public var isTerminatingForMemory: Bool { ladderState.burst != nil }
 
   mutating func openBurst(at level: PressureLevel) {
@@ -41,12 +42,13 @@ extension Engine {
         availableAfter: available, largest: largest, entries: entries))
   }
 
-  /// Ends the burst when the memory has recovered and settled, or when the ladder has nothing left to
-  /// free. It doesn't wait for `clear_after`: the operator reads the reason soon after the termination.
+  /// Ends the burst when memory has recovered and the last measurement shows it, or when the ladder
+  /// has nothing left to free. It doesn't wait for `clear_after`: the operator reads the reason
+  /// soon after the termination.
   mutating func closeBurst(nothingLeft: Bool) {
     guard let level = ladderState.burst?.report.level else { return }
     let hasRecovered = actingLevel < level && hasSettled
-    // Taken, so that the report's list is changed in place.
+    // Moved out of the state, so that the report's list is changed in place.
     guard nothingLeft || hasRecovered, var burst = ladderState.burst.take() else { return }
     burst.finish(availableAfter: available)
     emit(.report(burst.report))

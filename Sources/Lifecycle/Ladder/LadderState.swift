@@ -1,28 +1,29 @@
 import Policy
 
-/// Where the engine stands on the ladder: at most one step is under way.
+/// The progress of the ladder. At most one step is under way.
 struct LadderState: Codable, Sendable, Equatable {
   var step: Step?
-  /// Time for the freed memory to show in a reading.
+  /// Until then the freed memory may not show in a reading.
   var settleUntil: Instant?
-  /// What hibernations have freed since the last reading; `nil`: the last step was none, or failed.
+  /// What hibernations have freed since the last reading. `nil`: the last step was no hibernation,
+  /// or it failed.
   var freed: ByteCount?
   var burst: JetsamBurst?
   /// What shadow mode would have freed in this episode.
   var shadowFreed = ByteCount.zero
-  /// When protected workers were last reported as the only ones left; `nil`: never, or in a journal of an earlier
-  /// version.
+  /// When protected workers were last reported as the only ones left. `nil`: never, or in a journal
+  /// of an earlier version.
   var protectedReportedAt: PressureEpisode?
-  /// Before the last termination, until it is known whether it helped.
+  /// The state before the last termination, until it is known whether it helped.
   var before: BeforeTermination?
-  /// No worker is terminated: it wouldn't help.
+  /// The time during which no worker is terminated, because that wouldn't help.
   var pause: TerminationPause?
-  /// When each of `VainTermination.Reason` was last reported; `nil`: never.
+  /// When each `VainTermination.Reason` was last reported. `nil`: never.
   var vainReportedAt: [String: PressureEpisode]?
-  /// The workers with a notice (`terminate: ask`); `nil`: none.
+  /// The workers with a notice (`terminate: ask`). `nil`: none.
   var noticed: [WorkerID]?
 
-  /// Each with the time until which the ladder waits for it.
+  /// The step that the ladder waits for, and until when it waits.
   enum Step: Codable, Sendable, Equatable {
     case hibernating(WorkerID, until: Instant)
     case terminating(WorkerID, until: Instant)
@@ -42,13 +43,13 @@ struct LadderState: Codable, Sendable, Equatable {
 
   /// The longest time that a hibernation, or any short transition, delays the ladder.
   static let patience = Duration.seconds(10)
-  /// The longest wait for a new reading once the memory has settled.
+  /// The longest wait for a new reading after the settling time.
   static let patienceForReading = Duration.seconds(1)
 }
 
 extension Engine {
-  /// The level that holds now, as far as hysteresis allows. If the ladder acted on the level alone, it
-  /// would terminate workers for `clear_after` when there is free memory again.
+  /// The level that is true now, as far as hysteresis allows. If the ladder acted on the level
+  /// alone, it would terminate workers for `clear_after` after memory is free again.
   var actingLevel: PressureLevel { min(gauge.level, gauge.holding) }
 
   mutating func climbLadder() {
@@ -93,7 +94,8 @@ extension Engine {
     if case .terminating(let worker, _) = step { ladderState.burst?.markGone(worker) }
   }
 
-  /// After a step: the settling time has passed, and on a host there was a reading since then.
+  /// Whether the settling time after the last step has passed, and on a host there was a reading
+  /// since then.
   var hasSettled: Bool {
     guard let settleUntil = ladderState.settleUntil else { return true }
     guard now >= settleUntil else { return false }

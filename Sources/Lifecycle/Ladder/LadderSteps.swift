@@ -30,7 +30,10 @@ extension Engine {
     return mustWait ? .waiting : .nothingLeft
   }
 
-  /// - Parameter makingRoom: images of others may be removed from the disk, with their workers, if there is no room.
+  /// Hibernates the first eligible worker in the order of hibernation.
+  ///
+  /// - Parameter makingRoom: whether images of other workers may be removed from the disk, with
+  ///   their workers, if there is no room.
   mutating func hibernateBiggest(
     _ level: PressureLevel, makingRoom: Bool
   ) -> LadderState.Outcome {
@@ -42,7 +45,7 @@ extension Engine {
         workers.setVerdict(index, verdict, isSpared: isSpared(index))
       } else if isShadow(index) {
         if countShadowHibernation(index, level) { return .acted }
-        // Its record has changed, so that it is ranked again if it is still to be examined.
+        // Its record has changed, so it is ranked again if it is still to be examined.
         workers.sleepers.order.remove(slot)
       } else {
         hibernate(index, .pressure(level))
@@ -51,15 +54,15 @@ extension Engine {
       }
     }
     if !workers.sleepers.measuring.isEmpty { return .waiting }
-    // Fewer images don't help where the day's writes are used up.
+    // Fewer images don't help if today's writes are used up.
     if makingRoom, let image = workers.sleepers.withoutRoom.first?.key, image <= writableToday {
       return makeRoomOnDisk(level)
     }
     return .nothingLeft
   }
 
-  /// Where the alternative is a worker's end: hibernates one that only thrift keeps in memory,
-  /// such as its policy's `max_footprint`.
+  /// Hibernates a worker that only economic limits keep in memory, such as its policy's
+  /// `max_footprint`, because a worker would be terminated otherwise.
   mutating func hibernateSpared(_ level: PressureLevel) -> LadderState.Outcome {
     guard policy.ladder.steps(at: level).contains(.hibernate),
       isSet(level) || isReallyShort(at: level)
@@ -83,14 +86,14 @@ extension Engine {
     return verdict(on: workers[index])
   }
 
-  /// Only thrift keeps it in memory, and there is something to free.
+  /// Whether only economic limits keep the worker in memory, and there is something to free.
   private func isSpared(_ index: Int) -> Bool {
     let worker = workers[index].imagined ?? workers[index]
     return worker.movable >= Self.minYield
       && obstacleBesidesDisk(worker, to: .insteadOfEnd) == nil
   }
 
-  /// `nil`: it can be hibernated now.
+  /// What prevents the worker's hibernation. `nil`: it can be hibernated now.
   private func verdict(on worker: WorkerRecord) -> SleeperVerdict? {
     if let obstacle = obstacleBesidesDisk(worker, to: .pressure) {
       return verdict(obstacle, on: worker)
@@ -99,14 +102,15 @@ extension Engine {
     return image > diskRoom ? .lacksRoom(image: image) : nil
   }
 
-  /// An episode's warning isn't repeated, unless the policy wants one for each level.
+  /// Whether the worker was warned in this episode. If the policy wants a warning for each level,
+  /// one at a lower level doesn't count.
   private func isWarned(_ worker: WorkerRecord, at level: PressureLevel) -> Bool {
     guard let warned = worker.warnedIn, warned.episode == gauge.episode else { return false }
     return policy.pressure.warnOncePer == .episode || warned.level >= level
   }
 
-  /// And those of them whose answers freed something the last time: the others are asked only when these haven't
-  /// freed enough.
+  /// The workers to warn, and those of them whose last answer freed something. The others are asked
+  /// only when these haven't freed enough.
   private func unwarned(at level: PressureLevel) -> (all: [Int], promising: [Int]) {
     let all = workers.indices(.warnable).sorted().filter { !isWarned(workers[$0], at: level) }
     return (all, all.filter { workers[$0].run.fruitless == nil })

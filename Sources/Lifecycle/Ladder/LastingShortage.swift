@@ -1,11 +1,11 @@
 import Policy
 
-// A worker isn't terminated for one reading, and not for stalls while memory is available: the
-// shortage has to be one, and has to last.
+// A worker isn't terminated because of one reading, nor because of stalls while memory is
+// available. Memory has to be short, and for some time.
 
 extension Engine {
-  /// Whether a rung that ends these workers may be used now: some level up to this one lists it,
-  /// and allows an end.
+  /// Whether a rung that terminates these workers may be used now: some level up to this one lists
+  /// the rung and allows a termination.
   func mayTerminate(_ victims: Ladder.Rung.Victims, at level: PressureLevel) -> Bool {
     var candidate = level
     while candidate > .normal {
@@ -17,16 +17,17 @@ extension Engine {
     return false
   }
 
-  /// Whether the level allows to end a worker: the operator has set it, or memory is short and has
-  /// been for `pressure.terminate_after`.
+  /// Whether the level allows a termination: the operator has set the level, or memory is short and
+  /// has been short for `pressure.terminate_after`.
   func mayEndWorkers(at level: PressureLevel) -> Bool {
     isSet(level) || isReallyShort(at: level) && hasLasted(level)
   }
 
-  /// Whether the operator has set a level as high as this.
+  /// Whether the operator has set a level at least as high as this.
   func isSet(_ level: PressureLevel) -> Bool { setPressure.map { $0.level >= level } ?? false }
 
-  /// On a host, a reading of the memory has confirmed it at the end of that time, if one comes.
+  /// Whether the level has held for `pressure.terminate_after`. On a host, a memory reading has to
+  /// confirm it at the end of that time, if one comes.
   private func hasLasted(_ level: PressureLevel) -> Bool {
     guard let since = gauge.heldSince[level] else { return false }
     let lastingAt = since + policy.pressure.terminateAfter

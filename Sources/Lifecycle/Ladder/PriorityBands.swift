@@ -1,23 +1,24 @@
 import Policy
 
-// The order of termination: 0–100, the lowest first. Importance raises a worker below a foreground
-// worker, but never into the next state's band. So an important background worker (30–59) stays under a
-// hibernated one (75–99), which costs nearly nothing to keep.
+// The order of termination: bands from 0 to 100, the lowest first. Importance raises a worker below
+// a foreground worker, but never into the next state's band. So an important background worker
+// (30–59) stays under a hibernated one (75–99), which costs nearly nothing to keep.
 
-/// What the place of a worker in the order is the sum of.
+/// The terms whose sum is a worker's band.
 public struct BandTerms: Hashable, Sendable {
   /// The band of the state.
   public var base: Int
   public var importance: Int
-  /// Added because the worker was put to sleep too early.
+  /// The bonus for early wakes: the worker was put to sleep too early.
   public var bonus: Int
-  /// Hibernated, and asleep for long enough to count as suspended (`hibernate.demote_after`).
+  /// Whether it counts as suspended, because it has been hibernated for long enough
+  /// (`hibernate.demote_after`).
   public var isDemoted = false
   public var total: Int { base + importance + bonus }
 }
 
 extension WorkerState {
-  /// The band of an unimportant worker. The transitions have none of their own.
+  /// The band of an unimportant worker. Transitions have no band of their own.
   var baseBand: Int {
     switch self {
     case .suspended: 0
@@ -29,7 +30,7 @@ extension WorkerState {
     }
   }
 
-  /// What importance 100 adds.
+  /// What an importance of 100 adds.
   var bandRoom: Int {
     switch self {
     case .suspended, .background: 29
@@ -40,7 +41,7 @@ extension WorkerState {
 }
 
 extension WorkerRecord {
-  /// A worker between two states counts as in the higher of them.
+  /// The worker's band. Between two states the higher band counts.
   func band(at now: Instant) -> Int { bandParts(at: now).total }
 
   func bandParts(at now: Instant) -> BandTerms {

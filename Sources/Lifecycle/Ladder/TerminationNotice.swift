@@ -1,7 +1,8 @@
 import Policy
 
-// `terminate: ask`: before a worker is terminated for lack of memory, a notice is given, and `dormouse protect` keeps
-// it. The ladder waits for the answer, but not while memory falls further.
+// `terminate: ask`: before a worker is terminated for lack of memory, a notice is given, and
+// `dormouse protect` keeps the worker. The ladder waits for the answer, but not while memory falls
+// further.
 
 /// A notice before a termination for lack of memory.
 public struct TerminationNotice: Codable, Hashable, Sendable {
@@ -10,23 +11,25 @@ public struct TerminationNotice: Codable, Hashable, Sendable {
   public var level: PressureLevel
   /// Why the worker was chosen.
   public var why: String
-  /// The memory that was available then.
+  /// The memory that was available when the notice was given.
   var available: ByteCount
-  /// The worker's state: in another one it may not be the next any more.
+  /// The worker's state when the notice was given. In another state it may not be the next any
+  /// more.
   var state: WorkerState
   var episode: Int
 
-  /// To follow the worker: `will be terminated in 5 s for lack of memory: … `
+  /// A clause whose subject is the worker: `will be terminated in 5 s for lack of memory: … `
   public func sentence(of worker: WorkerID, at now: Instant) -> String {
     let left = max(.zero, until - now)
     return
-      "will be terminated in \(left.spoken) for lack of memory: \(why); `dormouse protect \(worker)` "
-      + "keeps it"
+      "will be terminated in \(left.spoken) for lack of memory: \(why); `dormouse protect "
+      + "\(worker)` keeps it"
   }
 }
 
 extension Engine {
-  /// Whether the ladder has to wait for an answer about the worker that it has chosen. The first time gives the notice.
+  /// Whether the ladder has to wait for an answer about the worker that it has chosen. The first
+  /// call gives the notice.
   mutating func mustWaitForVeto(_ index: Int, _ why: String, at level: PressureLevel) -> Bool {
     guard let time = workers[index].policy.terminate.ask else { return false }
     let worker = workers[index]
@@ -42,12 +45,14 @@ extension Engine {
     return true
   }
 
-  /// Memory has fallen since the notice: a level further, or to half of what was available.
+  /// Whether memory has fallen since the notice: to a higher level, or to half of what was
+  /// available.
   private func isWorse(than notice: TerminationNotice, at level: PressureLevel) -> Bool {
     level > notice.level || available.bytes * 2 <= notice.available.bytes
   }
 
-  /// The end of the reason for a termination, if the worker had a notice: `; asked, no veto in 5 s`
+  /// The clause that ends the reason for a termination, if the worker had a notice: `; asked, no
+  /// veto in 5 s`.
   func outcomeOfNotice(_ index: Int) -> String {
     guard let notice = workers[index].run.notice else { return "" }
     return now < notice.until
@@ -61,7 +66,7 @@ extension Engine {
     var left: [WorkerID] = []
     for worker in noticed {
       guard let index = index(of: worker), let notice = workers[index].run.notice else { continue }
-      // Its end says the rest.
+      // The report of its termination says what followed.
       if workers[index].state == .terminating { continue }
       guard let why = whyWithdrawn(notice, workers[index]) else {
         left.append(worker)
@@ -76,7 +81,7 @@ extension Engine {
   private func whyWithdrawn(_ notice: TerminationNotice, _ worker: WorkerRecord) -> String? {
     if let protection = worker.protection { return "vetoed: \(protection.sentence)" }
     if gauge.level < notice.level { return "memory pressure fell to \(gauge.level.name)" }
-    // At a level that the operator has set, no pause holds back an end.
+    // At a level that the operator has set, no pause delays a termination.
     let isSet = setPressure.map { $0.level >= notice.level } ?? false
     if !isSet, let pause = ladderState.pause, pause.level >= notice.level {
       return "its end wouldn't help"

@@ -1,12 +1,12 @@
 import Policy
 
 extension Engine {
-  /// Every live worker by `terminate.order`, the first to be terminated first. Ranking gives a list and
-  /// not one name, because the first may not die.
+  /// The live workers by `terminate.order`, the first to be terminated first. It is a list and not
+  /// one name, because the first may not die.
   public func terminationOrder() -> [WorkerID] { living().map { workers[$0].id } }
 
-  /// The indices of every live worker, in that order. From the records, for callers that may change nothing; the ladder
-  /// uses `TerminationIndex`.
+  /// The indices of the live workers by `terminate.order`. They are ranked from their records, for
+  /// callers that may change nothing; the ladder uses `TerminationIndex`.
   func living() -> [Int] {
     let criteria = policy.terminate.criteria
     let alive = workers.indices.filter { workers[$0].state.isAlive }
@@ -16,7 +16,7 @@ extension Engine {
     return keys.sorted().map(\.name)
   }
 
-  /// By `hibernate.order`, ties by name.
+  /// These workers by `hibernate.order`, ties by name.
   func sleepersFirst(_ indices: [Int]) -> PartialHeap<OrderKey> {
     guard !indices.isEmpty else { return PartialHeap([]) }
     let criteria = policy.hibernate.order.withoutRepetition
@@ -24,8 +24,8 @@ extension Engine {
       indices.map { (sleeperKey($0, criteria), $0) })
   }
 
-  /// The rank by one criterion of `hibernate.order`, where the cost of a return is a resume; the smaller number comes
-  /// first.
+  /// The rank by one criterion of `hibernate.order`. The cost of a return is that of a resume. The
+  /// smaller number is first.
   func hibernationRank(
     of worker: WorkerRecord, by criterion: TerminationRules.Criterion
   ) -> Int64 {
@@ -36,15 +36,15 @@ extension Engine {
     }
   }
 
-  /// A foreground worker counts as in use.
+  /// When the worker was last used. A foreground worker counts as in use.
   func lastUse(of worker: WorkerRecord) -> Instant {
     worker.state == .foreground ? now : worker.lastUsed
   }
 }
 
 extension WorkerRecord {
-  /// The rank by one criterion of `terminate.order`; the smaller number comes first. A foreground worker counts as in
-  /// use.
+  /// The rank by one criterion of `terminate.order`. The smaller number is first. A foreground
+  /// worker counts as in use.
   func rank(by criterion: TerminationRules.Criterion, at now: Instant) -> Int64 {
     switch criterion {
     case .band: Int64(band(at: now))
@@ -57,12 +57,13 @@ extension WorkerRecord {
 }
 
 extension RegretTerms {
-  /// The bits of numbers from zero on are in the order of the numbers.
+  /// The bits of a nonnegative number, which are in the order of the numbers.
   fileprivate var rank: Int64 { Int64(bitPattern: max(0, value).bitPattern) }
 }
 
 extension TerminationRules {
-  /// Those that decide: of equal workers, the longest unused is first.
+  /// The criteria that decide: those of the order, and among equal workers the longest unused
+  /// first.
   var criteria: [Criterion] { (order + [.recency]).withoutRepetition }
 }
 
@@ -74,12 +75,12 @@ extension [TerminationRules.Criterion] {
   }
 }
 
-/// A worker's place in an order as numbers: comparing them costs nothing compared with looking two
-/// workers up.
+/// A worker's position in an order, as numbers: comparing two keys is far cheaper than reading two
+/// workers.
 struct OrderKey: Comparable {
-  /// By criterion, the first that differs deciding; there is room for six of them.
+  /// The rank by each criterion; the first that differs decides. There is room for six criteria.
   var values = InlineArray<6, Int64>(repeating: 0)
-  /// Workers are sorted by name, so the index stands for it.
+  /// The worker's index, which stands for its name because workers are sorted by name.
   var name: Int
 
   init(

@@ -1,32 +1,34 @@
 import Policy
 
-/// The order of termination, with the numbers behind each place: the answer to `explain --next`.
+/// The order of termination, with the numbers behind each position: the answer to `explain --next`.
 public struct Ranking: Hashable, Sendable {
   public var level: PressureLevel
   public var terminationOrder: [TerminationRules.Criterion]
-  /// Every live worker, the first to be terminated first.
+  /// The live workers, the first to be terminated first.
   public var termination: [Place]
   public var hibernationOrder: [TerminationRules.Criterion]
   /// The suspended workers, the first to be hibernated first.
   public var hibernation: [Place]
 
-  /// One worker's place, and the numbers behind it.
+  /// One worker's position, and the numbers behind it.
   public struct Place: Hashable, Sendable {
     public var worker: WorkerID
     public var state: WorkerState
     public var band: BandTerms
     public var footprint: ByteCount
     public var sinceUse: Duration
-    /// Learned; `nil`: not known.
+    /// The learned time of a launch. `nil`: it isn't known.
     public var launchCost: Duration?
-    /// In the termination order the regret of a relaunch, in the hibernation order that of a resume.
+    /// In the order of termination the regret of a relaunch, in the order of hibernation that of a
+    /// resume.
     public var regret: RegretTerms
-    /// What puts the worker before the next one; `nil`: it is the last.
+    /// Why the worker is before the next one. `nil`: it is the last.
     public var before: Verdict?
-    /// The pressure level from which on the worker may be terminated; `nil`: the ladder doesn't reach
+    /// The lowest pressure level at which the worker may be terminated. `nil`: no level terminates
     /// it.
     public var level: PressureLevel?
-    /// When time alone changes its band or its regret; `nil`: time alone doesn't.
+    /// The time after which its band or its regret changes without an event. `nil`: time alone
+    /// changes neither.
     public var changesIn: Duration?
     /// What prevents its termination now.
     public var obstacles: [Obstacle]

@@ -1,7 +1,8 @@
 import Policy
 
-// A worker's state is worth more than a termination that doesn't help. So none is terminated when
-// all victims together hold too little of what is missing, and none after one that had no effect.
+// A worker's state is worth more than a termination that doesn't help. So no worker is terminated
+// when all victims together hold too little of what is missing, and none after a termination
+// without effect.
 
 /// Why no worker is terminated although memory is short.
 public struct VainTermination: Codable, Hashable, Sendable {
@@ -13,7 +14,7 @@ public struct VainTermination: Codable, Hashable, Sendable {
   }
   public var reason: Reason
   public var level: PressureLevel
-  /// What must become available before the level ends; zero if only stalls hold it.
+  /// What must become available before the level ends. Zero: only stalls cause the level.
   public var missing: ByteCount
   /// What the workers hold that the level's rungs could terminate.
   public var held: ByteCount
@@ -37,38 +38,39 @@ public struct VainTermination: Codable, Hashable, Sendable {
   }
 }
 
-/// Until when no worker is terminated at this level, and at lower ones.
+/// Until when no worker is terminated at this level and at lower ones.
 struct TerminationPause: Codable, Sendable, Equatable {
   var level: PressureLevel
   var until: Instant
 
-  /// After a termination without effect.
+  /// The pause after a termination without effect.
   static let afterNoEffect = Duration.seconds(60)
-  /// What workers hold is compared with what is missing no more often than this.
+  /// The least time between two comparisons of what workers hold with what is missing.
   static let betweenComparisons = Duration.seconds(5)
 }
 
-/// What was there when a worker was terminated.
+/// The memory before a worker was terminated.
 struct BeforeTermination: Codable, Sendable, Equatable {
   var level: PressureLevel
   var available: ByteCount
   var footprint: ByteCount
-  /// Only stalls held the level.
+  /// Whether only stalls caused the level.
   var onlyStalls: Bool
-  /// The worker was hibernated instead. `nil`: it wasn't, or an earlier version has written the journal.
+  /// The worker that was hibernated instead. `nil`: none, or an earlier version has written the
+  /// journal.
   var hibernated: WorkerID?
 }
 
 extension Engine {
-  /// What must become available before the level ends, as far as it is a matter of available
-  /// memory.
+  /// What must become available before the level ends. Zero: available memory doesn't cause the
+  /// level.
   func missing(at level: PressureLevel) -> ByteCount {
     guard let limit = policy.pressure[level]?.availableBelow else { return .zero }
     return max(.zero, limit.bytes(of: budget) - usable(at: level))
   }
 
-  /// Whether an end at this level can help. Where the operator has set the level, there is nothing
-  /// to compare.
+  /// Whether a termination at this level can help. If the operator has set the level, there is
+  /// nothing to compare.
   mutating func canHelp(at level: PressureLevel) -> Bool {
     if isSet(level) { return true }
     if let pause = ladderState.pause, pause.level >= level, now < pause.until { return false }
@@ -94,14 +96,15 @@ extension Engine {
       onlyStalls: missing(at: level) == .zero)
   }
 
-  /// When the last termination's memory has settled: whether it has helped.
+  /// Decides whether the last termination has helped, once its memory shows in a reading.
   mutating func reviewTermination() {
     if let pause = ladderState.pause, actingLevel < pause.level || now >= pause.until {
       ladderState.pause = nil
     }
     guard let before = ladderState.before, ladderState.step == nil, hasSettled else { return }
     ladderState.before = nil
-    // A hibernation that failed, or that a wake has undone, says nothing about the next end.
+    // A hibernation that failed, or that a wake has undone, says nothing about the next
+    // termination.
     if let worker = before.hibernated, state(of: worker) != .hibernated { return }
     guard actingLevel >= before.level, !hasHelped(before) else { return }
     // At a level that the operator has set, one worker after the other is terminated, to try the
@@ -114,14 +117,15 @@ extension Engine {
         .noEffect, level: before.level, missing: missing(at: before.level), held: .zero))
   }
 
-  /// The program that takes the memory may go on meanwhile, so a part of it is enough.
+  /// Whether enough memory is available now. The program that uses up the memory may continue
+  /// meanwhile, so an eighth of the footprint is enough.
   private func hasHelped(_ before: BeforeTermination) -> Bool {
     if before.onlyStalls { return false }
     let least = max(Self.minYield, ByteCount(before.footprint.bytes / 8))
     return usable(at: before.level) >= before.available + least
   }
 
-  /// Once for each reason and level of an episode.
+  /// Reports the reason once for each level of an episode.
   private mutating func report(_ vain: VainTermination) {
     let occasion = PressureEpisode(episode: gauge.episode, level: vain.level)
     guard ladderState.vainReportedAt?[vain.reason.rawValue] != occasion else { return }

@@ -1,10 +1,11 @@
 import Policy
 
-// `terminate suspended|background|foreground`: one at a time, in the order of termination.
+// The rungs `terminate suspended|background|foreground`: one worker at a time, in the order of
+// termination.
 
 extension Engine {
-  /// A victim frees at least this much: less doesn't help, and costs the worker's state. The default of
-  /// `hibernate.min_footprint` is the same. A hibernated worker usually holds less.
+  /// The least footprint of a victim: less doesn't help, and costs the worker's state. The default
+  /// of `hibernate.min_footprint` is the same. A hibernated worker usually holds less.
   static let minYield = ByteCount.megabytes(1)
 
   mutating func terminateFirst(
@@ -45,7 +46,7 @@ extension Engine {
     ladderState.step = .terminating(workers[index].id, until: until)
   }
 
-  /// Why a worker that runs isn't hibernated instead, where it can't be seen in the policy.
+  /// Why a running worker isn't hibernated instead of terminated, if the policy doesn't show it.
   private func obstacleToHibernation(_ index: Int) -> String {
     let worker = workers[index]
     if worker.state == .launching { return outcomeOfAwaitedReadiness(index) }
@@ -55,7 +56,8 @@ extension Engine {
     return "; its wrapper didn't hibernate it: \(why)"
   }
 
-  /// A worker between two states will soon be where a cheaper rung finds it.
+  /// Whether workers between two states, or being terminated, may still free memory. A cheaper rung
+  /// will apply to them soon.
   private func othersMayStillGive(at level: PressureLevel) -> Bool {
     let hasCheaperRung = policy.ladder.steps(at: level).contains {
       $0 == .hibernate || $0 == .terminate(.suspended) || $0 == .terminate(.background)
@@ -93,7 +95,7 @@ extension Engine {
       code: comparison.decisive?.rawValue ?? "name", sentence: texts.joined(separator: ", "))
   }
 
-  /// What was compared until something differed; where all are equal, the name decides.
+  /// The criteria that were compared until one differed. If all are equal, the name decides.
   private func compared(
     _ worker: WorkerRecord, _ next: WorkerRecord, by order: [TerminationRules.Criterion]
   ) -> (equal: [TerminationRules.Criterion], decisive: TerminationRules.Criterion?) {
@@ -113,7 +115,7 @@ extension Engine {
 }
 
 extension TerminationRules.Criterion {
-  /// Of two workers, the first to be terminated has this.
+  /// What the first of two workers to be terminated has.
   var whereLess: String {
     switch self {
     case .band: "lower band"

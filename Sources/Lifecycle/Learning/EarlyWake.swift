@@ -1,26 +1,29 @@
 import Policy
 
-// A worker that is needed again soon after it was put to sleep wasn't idle. Its band is higher for a
-// while, so that others are terminated before it (phones learned the same from ANRs and app switchers).
+// A worker that is needed again soon after it was put to sleep wasn't idle. Its band is higher for
+// a while, so that other workers are terminated before it (phones learned the same from ANRs and
+// app switchers).
 
-/// What a worker gets for having been put to sleep too early.
+/// The consequences for a worker that was put to sleep too early.
 public struct EarlyWake: Hashable, Sendable {
+  /// The number of early wakes.
   public var count: Int
+  /// When the last early wake was.
   public var last: Instant
-  /// The points of band that it has now.
+  /// The points that the worker's band is raised by now.
   public var bonus: Int
-  /// Its idle times, if they were raised: before suspension, and before hibernation.
+  /// Its idle times before suspension and before hibernation, if they were raised.
   public var backOffs: [IdleBackOff] = []
 }
 
 struct EarlyWakeRecord: Codable, Sendable, Hashable {
-  /// When the policy put it to sleep; cleared when it is needed again.
+  /// When the policy put the worker to sleep. Cleared when the worker is needed again.
   var putAwayAt: Instant?
   var count = 0
   var last = Instant.zero
   var points = 0
 
-  /// Halved for each `halvesEvery` that has passed.
+  /// The points, halved for each `halvesEvery` that has passed.
   func bonus(at now: Instant, _ rules: EarlyWakeRules) -> Int {
     let span = rules.halvesEvery.wholeNanoseconds
     guard points > 0, span > 0 else { return points }
@@ -36,7 +39,8 @@ struct EarlyWakeRecord: Codable, Sendable, Hashable {
 }
 
 extension Engine {
-  /// Suspended for idleness, or terminated for memory, but not on request.
+  /// Records that the policy has put the worker to sleep: it was suspended for idleness, or
+  /// terminated for lack of memory. Sleep on request doesn't count.
   mutating func recordPutAway(_ index: Int, _ cause: Cause) {
     switch cause {
     case .graceOver, .pressure: workers[index].earlyWake.putAwayAt = now
@@ -45,7 +49,7 @@ extension Engine {
     }
   }
 
-  /// A person, a program or an event needs the worker again.
+  /// Records that a person, a program or an event needs the worker again.
   mutating func recordWanted(_ index: Int) {
     guard let putAwayAt = workers[index].earlyWake.putAwayAt else { return }
     workers[index].earlyWake.putAwayAt = nil

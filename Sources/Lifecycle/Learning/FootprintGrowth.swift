@@ -1,9 +1,10 @@
 import Policy
 
-// A worker's footprint at each suspension, in one run of its program. There it has had its chance to free memory (the
-// message that it is in the background), and nothing is under way: the footprints can be compared.
+// A worker's footprint at each suspension, in one run of its program. By then it has had its chance
+// to free memory (the message that it is in the background), and nothing is under way. So the
+// footprints can be compared.
 
-/// What a worker that has just been suspended holds.
+/// The footprint of a worker that has just been suspended.
 struct SuspendedFootprint: Hashable, Sendable {
   /// The number of the suspension in this run, from 1.
   var number: Int
@@ -11,29 +12,35 @@ struct SuspendedFootprint: Hashable, Sendable {
   var footprint: ByteCount
 }
 
-/// The footprints at suspensions that a judgement rests on, bounded.
+/// The footprints at suspensions by which a leak is suspected. Their number is bounded.
 struct FootprintGrowth: Codable, Hashable, Sendable {
-  /// The last ones.
+  /// The last suspensions.
   private(set) var recent: [SuspendedFootprint] = []
-  /// Of the whole run: the smallest of each `stride` suspensions. A slow leak shows only here.
+  /// The smallest footprint of each `stride` suspensions, over the whole run. A slow leak shows
+  /// only here.
   private(set) var whole: [SuspendedFootprint] = []
   private var stride = 1
   private var smallest: SuspendedFootprint?
   private var openCount = 0
   private var count = 0
-  /// The largest footprint that isn't in `recent` any more. A worker that grows back to it has no new memory.
+  /// The largest footprint that isn't in `recent` any more. A worker that grows back to it has no
+  /// new memory.
   private(set) var highWater = ByteCount.zero
-  /// What the last memory warning of this run left; `nil`: there was none.
+  /// The footprint after the last memory warning of this run. `nil`: there was none.
   var leftByWarning: ByteCount?
-  /// The worker was hibernated since the last footprint: pages may still be missing, which aren't in its footprint.
+  /// Whether the worker was hibernated since the last footprint. Pages may still be in the image
+  /// then, and aren't in its footprint.
   var mayLackPages = false
-  /// What the footprints say now; it stays while they rise, and is withdrawn when they don't.
+  /// The suspicion at the latest footprint. It stays while the footprints rise, and is withdrawn
+  /// when they don't.
   private(set) var suspicion: LeakSuspicion?
   private(set) var isReported = false
 
-  /// As many are kept of each kind.
+  /// The largest number of footprints in `recent`, and in `whole`.
   static let limit = 24
 
+  /// Adds a footprint and judges again.
+  ///
   /// - Returns: a suspicion that wasn't reported in this run.
   mutating func add(_ footprint: ByteCount, at now: Instant) -> LeakSuspicion? {
     count += 1
@@ -61,7 +68,7 @@ struct FootprintGrowth: Codable, Hashable, Sendable {
         return right.footprint < left.footprint ? right : left
       }
       stride *= 2
-      // It is the first half of a span that is twice as long.
+      // It is the first half of a span that is twice as long now.
       (smallest, openCount) = (closed, stride / 2)
       return
     }
@@ -75,7 +82,7 @@ struct FootprintGrowth: Codable, Hashable, Sendable {
     {
       return long
     }
-    // Known memory that was freed and is used again isn't a leak, however it rises.
+    // Memory that was freed and is used again isn't a leak, however it rises.
     let newest = recent.suffix(Self.limit / 4).map(\.footprint).min()
     guard let newest, newest > highWater else { return nil }
     return LeakSuspicion(recent, isSuspected: isSuspected)
@@ -88,7 +95,7 @@ struct FootprintGrowth: Codable, Hashable, Sendable {
   }
 }
 
-/// Three numbers: a file and a checkpoint have up to 48 of them for each worker.
+/// Coded as three numbers: a file and a checkpoint have up to 48 of them for each worker.
 extension SuspendedFootprint: Codable {
   init(from decoder: any Decoder) throws {
     var values = try decoder.unkeyedContainer()
@@ -106,7 +113,8 @@ extension SuspendedFootprint: Codable {
 }
 
 extension Engine {
-  /// The first footprint since the worker was suspended. What it offers to be taken is no leak.
+  /// Records the first footprint since the worker was suspended. Memory that it offers to be freed
+  /// is no leak.
   mutating func recordGrowth(_ index: Int, _ footprint: ByteCount) {
     var growth = workers[index].run.growth ?? FootprintGrowth()
     let news = growth.add(max(.zero, footprint - workers[index].run.purgeable), at: now)

@@ -1,15 +1,16 @@
 import Policy
 
-// `background.heartbeat`: a sleeping worker runs for a moment at intervals. It isn't a use: it changes
-// neither recency nor what is learned about uses.
+// `background.heartbeat`: a sleeping worker runs for a moment at intervals. That isn't a use: it
+// changes neither recency nor what is learned about uses.
 
 extension Engine {
-  /// For a sleeping worker that nothing waits for and that no request wants in another state.
+  /// Begins a heartbeat if one is due. Called for a sleeping worker that nothing waits for and that
+  /// no request wants in another state.
   mutating func considerHeartbeat(_ index: Int) {
     guard isHeartbeatDue(index) else { return }
     workers[index].run.lastBeat = now
     decisions += 1
-    // Left out while memory is short: it would cost some, and nothing waits for it.
+    // Omitted while memory is short: it would cost some, and nothing waits for it.
     guard gauge.level == .normal else { return }
     if isShadow(index) {
       return reportOnce(
@@ -39,7 +40,7 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// When the next heartbeat is due; `nil`: none in this state.
+  /// When the next heartbeat is due. `nil`: there is none in this state.
   var heartbeatAt: Instant? {
     guard let rules = policy.background.heartbeat,
       state == .suspended || state == .hibernated && rules.whileHibernated

@@ -1,15 +1,15 @@
 import Policy
 
-// A policy that keeps putting a worker to sleep just before it is needed costs wakes, and, if it
+// A policy that repeatedly puts a worker to sleep just before it is needed costs wakes and, if it
 // hibernates, disk writes. So the idle time of such a worker doubles each time, up to
-// `early_wake.max_idle`, and halves again with each `early_wake.halves_every` without such a mistake
-// and with each sleep that lasted. Each worker has two records: one for suspension, which counts
-// outside causes only, and one for hibernation, which counts its own timers too, because each costs an
-// image.
+// `early_wake.max_idle`. It halves again with each `early_wake.halves_every` without such a
+// mistake, and with each sleep that lasted. Each worker has two records. The record of suspensions
+// counts outside causes only. The record of hibernations counts the worker's own timers too,
+// because each of them costs an image.
 
-/// The last sleeps of a worker, and how often its idle time was doubled for them.
+/// The last sleeps of a worker, and how often its idle time was doubled because of them.
 struct SleepRecord: Codable, Sendable, Hashable {
-  /// A bit for each sleep, the latest lowest: set if the worker was needed again too soon.
+  /// One bit for each sleep, the latest lowest. It is set if the worker was needed again too soon.
   private var bits: UInt8 = 0
   private(set) var count = 0
   private var steps = 0
@@ -39,7 +39,7 @@ struct SleepRecord: Codable, Sendable, Hashable {
     return max(0, steps - Int(clamping: (now - changedAt).wholeNanoseconds / span))
   }
 
-  /// The idle time in force from `start` on, in the place of `base`; `nil`: `base` itself.
+  /// The raised idle time that replaces `base` from `start` on. `nil`: `base` isn't raised.
   func raised(_ base: Duration, from start: Instant, _ rules: EarlyWakeRules) -> Duration? {
     guard steps > 0, let longest = rules.maxIdle else { return nil }
     let steps = steps(at: start, rules)
@@ -57,21 +57,25 @@ struct SleepRecord: Codable, Sendable, Hashable {
   }
 }
 
-/// The idle time of a worker, where it was raised, and why.
+/// A raised idle time of a worker, and why it was raised.
 public struct IdleBackOff: Hashable, Sendable {
   /// The idle time's key: `background.suspend_after` or `hibernate.after`.
   public var key: PolicyKey
-  /// The policy's idle time, and the one in force now.
+  /// The policy's idle time.
   public var base: Duration
+  /// The raised idle time.
   public var idle: Duration
   /// Sleeps that ended within this time counted as too short.
   public var within: Duration
+  /// The number of too short sleeps.
   public var early: Int
+  /// The number of sleeps that are remembered, 6 at most.
   public var sleeps: Int
 }
 
 extension IdleBackOff {
-  /// `needed within 20 s of falling asleep in 5 of its last 6 sleeps: idle time 30 s → 2 min`.
+  /// A clause such as `needed within 20 s of falling asleep in 5 of its last 6 sleeps: idle time 30
+  /// s → 2 min`.
   public var sentence: String {
     "needed within \(within.spoken) of falling asleep in \(early) of its last \(sleeps) sleeps: "
       + "idle time \(base.spoken) → \(idle.spoken)"
@@ -79,32 +83,34 @@ extension IdleBackOff {
 }
 
 extension WorkerRecord {
-  /// `background.suspend_after`, as far as it is raised.
+  /// How `background.suspend_after` is raised. `nil`: it isn't.
   func idleBackOff(from start: Instant) -> IdleBackOff? {
     guard let sleeps, let base = policy.background.suspendAfter else { return nil }
     return backOff(sleeps, key: "background.suspend_after", base: base, from: start)
   }
 
-  /// `hibernate.after`, likewise.
+  /// How `hibernate.after` is raised. `nil`: it isn't.
   var hibernationBackOff: IdleBackOff? {
     guard let images, let base = hibernateAfter else { return nil }
     return backOff(images, key: "hibernate.after", base: base, from: imageWantedAt)
   }
 
-  /// Its sleep continues over its own timers. But if its images are needed too soon, the time counts
-  /// from the last time that one was needed.
+  /// When the idle time before a hibernation began. The worker's own timers don't interrupt its
+  /// sleep. But if its images are needed too soon, the time counts from the last time that one was
+  /// needed.
   private var imageWantedAt: Instant {
     max(run.restingSince, run.hibernation.lastResume ?? run.restingSince)
   }
 
-  /// `hibernate.after`, or nothing for a worker of at most `hibernate.at_once_up_to`.
+  /// The time in `hibernate.after`, or zero for a worker of at most `hibernate.at_once_up_to`.
+  /// `nil`: never.
   private var hibernateAfter: Duration? {
     let rules = policy.hibernate
     if let small = rules.atOnceUpTo, movable <= small { return .zero }
     return rules.after
   }
 
-  /// What `hibernate.after` counts from, and how long it is; `nil`: never.
+  /// What `hibernate.after` counts from, and how long it is. `nil`: never.
   var hibernationRest: (from: Instant, after: Duration)? {
     guard let base = hibernateAfter else { return nil }
     guard let raised = images?.raised(base, from: imageWantedAt, policy.earlyWake) else {
@@ -138,12 +144,13 @@ extension WorkerRecord {
 }
 
 extension Engine {
-  /// The idle times of a worker that are raised now; empty where there is no such worker.
+  /// The idle times of a worker that are raised now. Empty: none is raised, or there is no such
+  /// worker.
   public func idleBackOffs(of worker: WorkerID, at now: Instant? = nil) -> [IdleBackOff] {
     index(of: worker).map { workers[$0].idleBackOffs(at: max(self.now, now ?? self.now)) } ?? []
   }
 
-  /// The policy put the worker to sleep without a request, and now it is needed.
+  /// Records a sleep that the policy began and that ends now, because the worker is needed.
   mutating func recordSleep(_ index: Int, since: Instant) {
     let rules = workers[index].policy.earlyWake
     guard rules.maxIdle != nil else { return }
@@ -152,7 +159,7 @@ extension Engine {
     workers[index].sleeps = record
   }
 
-  /// Its image is read again, for whatever reason.
+  /// Records a hibernation that ends now: the image is read again, for whatever reason.
   mutating func recordImageRead(_ index: Int) {
     let rules = workers[index].policy.earlyWake
     guard rules.maxIdle != nil, let at = workers[index].run.hibernation.at else { return }

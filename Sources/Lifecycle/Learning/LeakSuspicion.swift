@@ -1,39 +1,47 @@
 import Policy
 
-// A worker whose footprint is larger at each suspension, and never comes back, may lose memory. This judges a series of
-// footprints, oldest first, and knows nothing of engines. All of these have to hold:
+// A worker whose footprint is larger at each suspension, and never falls again, may leak memory.
+// This file judges a series of footprints, oldest first, and knows nothing of engines. All of these
+// conditions have to hold:
 //
-//     enough suspensions                            12
-//     nearly all pairs rise                         90 %; a pair of equals counts half
-//     the growth that is certain is large           Sen's lower bound of the slope (99 %), over the series: 10 % of the
-//                                                   footprint and 4 MB
-//     the newest are all over the oldest            a quarter of the series each
-//     the growth lasts                              the newer half and the newest third are at least half as steep as
-//                                                   the older half
+//     enough suspensions            12
+//     nearly all pairs rise         90 %; a pair of equals counts half
+//     the certain growth is large   Sen's lower bound of the slope (99 %), over the series:
+//                                   10 % of the footprint and 4 MB
+//     the newest are over the       a quarter of the series each
+//     oldest
+//     the growth lasts              the newer half and the newest third are at least half as
+//                                   steep as the older half
 //
-// The slope is the median of the slopes of all pairs (Theil and Sen): one large or small footprint doesn't move it. The
-// last rule distinguishes a leak from a cache that fills up. A suspicion that is there already needs less of each, so
-// that it doesn't change with the noise.
+// The slope is the median of the slopes of all pairs (Theil and Sen): one large or small footprint
+// doesn't move it. The last condition distinguishes a leak from a cache that fills up. A suspicion
+// that exists already needs less of each, so that it doesn't change with the noise.
 
-/// Evidence that a worker may lose memory.
+/// Evidence that a worker may leak memory.
 public struct LeakSuspicion: Codable, Hashable, Sendable {
-  /// At the first and the last of the suspensions.
+  /// The footprint at the first of the suspensions.
   public var before: ByteCount
+  /// The footprint at the last of the suspensions.
   public var footprint: ByteCount
+  /// The number of suspensions from the first to the last.
   public var suspensions: Int
+  /// The time from the first suspension to the last.
   public var span: Duration
+  /// The median growth from one suspension to the next.
   public var perSuspension: ByteCount
-  /// What was left after the last memory warning; `nil`: there was none in this run.
+  /// The footprint after the last memory warning. `nil`: there was none in this run.
   public var leftByWarning: ByteCount?
 
+  /// The least number of suspensions for a suspicion.
   public static let leastSuspensions = 12
+  /// The least growth for a suspicion.
   public static let leastGrowth = ByteCount.megabytes(4)
 
-  /// `nil`: there is no reason for a suspicion.
+  /// Judges a series of footprints. `nil`: there is no reason for a suspicion.
   init?(_ series: [SuspendedFootprint], isSuspected: Bool = false) {
     let need = isSuspected ? Thresholds.kept : .new
     guard series.count >= Self.leastSuspensions, let first = series.first, let last = series.last,
-      // Nearly always this is all there is to do.
+      // Nearly always this check is all that is needed.
       Double((last.footprint - first.footprint).bytes) >= need.growth(at: last.footprint),
       Self.newestAreOver(series)
     else { return nil }
@@ -50,7 +58,8 @@ public struct LeakSuspicion: Codable, Hashable, Sendable {
     perSuspension = ByteCount(Int64(slopes.median.rounded()))
   }
 
-  /// The same with a later suspension, which isn't part of the series; `nil`: there the footprint has come back.
+  /// The suspicion with a later suspension, which isn't part of the series. `nil`: the footprint
+  /// has fallen again since.
   func extended(
     from first: SuspendedFootprint, to last: SuspendedFootprint
   ) -> LeakSuspicion? {
@@ -80,18 +89,19 @@ public struct LeakSuspicion: Codable, Hashable, Sendable {
     return low > high
   }
 
-  /// `nil`: the time is too short to say.
+  /// The growth in 24 hours. `nil`: the time is too short to estimate it.
   public var perDay: ByteCount? {
     guard span >= .seconds(3600) else { return nil }
     let days = span.seconds / 86_400
     return ByteCount(Int64(Double((footprint - before).bytes) / days))
   }
 
-  /// `its footprint when it is suspended grew from 20 MB to 62 MB in 12 suspensions and 3 h: 3.5 MB at each, 336 MB a day`
+  /// A clause such as `its footprint when it is suspended grew from 20 MB to 62 MB in 12
+  /// suspensions and 3 h: 3.5 MB at each, 336 MB a day`.
   public var sentence: String {
     var text =
-      "its footprint when it is suspended grew from \(before) to \(footprint) in \(suspensions) suspensions and "
-      + "\(span.spoken): \(perSuspension) at each"
+      "its footprint when it is suspended grew from \(before) to \(footprint) in \(suspensions) "
+      + "suspensions and \(span.spoken): \(perSuspension) at each"
     if let perDay { text += ", \(perDay) a day" }
     if let leftByWarning { text += "; the last memory warning left \(leftByWarning)" }
     return text
@@ -109,13 +119,13 @@ private struct Thresholds {
   static let kept = Thresholds(
     risingShare: 0.8, share: 0.05, least: .megabytes(2), lasts: 0.25)
 
-  /// In bytes.
+  /// The least growth, in bytes.
   func growth(at footprint: ByteCount) -> Double {
     max(Double(footprint.bytes) * share, Double(least.bytes))
   }
 }
 
-/// The slopes of all pairs of a series, in bytes a suspension.
+/// The slopes of all pairs of a series, in bytes for each suspension.
 private struct PairSlopes {
   private var sorted: [Double] = []
   private let count: Int
@@ -141,7 +151,8 @@ private struct PairSlopes {
     return (Double(sorted.count - falling) - Double(level) / 2) / Double(sorted.count)
   }
 
-  /// The slope is larger with a probability of 99.5 % (Sen 1968, from the variance of Kendall's S).
+  /// The slope is larger than this with a probability of 99.5 % (Sen 1968, from the variance of
+  /// Kendall's S).
   var lowerBound: Double {
     guard !sorted.isEmpty else { return 0 }
     let n = Double(count)

@@ -1,18 +1,20 @@
 import Policy
 
-// What the engine has learned about workers, apart from their lives, so that it can survive the engine.
-// Without it, a restarted daemon would take every launch for the first, hibernate workers that resume
-// slower than they launch, and forget which workers it put to sleep too early.
+// What the engine has learned about workers, apart from their states, so that it can outlast the
+// engine. Without it, a restarted daemon would count every launch as the first, hibernate workers
+// that resume more slowly than they launch, and forget which workers it put to sleep too early.
 
-/// Of all workers. Points in time follow the clock of the engine that made it; see `moved(by:)`.
+/// What was learned about all workers. Points in time are on the clock of the engine that made it;
+/// see `moved(by:)`.
 public struct Learned: Codable, Hashable, Sendable {
+  /// What was learned about each worker.
   public var workers: [WorkerID: LearnedWorker] = [:]
   /// The cost of resumes, of all workers together.
   var resumeRate = ResumeRate()
 
   public init() {}
 
-  /// The same for a clock that is ahead by `shift`.
+  /// What was learned, for a clock that is ahead by `shift`.
   public func moved(by shift: Duration) -> Learned {
     var result = self
     for name in workers.keys {
@@ -28,7 +30,7 @@ public struct Learned: Codable, Hashable, Sendable {
     return result
   }
 
-  /// The workers that were started last, as many as `count`; the rest is left out.
+  /// What was learned about the `count` workers that were started last. The others are left out.
   public func limited(to count: Int) -> Learned {
     guard workers.count > count else { return self }
     var result = self
@@ -40,30 +42,31 @@ public struct Learned: Codable, Hashable, Sendable {
   }
 }
 
-/// Of one worker.
+/// What was learned about one worker.
 public struct LearnedWorker: Codable, Hashable, Sendable {
   var launchCost: Duration?
   var resumeCost: Duration?
   var resumeRate = ResumeRate()
   var uses = UseHistory()
   var earlyWake = EarlyWakeRecord()
-  /// Missing in what an earlier version kept.
+  /// Missing in what an earlier version has kept.
   var sleeps: SleepRecord?
   var images: SleepRecord?
-  /// Of the run that the daemon left; another one forgets it.
+  /// The growth in the run that the daemon left. Another run drops it.
   var growth: FootprintGrowth?
-  /// `protect` for a time. One without an end ends with the daemon.
+  /// The end of a `protect` for a time. A `protect` without a time ends with the daemon.
   var protectedUntil: Instant?
+  /// How the worker's last run ended.
   public var lastExit: ExitStatus?
 
-  /// Nothing was learned.
+  /// Whether nothing was learned.
   public var isEmpty: Bool { self == LearnedWorker() }
 }
 
 extension Engine {
   /// An engine that knows what an earlier one has learned.
   ///
-  /// - Parameter learned: by the clock of this one.
+  /// - Parameter learned: on the clock of this engine.
   public init(policy: LifecyclePolicy, remembering learned: Learned) {
     self.init(policy: policy)
     latestResumeRate = learned.resumeRate
@@ -71,7 +74,8 @@ extension Engine {
     remembered = learned.workers.isEmpty ? nil : learned.workers
   }
 
-  /// By the clock of this engine. Workers that haven't been declared yet are in it as they were.
+  /// What was learned, on the clock of this engine. What is known about workers that haven't been
+  /// declared yet is included unchanged.
   public var learned: Learned {
     var result = Learned()
     result.resumeRate = latestResumeRate
@@ -83,7 +87,7 @@ extension Engine {
     return result
   }
 
-  /// A new record, with what is remembered for its name.
+  /// A new record, with what was learned about a worker of that name.
   mutating func newRecord(_ worker: WorkerID, _ profile: WorkerProfile) -> WorkerRecord {
     var record = WorkerRecord(id: worker, profile: profile, at: now)
     guard let known = remembered?.removeValue(forKey: worker) else { return record }

@@ -2,16 +2,17 @@ import Policy
 
 // Regret: the expected cost of a worker's return, for each byte that it frees.
 //
-//     chance of use soon × cost of coming back / bytes given back
+//     chance of use soon × cost of coming back / bytes freed
 //
 // The chance comes from the intervals between uses, learned as an exponentially weighted mean (a
-// quarter of each new one). For uses at random with a rate that is known only by one mean m, the chance
-// that the next falls within a horizon h is h / (h + m): the predictive distribution of an exponential
-// with a gamma prior (Lomax). A worker used only once counts as one with m = h. A worker that is unused
-// for longer than its mean is taken to have become rarer: its age counts as the mean then, in powers of
-// two of a second, so that an order by regret changes seldom and at known instants (`regretChangesAt`).
+// quarter of each new one). For uses at random with a rate that is known only by one mean m, the
+// chance that the next falls within a horizon h is h / (h + m): the predictive distribution of an
+// exponential with a gamma prior (Lomax). A worker that was used only once counts as one with m =
+// h. A worker that is unused for longer than its mean is assumed to have become rarer. Its age
+// counts as the mean then, in powers of two of a second, so that an order by regret changes seldom
+// and at known instants (`regretChangesAt`).
 
-/// When a worker was used, as far as it is known.
+/// When a worker was used, as far as that was observed.
 struct UseHistory: Codable, Sendable, Hashable {
   var lastStart: Instant?
   private(set) var meanInterval: Duration?
@@ -27,23 +28,25 @@ struct UseHistory: Codable, Sendable, Hashable {
 
 /// The numbers behind one worker's regret.
 public struct RegretTerms: Hashable, Sendable {
-  /// The chance of use within `horizon`, 0–1.
+  /// The chance of a use within `horizon`, 0–1.
   public var chance: Double
-  /// Learned; `nil`: the worker has been used once at most.
+  /// The learned mean interval between uses. `nil`: the worker has been used once at most.
   public var meanInterval: Duration?
+  /// The time since the last use; zero in the foreground.
   public var sinceUse: Duration
   /// The cost of a return: a relaunch or a resume.
   public var cost: Duration
-  /// The cost was measured, and isn't a guess.
+  /// Whether the cost was measured. Otherwise it is a guess.
   public var isCostKnown: Bool
+  /// The worker's footprint.
   public var bytes: ByteCount
 
-  /// "Soon".
+  /// The time that counts as soon: 10 min.
   public static let horizon = Duration.seconds(600)
   /// The assumed cost of a launch that hasn't been timed.
   public static let unknownLaunch = Duration.seconds(1)
 
-  /// Milliseconds per megabyte.
+  /// The regret, in milliseconds for each megabyte.
   public var value: Double {
     chance * cost.milliseconds / max(Double(bytes.bytes) / 1_048_576, 1.0 / 256)
   }
@@ -52,7 +55,7 @@ public struct RegretTerms: Hashable, Sendable {
 extension Engine {
   func regretTerms(of worker: WorkerRecord) -> RegretTerms { worker.relaunchRegret(at: now) }
 
-  /// For hibernation: the worker returns by a resume.
+  /// The regret of a hibernation: the worker returns by a resume.
   func resumeRegretTerms(of worker: WorkerRecord) -> RegretTerms {
     worker.regretTerms(
       at: now, cost: expectedResume(of: worker), isCostKnown: worker.resumeRate.isKnown)
@@ -62,7 +65,7 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// For termination: the worker returns by a relaunch.
+  /// The regret of a termination: the worker returns by a relaunch.
   func relaunchRegret(at now: Instant) -> RegretTerms {
     regretTerms(
       at: now, cost: launchCost ?? RegretTerms.unknownLaunch, isCostKnown: launchCost != nil)
@@ -88,7 +91,7 @@ extension WorkerRecord {
     return lastUsed + age
   }
 
-  /// The largest power of two of a second that isn't over it; zero under a second.
+  /// The largest power of two of a second that isn't over `age`. Zero: `age` is under a second.
   static func ageClass(_ age: Duration) -> Duration {
     let seconds = age.components.seconds
     guard seconds > 0 else { return .zero }

@@ -1,18 +1,19 @@
 import Policy
 
-// A worker that one of its own timers woke (`Event.timerDue`) runs in the background, does its work,
-// and sleeps again as soon as it is quiet. Neither `foreground.idle_after` nor
+// A worker that one of its own timers woke (`Event.timerDue`) runs in the background, does its
+// work, and sleeps again as soon as it is idle. Neither `foreground.idle_after` nor
 // `background.suspend_after` counts: they are for pauses between two uses, and this isn't a use.
 //
-// Only if activity is observed (`foreground.mode: activity`); otherwise the usual grace applies.
+// This applies only if activity is observed (`foreground.mode: activity`). Otherwise the usual
+// grace applies.
 
-/// The worker runs for a timer of its own.
+/// A worker's run for one of its own timers.
 struct TimerTick: Codable, Sendable, Equatable {
   var began: Instant
   /// When the worker last used processor time.
   var lastWork: Instant
 
-  /// After this time without processor time the worker is quiet. The shell checks once a second.
+  /// After this time without processor time the worker is idle. The daemon checks once a second.
   static let quiet = Duration.seconds(2)
   /// Work that lasts longer is more than a timer's, and brings the worker to the foreground.
   static let longest = Duration.seconds(10)
@@ -21,7 +22,8 @@ struct TimerTick: Codable, Sendable, Equatable {
 }
 
 extension Engine {
-  /// Remembered while the worker sleeps or is being suspended; other causes of a wake come first.
+  /// Records a timer for a worker that sleeps or is being suspended. Other causes of a wake have
+  /// precedence.
   mutating func recordTimerDue(_ index: Int, _ why: String) {
     switch workers[index].state {
     case .suspending, .suspended, .hibernating, .hibernated:
@@ -37,7 +39,7 @@ extension Engine {
     workers[index].run.tick = TimerTick(began: now, lastWork: now)
   }
 
-  /// The worker used processor time, and there was no traffic.
+  /// Records that the worker used processor time without traffic.
   mutating func recordWork(_ index: Int) {
     guard let tick = workers[index].run.tick, workers[index].state == .background,
       now - tick.began < TimerTick.longest

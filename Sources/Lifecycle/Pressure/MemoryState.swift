@@ -1,24 +1,25 @@
 import Policy
 
-/// What the shell has reported about the machine's memory.
+/// What the daemon has reported about the machine's memory.
 struct MemoryState: Codable, Sendable, Equatable {
   var reading: MemoryReading?
   /// When the latest reading or stall was reported.
   var heardAt = Instant.zero
-  /// Per level: until when a PSI trigger counts, unless a reading contradicts it.
+  /// For each level, how long a PSI trigger counts, unless a reading contradicts it.
   var stalled = PerLevel<StallWord>()
 
-  /// A trigger's report.
+  /// How long the report of a PSI trigger counts.
   struct StallWord: Codable, Sendable, Equatable {
-    /// Averages cover a window: a reading within it may not show the spike yet.
+    /// Until then a reading can't contradict the report: PSI averages cover a window, and may not
+    /// show the spike yet.
     var firmUntil: Instant
     var until: Instant
   }
 }
 
 extension Engine {
-  /// What the pressure is measured against: the host's memory or the device's; zero before the
-  /// first reading.
+  /// What the pressure is measured against: the memory of the host or of the simulated device. Zero
+  /// before the first reading.
   public var budget: ByteCount {
     switch policy.memory {
     case .host: memory.reading?.total ?? .zero
@@ -26,6 +27,7 @@ extension Engine {
     }
   }
 
+  /// The memory that is available now, of the host or of the simulated device.
   public var available: ByteCount {
     switch policy.memory {
     case .host: memory.reading?.available ?? .zero
@@ -34,16 +36,17 @@ extension Engine {
     }
   }
 
+  /// The pressure level, with hysteresis.
   public var pressure: PressureLevel { gauge.level }
 
-  /// The machine's memory as last reported.
+  /// The machine's memory as last reported. `nil`: there was no report.
   public var memoryReading: MemoryReading? { memory.reading }
 
   mutating func recordReading(_ reading: MemoryReading) {
     memory.reading = reading
     memory.heardAt = now
     if ladderState.freed != nil { ladderState.freed = .zero }
-    // With PSI in it, the reading shows whether tasks still stall.
+    // A reading with PSI shows whether tasks still stall.
     guard reading.someStall != nil || reading.fullStall != nil else { return }
     for place in PerLevel<Instant>.levels.indices {
       let level = PerLevel<Instant>.levels[place]
@@ -60,14 +63,14 @@ extension Engine {
       firmUntil: now + window, until: now + max(policy.pressure.clearAfter, window))
   }
 
-  /// The highest level of which a condition holds now, as measured.
+  /// The highest level of which a measured condition holds now.
   func holdingLevel() -> PressureLevel {
     var level = PressureLevel.critical
     while level > .normal, reason(for: level) == nil { level = level.below }
     return level
   }
 
-  /// The reason for that level, for people.
+  /// The reason for that level, as text for people.
   func whyHolding() -> String {
     var share = "\(available) of \(budget) available"
     let swap = countedSwap(at: .critical)
@@ -97,8 +100,8 @@ extension Engine {
     guard let condition = policy.pressure[level] else { return nil }
     if let limit = condition.availableBelow, isShort(of: limit, at: level) { return .short(limit) }
     guard policy.memory == .host else { return nil }
-    // Stalls say that some program waits for memory, not that the machine has none: one that
-    // thrashes under the limit of its own cgroup gets nothing from a worker's end.
+    // Stalls show that some program waits for memory, not that the machine has none. A program that
+    // thrashes under the limit of its own cgroup gains nothing from the end of a worker.
     guard level > .warning else {
       return stallReason(for: .warning) ?? stallReason(for: .urgent)
         ?? stallReason(for: .critical)
@@ -106,7 +109,7 @@ extension Engine {
     return stallsCount ? stallReason(for: level) : nil
   }
 
-  /// Whether so little memory is available that stalls may cost a worker its life.
+  /// Whether so little memory is available that stalls may cause a termination.
   private var stallsCount: Bool {
     let limit = PressureCondition.Amount.percent(policy.pressure.stallsCountBelow)
     return available < limit.bytes(of: budget) || policy.pressure.stallsCountBelow >= 100
@@ -128,7 +131,7 @@ extension Engine {
     return nil
   }
 
-  /// Whether memory is short at that level: stalls alone aren't enough for a termination, unless
+  /// Whether memory is short at that level. Stalls alone aren't enough for a termination, unless
   /// little memory is available.
   func isReallyShort(at level: PressureLevel) -> Bool {
     if let limit = policy.pressure[level]?.availableBelow, isShort(of: limit, at: level) {
@@ -137,7 +140,10 @@ extension Engine {
     return policy.memory == .host && stallsCount
   }
 
-  /// `credit`: what shadow mode would have freed.
+  /// Whether less than `limit` is available at that level.
+  ///
+  /// - Parameter credit: memory that counts as available, too: it was freed since the last reading,
+  ///   or shadow mode would have freed it.
   func isShort(
     of limit: PressureCondition.Amount, at level: PressureLevel, credit: ByteCount = .zero
   ) -> Bool {
@@ -147,9 +153,10 @@ extension Engine {
   /// What is available at that level, with the swap that counts.
   func usable(at level: PressureLevel) -> ByteCount { available + countedSwap(at: level) }
 
-  /// Free swap that counts as available, at the levels at which workers are ended. The kernel can still
-  /// swap then, which is better than an end. `warning`, at which workers are put to sleep, measures RAM
-  /// alone: hibernating an idle worker is better than swapping a busy one.
+  /// The free swap that counts as available. It counts at the levels at which workers are
+  /// terminated: the kernel can still swap then, which is better than a termination. `warning`, at
+  /// which workers are put to sleep, measures RAM alone: hibernating an idle worker is better than
+  /// swapping a busy one.
   private func countedSwap(at level: PressureLevel) -> ByteCount {
     guard policy.memory == .host, level > .warning, let reading = memory.reading else {
       return .zero

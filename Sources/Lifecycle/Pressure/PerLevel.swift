@@ -1,13 +1,13 @@
 import Policy
 
-/// A value, or none, for each level of pressure above the normal one: a dictionary of three that
+/// A value, or none, for each pressure level above normal. It is a dictionary with three keys that
 /// hashes nothing.
 struct PerLevel<Value> {
   private var warning: Value?
   private var urgent: Value?
   private var critical: Value?
 
-  /// Above the normal one.
+  /// The levels above normal.
   static var levels: InlineArray<3, PressureLevel> { [.warning, .urgent, .critical] }
 
   init() {}
@@ -33,7 +33,7 @@ struct PerLevel<Value> {
 }
 
 extension PressureLevel {
-  /// The next lower one; of the normal one itself.
+  /// The next lower level; for `normal` itself.
   var below: PressureLevel { PressureLevel(rawValue: rawValue - 1) ?? .normal }
 }
 

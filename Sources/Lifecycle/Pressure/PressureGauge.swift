@@ -1,14 +1,14 @@
 import Policy
 
-/// The pressure level, with hysteresis: it rises when a condition has held for `sustained_for`, and
+/// The pressure level, with hysteresis. It rises when a condition has held for `sustained_for`. It
 /// falls, to the level that holds then, when none of its conditions has held for `clear_after`.
 struct PressureGauge: Codable, Sendable, Equatable {
   private(set) var level = PressureLevel.normal
-  /// What holds at this moment, measured or set, without hysteresis.
+  /// The level that holds at this moment, measured or set, without hysteresis.
   private(set) var holding = PressureLevel.normal
-  /// Counts the times that the level fell back to normal.
+  /// Counts how often the level has fallen back to normal.
   private(set) var episode = 0
-  /// Per level: since when it, or a higher one, has held without a break.
+  /// For each level, since when it, or a higher one, has held without a break.
   private(set) var heldSince = PerLevel<Instant>()
   private var goneSince: Instant?
 
@@ -17,7 +17,9 @@ struct PressureGauge: Codable, Sendable, Equatable {
     var to: PressureLevel
   }
 
-  /// `set`: the level that the operator has set; it doesn't have to last.
+  /// Updates the level. Returns a change of it.
+  ///
+  /// - Parameter set: the level that the operator has set; it needs no time to rise.
   mutating func update(
     measured: PressureLevel, set: PressureLevel, rules: PressureRules, at now: Instant
   ) -> Change? {
@@ -55,7 +57,8 @@ struct PressureGauge: Codable, Sendable, Equatable {
     return Change(from: level, to: new)
   }
 
-  /// When time alone may change the level.
+  /// Considers the instants at which time alone may change the level, or what the ladder may do at
+  /// it.
   func considerDeadlines(_ rules: PressureRules, _ next: inout EarliestDeadline) {
     var candidate = PressureLevel.critical
     while candidate > level {
@@ -71,7 +74,7 @@ struct PressureGauge: Codable, Sendable, Equatable {
   }
 }
 
-/// The episode in which a worker was warned: it lasts until the level is normal.
+/// An episode of pressure, which lasts until the level is normal, and a level in it.
 struct PressureEpisode: Codable, Hashable, Sendable {
   var episode: Int
   var level: PressureLevel
@@ -92,7 +95,7 @@ extension Engine {
     let why = whyHolding()
     if change.to == .normal {
       ladderState.shadowFreed = .zero
-      // A new episode: workers that were warned may be warned again.
+      // A new episode begins: workers that were warned may be warned again.
       workers.markStale(.noted)
     }
     let clearAfter = policy.pressure.clearAfter.spoken

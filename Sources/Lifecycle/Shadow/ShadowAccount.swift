@@ -1,18 +1,21 @@
 import Policy
 
-// The sum of what shadow mode would have done: memory freed against wakes paid. The worker continues to
-// run, so its sleep is imagined: when it would have been suspended and hibernated, and what would have
-// woken it.
+// The sum of what shadow mode would have done: memory freed against wakes paid. The worker
+// continues to run, so its sleep is imagined: when it would have been suspended and hibernated, and
+// what would have woken it.
 
-/// "Would have freed 412 MB, and cost 3 wakes of about 9 ms."
+/// What the policy would have freed and cost without shadow mode, for one worker or all. Its counts
+/// begin when shadow mode is set.
 public struct ShadowSummary: Codable, Hashable, Sendable {
   public var suspensions = 0
   public var hibernations = 0
   public var terminations = 0
-  /// By hibernations, purges and terminations; each one counts.
+  /// The memory that hibernations, purges and terminations would have freed. Each one counts, so
+  /// memory that was used again counts again.
   public var freed = ByteCount.zero
-  /// How often a client would have waited for the worker, and how long in all.
+  /// How often a client would have waited for the worker.
   public var wakes = 0
+  /// The time that clients would have waited in all.
   public var wakeTime = Duration.zero
 
   public var isEmpty: Bool { self == ShadowSummary() }
@@ -31,24 +34,24 @@ struct ShadowRecord: Codable, Sendable, Equatable {
   enum Depth: Codable, Sendable { case suspended, hibernated, terminated }
 
   var summary = ShadowSummary()
-  /// How deeply it would sleep now, and since when; `nil`: it would be awake.
+  /// How deeply the worker would sleep now. `nil`: it would be awake.
   var depth: Depth?
   var asleepSince = Instant.zero
   /// When a wake was last imagined for a worker that stayed in the background.
   var wokenAt: Instant?
 
-  /// The time to thaw a worker that has all its memory: a millisecond; the measured time is a fraction
-  /// of it.
+  /// The time to thaw a worker that has all its memory: 1 ms. The measured time is a fraction of
+  /// it.
   static let thaw = Duration.milliseconds(1)
 }
 
 extension Engine {
-  /// All workers together.
+  /// The summary of all workers together.
   public var shadowSummary: ShadowSummary {
     workers.reduce(ShadowSummary()) { $0 + $1.shadow.summary }
   }
 
-  /// The worker is in shadow mode, and would be asleep now.
+  /// Whether the worker is in shadow mode, and would be asleep now.
   public func imaginesSleep(of worker: WorkerID) -> Bool {
     index(of: worker).map { workers[$0].shadow.depth != nil } ?? false
   }
@@ -59,7 +62,7 @@ extension Engine {
     workers[index].shadow.summary.suspensions += 1
   }
 
-  /// For a worker in the background that would be asleep: checks whether it would be hibernated by now.
+  /// Checks whether a worker in the background that would be asleep would be hibernated by now.
   mutating func imagineHibernation(_ index: Int) {
     guard let sleeper = workers[index].imagined else { return }
     if let obstacle = obstacle(sleeper, to: .automatic) {
@@ -79,7 +82,7 @@ extension Engine {
     if depth == .terminated { workers[index].shadow.summary.terminations += 1 }
   }
 
-  /// The worker is used: a client would have waited for it.
+  /// Counts a wake: the worker is used, and a client would have waited for it.
   mutating func imagineWake(_ index: Int) {
     guard let depth = workers[index].shadow.depth else { return }
     workers[index].shadow.depth = nil
@@ -96,8 +99,8 @@ extension Engine {
 }
 
 extension Engine {
-  /// Activity of a worker in the background that would have been asleep (`foreground.mode: manual`): it
-  /// would have been woken into the background, with a new grace.
+  /// Counts a wake into the background, with a new grace: a worker in the background that would
+  /// have been asleep shows activity (`foreground.mode: manual`).
   mutating func imagineCall(_ index: Int) {
     guard workers[index].shadow.depth != nil else { return }
     imagineWake(index)
@@ -107,7 +110,7 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// The worker as if it had been suspended; `nil`: it would not have been.
+  /// The worker as if it had been suspended. `nil`: it would not have been.
   var imagined: WorkerRecord? {
     guard state == .background, shadow.depth == .suspended else { return nil }
     var sleeper = self

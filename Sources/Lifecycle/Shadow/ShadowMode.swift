@@ -23,7 +23,7 @@ extension Engine {
     emit(.answer(request.id, Answer(.done, "\(request.worker): \(how)")))
   }
 
-  /// Reports it once in this state; `move` clears the notes.
+  /// Reports a step once in the worker's state. `move` clears the record of it.
   mutating func reportOnce(_ index: Int, step: ShadowNotes, text: String) {
     guard workers[index].notes.insert(step).inserted else { return }
     emit(.wouldHave(workers[index].id, "\(workers[index].id) \(text)"))

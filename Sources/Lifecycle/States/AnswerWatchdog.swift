@@ -1,8 +1,9 @@
 import Policy
 
-// `watchdog.answer`: the time from a request that must be answered to its answer, for workers that can
-// answer. It continues when the request is finished without an answer (`background.shed_deadline`). It
-// stands still while the worker is frozen, and starts a full interval when it is thawed.
+// `watchdog.answer`: the time from a request that must be answered to its answer, for workers that
+// can answer. It continues when the request is finished without an answer
+// (`background.shed_deadline`). It stands still while the worker is frozen, and starts a full
+// interval when the worker is thawed.
 
 struct Unanswered: Codable, Sendable, Equatable {
   var kind: Directive.ShedKind
@@ -21,7 +22,7 @@ extension Engine {
     startAnswerWatchdog(index, unanswered.kind)
   }
 
-  /// Returns whether the worker's end has begun.
+  /// Handles a missed deadline. Returns whether the worker's termination has begun.
   mutating func checkAnswer(_ index: Int) -> Bool {
     guard let missed = workers[index].run.unanswered, now >= missed.until.until else {
       return false

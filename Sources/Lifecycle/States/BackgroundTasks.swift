@@ -1,21 +1,22 @@
 import Policy
 
-/// A worker's declared unfinished work. Its time runs in the background only.
+/// Unfinished work that a worker has announced. Its time runs in the background only.
 struct BackgroundTask: Codable, Sendable, Equatable {
   var name: String
   var began: Instant
   var limit: Duration?
-  /// When the worker got the message that the task's time is over; the task counts for a moment longer.
+  /// When the worker got the message that the task's time is over. The task counts for a moment
+  /// longer.
   var expiredAt: Instant?
 
-  /// From that message until the task is ignored.
+  /// The time from that message until the task is ignored.
   static let lastWords = Duration.seconds(1)
-  /// The limit for one worker; further tasks aren't counted.
+  /// The limit for one worker. Further tasks aren't counted.
   static let maxOpen = 256
 }
 
 extension Engine {
-  /// From `expireTask` until the task no longer counts.
+  /// The time from `expireTask` until the task no longer counts.
   public static var lastWordsOfTask: Duration { BackgroundTask.lastWords }
 
   mutating func recordTaskBegan(_ index: Int, name: String, limit: Duration?) {
@@ -26,7 +27,8 @@ extension Engine {
     workers[index].run.tasks.append(BackgroundTask(name: name, began: now, limit: limit))
   }
 
-  /// In the background only: reports tasks that have run out, and drops those reported a second ago.
+  /// For a worker in the background: reports tasks that have run out of time, and drops those that
+  /// were reported a second ago.
   mutating func expireTasks(_ index: Int) {
     guard !workers[index].run.tasks.isEmpty else { return }
     let worker = workers[index]

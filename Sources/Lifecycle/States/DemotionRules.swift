@@ -1,8 +1,9 @@
 import Policy
 
-// `hibernate.demote_after`: a worker that isn't woken for that time counts as suspended in the order of
-// termination, and gives its place on the disk to others when memory is short and the disk is full. It
-// isn't terminated without pressure: an image costs nothing while its room isn't needed.
+// `hibernate.demote_after`: a worker that isn't woken for that time counts as suspended in the
+// order of termination, and may lose its room on the disk to others when memory is short and the
+// disk is full. It isn't terminated without pressure: an image costs nothing while its room isn't
+// needed.
 
 extension WorkerRecord {
   func isDemoted(at now: Instant) -> Bool {
@@ -17,8 +18,8 @@ extension WorkerRecord {
 }
 
 extension Engine {
-  /// Under pressure, when only the disk prevents a hibernation: terminates the demoted worker with the
-  /// biggest image.
+  /// Terminates the demoted worker with the largest image, when only the disk prevents a
+  /// hibernation under pressure.
   mutating func makeRoomOnDisk(_ level: PressureLevel) -> LadderState.Outcome {
     let demoted = workers.indices(.demoted).filter { !isShadow($0) }
     let biggest = demoted.max { left, right in

@@ -1,6 +1,7 @@
 import Policy
 
-// The disk's limits for hibernation: a budget for all images, room that stays free, bytes a day.
+// The disk's limits for hibernation: a budget for all images, room that stays free, bytes written
+// in 24 hours.
 
 extension Engine {
   mutating func recordDisk(_ reading: DiskReading) {
@@ -8,8 +9,8 @@ extension Engine {
     workers.markPendingOfDue(room: diskRoom, resumeRate)
   }
 
-  /// The engine counts images itself until the next reading, so that two hibernations don't use the
-  /// same bytes.
+  /// Counts an image that was written. The engine counts images itself until the next reading, so
+  /// that two hibernations don't use the same bytes.
   mutating func countImageWritten(_ size: ByteCount) {
     guard var known = disk else { return }
     known.images += size
@@ -26,7 +27,9 @@ extension Engine {
     workers.markPendingOfDue(room: diskRoom, resumeRate)
   }
 
-  /// `image`: the expected size at most.
+  /// The limit of the disk that prevents an image. `nil`: none.
+  ///
+  /// - Parameter image: the largest expected size.
   func diskObstacle(for image: ByteCount) -> HibernationObstacle? {
     guard let disk else { return nil }
     let rules = policy.hibernate.disk
@@ -48,20 +51,20 @@ extension Engine {
     ByteCount(Int64(Double(disk.total.bytes) * policy.hibernate.disk.minFreePercent / 100))
   }
 
-  /// The disk of the images as last looked at, with the images since; and what of it must stay free. nil: it
-  /// hasn't been looked at.
+  /// The disk that holds the images: the last reading, with the images that were written since, and
+  /// the least that must stay free. `nil`: there was no reading.
   public var imageDisk: (reading: DiskReading, least: ByteCount)? {
     disk.map { ($0, leastFree(of: $0)) }
   }
 
-  /// The largest image for which there is no `diskObstacle`.
+  /// The size of the largest image that no limit of the disk prevents.
   var diskRoom: ByteCount {
     guard let disk else { return ByteCount(.max) }
     let room = min(policy.hibernate.disk.budget - disk.images, writableToday)
     return disk.total > .zero ? min(room, disk.free - leastFree(of: disk)) : room
   }
 
-  /// What may still be written today.
+  /// The bytes that may still be written in these 24 hours.
   var writableToday: ByteCount {
     guard let disk else { return ByteCount(.max) }
     return policy.hibernate.disk.dailyWrites - disk.writtenToday
@@ -69,10 +72,11 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// Compression varies with the content: the estimate is a quarter more than the last time.
+  /// How much larger than the last image the next one may be. Compression varies with the content.
   static let imageMargin = 1.25
 
-  /// Without compression, until one of the worker's images has been compressed.
+  /// The expected size of the next image. Until one of the worker's images was compressed, it is
+  /// the size without compression.
   var expectedImage: ByteCount {
     guard let imageShare else { return movable }
     return ByteCount(Int64(Double(movable.bytes) * min(1, imageShare * Self.imageMargin)))

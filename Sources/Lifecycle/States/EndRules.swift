@@ -1,26 +1,26 @@
 import Policy
 
-// any state → terminating → terminated.
+// The transitions from any state → terminating → terminated.
 
 /// A termination under way.
 struct Ending: Codable, Sendable, Equatable {
   var cause: Cause
-  /// When SIGTERM has had its time; `nil`: `kill` was sent.
+  /// When SIGKILL follows SIGTERM. `nil`: SIGKILL was sent.
   var killBy: ExtensibleDeadline?
   var giveUpAt: Instant
   var hasGivenUp = false
 
-  /// From SIGKILL until the end counts as failed.
+  /// The time from SIGKILL until the termination counts as failed.
   static let patience = Duration.seconds(5)
 }
 
 extension Engine {
-  /// It was sent SIGKILL, and hasn't ended within `Ending.patience`.
+  /// Whether the worker was sent SIGKILL and hasn't ended within 5 s (`Ending.patience`).
   public func hasOutlivedKill(_ worker: WorkerID) -> Bool {
     index(of: worker).map { workers[$0].run.ending?.hasGivenUp == true } ?? false
   }
 
-  /// How the worker is asked to end.
+  /// The signal that asks the worker to end: its stop signal, or SIGABRT.
   enum EndSignal { case stop, abort }
 
   mutating func beginEnding(
@@ -55,7 +55,7 @@ extension Engine {
     }
   }
 
-  /// Another request for the end of a worker that didn't die.
+  /// Sends SIGKILL again to a worker that didn't end after it, because its end is requested again.
   mutating func killAgain(_ index: Int) {
     guard workers[index].run.ending?.hasGivenUp == true else { return }
     workers[index].run.ending?.hasGivenUp = false
@@ -71,7 +71,7 @@ extension Engine {
     let ending = workers[index].run.ending
     rememberFront(index)
     move(index, to: .terminated, ending?.cause ?? .exited(status))
-    // A start was requested while the worker was ending: it is carried out now.
+    // A start was requested while the worker was ending. It is carried out now.
     let restarts = state == .terminating ? workers[index].starts : []
     if !restarts.isEmpty { workers[index].starts = [] }
     if let ending { recordPutAway(index, ending.cause) }
@@ -84,7 +84,7 @@ extension Engine {
     workers[index].starts = restarts
   }
 
-  /// The worker continues to live, and the engine forgets it.
+  /// The engine forgets the worker, which continues to run.
   mutating func recordReleased(_ index: Int) {
     workers[index].forgetWhenGone = true
     guard workers[index].state.isAlive else { return }
@@ -93,7 +93,7 @@ extension Engine {
     concludeRun(index, "\(workers[index].id) was released")
   }
 
-  /// The run is over: waiting requests are answered, and what belonged to the run is forgotten.
+  /// Ends the run: waiting requests are answered, and what belonged to the run is dropped.
   mutating func concludeRun(_ index: Int, _ text: String) {
     let wantedEnd = workers[index].goal?.destination.isEnd ?? false
     if wantedEnd {

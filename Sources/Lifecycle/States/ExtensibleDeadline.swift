@@ -1,22 +1,24 @@
 import Policy
 
-// EXTEND_TIMEOUT_USEC (sd_notify(3)): a worker that is at work asks for more time. It gets it, up to
-// `watchdog.max_extension` in all, but not if it ends because memory is needed.
+// EXTEND_TIMEOUT_USEC (sd_notify(3)): a worker that is at work asks for more time. It gets more, up
+// to `watchdog.max_extension` in all, but not if it is terminated for lack of memory.
 
-/// A deadline that may be put off.
+/// A deadline that may move later.
 struct ExtensibleDeadline: Codable, Hashable, Sendable {
   /// The policy's deadline.
   private(set) var original: Instant
+  /// The deadline with all extensions.
   private(set) var until: Instant
 
   init(_ original: Instant) { (self.original, until) = (original, original) }
 
-  /// Never shortens the deadline, and never exceeds the policy's limit.
+  /// Moves the deadline to `wanted` at most. It never moves earlier, and never by more than the
+  /// policy's limit.
   mutating func extend(to wanted: Instant, atMostBy limit: Duration) {
     until = max(until, min(wanted, original + limit))
   }
 
-  /// The machine slept.
+  /// Moves the deadline by the time that the machine slept.
   mutating func putOff(by time: Duration) {
     original.putOff(by: time)
     until.putOff(by: time)
@@ -29,7 +31,7 @@ extension Engine {
     let wanted = now + time
     switch workers[index].state {
     case .launching:
-      // A process that asks has been started, though that may be reported a moment later.
+      // A process that asks for time has been started, though that may be reported a moment later.
       recordLaunched(index)
       workers[index].run.readyBy?.extend(to: wanted, atMostBy: limit)
     case .foreground, .background:

@@ -1,12 +1,13 @@
 import Policy
 
-// Workers that another engine leads (`WorkerProfile.leader`: a wrapper has an engine of its own). The
-// leader reports the state of such a worker, and nothing of its life is decided here. But its memory is
-// the machine's, and so it is on the ladder with all others: hibernated, terminated if that is allowed
-// and it can't be hibernated, and asked for memory while it runs if it can be, each carried out by its leader.
+// Workers that another engine leads (`WorkerProfile.leader`), because a wrapper has an engine of
+// its own. The leader reports the worker's state, and this engine decides nothing about its life
+// cycle. But its memory is the machine's, so it is on the ladder with all others. It is asked to
+// free memory if it can be, hibernated, or terminated if that is permitted and it can't be
+// hibernated. The leader carries out each of these.
 
 extension Engine {
-  /// Only operations that the ladder has begun have anything to wait for.
+  /// Advances a led worker. Only operations that the ladder has begun have deadlines here.
   mutating func advanceLed(_ index: Int) {
     switch workers[index].state {
     case .terminating: advanceTerminating(index)
@@ -16,8 +17,8 @@ extension Engine {
     }
   }
 
-  /// The leader has moved the worker, or reports its state. An operation that this engine has requested
-  /// comes first: it has an outcome of its own.
+  /// The leader has moved the worker, or reports its state. An operation that this engine has
+  /// requested comes first: it has an outcome of its own.
   mutating func recordMoved(_ index: Int, to state: WorkerState, why: String?) {
     let before = workers[index].state
     guard workers[index].profile.leader != nil, before != state, before.isRest, state.isRest else {
@@ -40,7 +41,8 @@ extension Engine {
 }
 
 extension Engine {
-  /// It sleeps now, or is about to, and frees nothing more.
+  /// Ends a led worker's shed request: the worker sleeps now or is about to, and frees nothing
+  /// more.
   mutating func endShedOfLed(_ index: Int) {
     workers[index].run.owesWarning = false
     guard workers[index].run.shed != nil else { return }
@@ -51,7 +53,7 @@ extension Engine {
 }
 
 extension WorkerState {
-  /// No operation is under way, and the worker is alive.
+  /// Whether the worker is alive and no operation is under way.
   fileprivate var isRest: Bool {
     switch self {
     case .foreground, .background, .suspended, .hibernated: true

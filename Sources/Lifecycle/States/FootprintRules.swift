@@ -1,15 +1,17 @@
 import Policy
 
-// `limits.footprint`: a worker whose measured footprint stays over a limit is asked to free memory, hibernated, or
-// restarted. The footprint counts, so that no memory controller is needed.
+// `limits.footprint`: a worker whose measured footprint stays over a limit is asked to free memory,
+// hibernated or restarted. Because the footprint counts, no memory controller is needed.
 
 extension FootprintLimits {
-  /// A worker that is always in use is restarted this long after its restart was due.
+  /// How long a restart may wait for the worker to be unused. Then a worker that is always in use
+  /// is restarted anyway.
   public static let longestWait = Duration.seconds(300)
 }
 
 extension WorkerRecord {
-  /// The footprint or the limits have changed.
+  /// Updates since when each limit is exceeded. Called when the footprint or the limits have
+  /// changed.
   mutating func noteFootprintLimits(at now: Instant) {
     guard let limits = profile.footprintLimits, profile.leader == nil else {
       if run.limits != nil { run.limits = nil }
@@ -21,8 +23,8 @@ extension WorkerRecord {
     if watch != run.limits { run.limits = watch }
   }
 
-  /// When the footprint has been over a limit long enough. Time asleep doesn't count, except for hibernating a worker
-  /// that is suspended: a sleeping worker doesn't grow.
+  /// When the footprint will have been over a limit for long enough. Time asleep doesn't count,
+  /// because a sleeping worker doesn't grow. It counts for hibernating a suspended worker.
   func limitDueAt(_ step: FootprintLimits.Step) -> Instant? {
     guard let since = run.limits?.since(step), let limits = profile.footprintLimits else {
       return nil
@@ -42,14 +44,15 @@ extension WorkerRecord {
       step: step, footprint: footprint, limit: limit, lasted: now - due + limits.sustainedFor)
   }
 
-  /// The worker shows no sign of use from then on; `nil`: its state or its unfinished work says that it is in use.
+  /// From when on the worker shows no sign of use. `nil`: its state or its unfinished work says
+  /// that it is in use.
   var unusedFrom: Instant? {
     guard state == .background, goal == nil, !isShedding, run.tasks.isEmpty else { return nil }
     let quiet = max(since, run.lastActivity ?? since) + TimerTick.quiet
     return max(quiet, heldUntil ?? quiet)
   }
 
-  /// When it may be restarted for its footprint: unused, and in any case.
+  /// When it may be restarted for its footprint, if it is unused then.
   private var restartIsDue: Instant? {
     guard profile.mayBeTerminated, let due = limitDueAt(.restart) else { return nil }
     return max(due, footprintRestarts?.notBefore ?? due)
@@ -114,7 +117,7 @@ extension Engine {
     emit(.overLimit(worker.id, excess, consequence))
   }
 
-  /// The worker's end is orderly; the shell launches it again.
+  /// Terminates the worker gracefully. The daemon launches it again.
   private mutating func restartForFootprint(_ index: Int, _ excess: FootprintExcess) {
     let run = workers[index].run
     let start = run.hasWoken ? run.launchAskedAt : run.runningSince
@@ -129,7 +132,8 @@ extension Engine {
     beginEnding(index, .footprint(excess), gracefully: true)
   }
 
-  /// The cause of a launch that follows a restart for the footprint; `nil`: it is another one.
+  /// The cause of a launch that follows a restart for the footprint. `nil`: the launch has another
+  /// cause.
   mutating func takeFootprintRestart(_ index: Int, _ verb: Request.Verb) -> Cause? {
     guard let restarts = workers[index].footprintRestarts, restarts.isUnderWay else { return nil }
     workers[index].footprintRestarts?.isUnderWay = false
@@ -151,7 +155,8 @@ extension Engine {
       let text =
         due == nil
         ? "its footprint is over \(step.path), \(limit), for \(limits.sustainedFor.spoken)"
-        : "its footprint of \(worker.footprint) is over \(step.path), \(limit); when it isn't in use"
+        : "its footprint of \(worker.footprint) is over \(step.path), \(limit); when it isn't in "
+          + "use"
       return Move(
         to: step == .restart ? .terminating : .suspended, code: "footprint_limit", sentence: text,
         after: due.map { max(.zero, $0 - now) }, key: step.path)

@@ -1,15 +1,18 @@
 import Policy
 
-// What is known of a worker for `limits.footprint`: since when it is over a limit, and how often it was restarted.
+// The records for `limits.footprint`: since when a worker is over a limit, and how often it was
+// restarted.
 
 /// A footprint that was over a limit.
 public struct FootprintExcess: Codable, Hashable, Sendable {
+  /// The limit that was exceeded.
   public var step: FootprintLimits.Step
   public var footprint: ByteCount
   public var limit: ByteCount
+  /// How long the footprint has been over the limit.
   public var lasted: Duration
 
-  /// `footprint 1.2 GB over limits.footprint.restart 1 GB for 30 s`
+  /// A clause such as `footprint 1.2 GB over limits.footprint.restart 1 GB for 30 s`.
   public var sentence: String {
     "footprint \(footprint) over \(step.path) \(limit) for \(lasted.spoken)"
   }
@@ -50,8 +53,8 @@ struct FootprintWatch: Codable, Sendable, Equatable {
     }
   }
 
-  /// A limit counts as reached again only after the footprint was this share of it: a footprint that varies around a
-  /// limit would be reported at each measurement.
+  /// A limit can be reported again only after the footprint was below this share of it. Otherwise a
+  /// footprint that varies around a limit would be reported at each measurement.
   private static let margin = 0.9
 
   mutating func measured(_ footprint: ByteCount, _ limits: FootprintLimits, at now: Instant) {
@@ -64,7 +67,7 @@ struct FootprintWatch: Codable, Sendable, Equatable {
     }
   }
 
-  /// The machine slept.
+  /// Moves the times by the time that the machine slept.
   mutating func putOff(by time: Duration) {
     warnSince?.putOff(by: time)
     hibernateSince?.putOff(by: time)
@@ -80,15 +83,16 @@ public struct FootprintRestarts: Codable, Hashable, Sendable {
   public var count = 0
   public var last = Instant.zero
   public var excess: FootprintExcess
-  /// Runs in a row that were over the limit soon after their launch.
+  /// The number of runs in a row that were over the limit soon after their launch.
   var streak = 0
-  /// The worker ends for it, and hasn't been launched again yet.
+  /// Whether the worker is being terminated for its footprint, and hasn't been launched again yet.
   var isUnderWay = true
 
-  /// A run that is over its limit within this time starts over it: a restart changes nothing.
+  /// A run that is over its limit within this time starts over it, so a restart changes nothing.
   static let startUp = Duration.seconds(60)
 
-  /// No earlier restart than this. 1 min after the first run that began over the limit, doubling, at most an hour.
+  /// The earliest time of the next restart: 1 min after the first run that began over the limit,
+  /// doubled with each further one, at most an hour. `nil`: at any time.
   var notBefore: Instant? {
     guard streak > 0 else { return nil }
     return last + .seconds(min(60 << min(streak - 1, 6), 3600))

@@ -1,11 +1,11 @@
 import Policy
 
-// foreground ⇄ background.
+// The transitions foreground ⇄ background.
 
 extension Engine {
   mutating func enterForeground(_ index: Int, _ cause: Cause) {
     if workers[index].state == .background { workers[index].uses.began(at: now) }
-    // A start counts from the moment of its request, however long it took.
+    // A start counts from the time of its request, however long it took.
     if workers[index].state != .launching || workers[index].goal != nil {
       workers[index].frontAsked = now
     }
@@ -19,7 +19,8 @@ extension Engine {
     displaceSurplus(infrontOf: index)
   }
 
-  /// The worker whose request for the foreground is oldest leaves it.
+  /// Moves workers to the background until the foreground is within its limit. The one whose
+  /// request for the foreground is oldest leaves first.
   private mutating func displaceSurplus(infrontOf newcomer: Int) {
     guard let most = policy.foreground.max else { return }
     refresh()
@@ -35,9 +36,9 @@ extension Engine {
     return (worker.frontAsked ?? .zero, worker.since, worker.id)
   }
 
-  /// Why a worker whose start was requested stays in the background: the foreground is full of workers
-  /// that were requested after it. Returns the latest of them; `nil`: there is room, or one of them was
-  /// requested before.
+  /// Why a worker whose start was requested stays in the background: the foreground is full of
+  /// workers that were requested after it. Returns the latest of them. `nil`: there is room, or one
+  /// of them was requested before.
   mutating func laterInFront(than index: Int) -> WorkerID? {
     guard let most = policy.foreground.max else { return nil }
     refresh()
@@ -49,15 +50,15 @@ extension Engine {
     return later.max { frontRank($0) < frontRank($1) }.map { workers[$0].id }
   }
 
-  /// There is room in the foreground without displacing another worker.
+  /// Whether there is room in the foreground without displacing another worker.
   mutating func hasRoomInFront(for index: Int) -> Bool {
     guard let most = policy.foreground.max else { return true }
     refresh()
     return workers.indices(.inFront).filter { $0 != index }.count < most
   }
 
-  /// A restarted worker enters the foreground if it was there before, and no other worker has entered
-  /// since. If activity decides, each worker is in the foreground at first.
+  /// Whether a restarted worker enters the foreground: it was there before, and no other worker has
+  /// entered since. If activity decides, each worker is in the foreground at first.
   mutating func mayReturnToFront(_ index: Int) -> Bool {
     let worker = workers[index]
     guard worker.wasInFront ?? true || worker.policy.foreground.mode == .activity else {
@@ -66,7 +67,7 @@ extension Engine {
     return hasRoomInFront(for: index)
   }
 
-  /// The run ends: remembers whether the worker was in the foreground, or on its way there.
+  /// Records at the end of a run whether the worker was in the foreground, or on its way there.
   mutating func rememberFront(_ index: Int) {
     let worker = workers[index]
     switch worker.state == .terminating ? worker.origin : worker.state {
@@ -77,7 +78,7 @@ extension Engine {
     }
   }
 
-  /// Moves the worker to the background: it gets a message, or, if it can't, it is measured.
+  /// Moves the worker to the background. It gets a message; if it can't get one, it is measured.
   mutating func leaveForFar(_ index: Int, _ cause: Cause) {
     workers[index].lastUsed = now
     move(index, to: .background, cause)
@@ -126,7 +127,8 @@ extension WorkerRecord {
     run.lastActivity = now
   }
 
-  /// `mode: activity`: when the worker will have been idle long enough to leave the foreground.
+  /// When the worker will have been idle for long enough to leave the foreground. `nil`: it isn't
+  /// there, or activity doesn't decide (`mode: activity`).
   var idleAt: Instant? {
     guard state == .foreground, policy.foreground.mode == .activity else { return nil }
     return max(since, run.lastActivity ?? since) + policy.foreground.idleAfter

@@ -4,7 +4,7 @@ import Policy
 enum HibernationObstacle: Hashable, Sendable {
   case disabled
   case refusedForGood(String)
-  /// The footprint since suspension is still being measured.
+  /// The footprint since the suspension is still being measured.
   case measuring
   case unmeasured
   case tooBig(ByteCount, limit: ByteCount)
@@ -20,7 +20,7 @@ enum HibernationObstacle: Hashable, Sendable {
 }
 
 extension HibernationObstacle {
-  /// More room on the disk, or another day, removes it.
+  /// Whether more room on the disk, or another day, removes the obstacle.
   var isOfDisk: Bool {
     switch self {
     case .overDiskBudget, .overDailyWrites, .diskNearlyFull: true
@@ -30,30 +30,32 @@ extension HibernationObstacle {
 }
 
 extension WorkerRecord {
-  /// The cause of a hibernation decides which rules count. A person's request overrides rules of
-  /// economy, the footprint's limits among them, but not rules of possibility and of the disk.
+  /// The occasion of a hibernation, which decides which rules count. A person's request overrides
+  /// economic limits, the footprint's limits among them. It overrides neither the limits of the
+  /// disk nor what makes a hibernation impossible.
   struct Occasion: OptionSet, Sendable {
     let rawValue: UInt8
     static let automatic = Occasion(rawValue: 1)
     static let pressure = Occasion(rawValue: 2)
     static let request = Occasion(rawValue: 4)
-    /// Under pressure, when a worker would be terminated otherwise: economy doesn't count.
+    /// Under pressure, when a worker would be terminated otherwise. Economic limits don't count.
     static let insteadOfEnd = Occasion(rawValue: 8)
   }
 
-  /// The longest wait for a measurement; after it the last known footprint is used.
+  /// The longest wait for a measurement. After it the last known footprint is used.
   static let patienceForMeasurement = Duration.seconds(5)
 
   var measuredBy: Instant { run.suspendedSince + Self.patienceForMeasurement }
 
-  /// The cool-down is for uses, which come in groups. After a timer of its own nothing follows: there only what
-  /// `early_wake` has learned of its images delays the next one.
+  /// When the cool-down ends. It is for uses, which come in groups. Nothing follows a wake by the
+  /// worker's own timer: after such a wake only what `early_wake` has learned about its images
+  /// delays the next one.
   var cooldownOver: Instant? {
     if state == .suspended, cause == .quietAgain { return nil }
     return run.hibernation.lastResume.map { $0 + policy.hibernate.cooldown }
   }
 
-  /// The instants at which a verdict may change by time alone.
+  /// The instants at which time alone may change a verdict.
   func considerHibernation(_ next: inout EarliestDeadline) {
     next.consider(measuredBy)
     next.consider(cooldownOver)
@@ -92,7 +94,7 @@ extension Engine {
       .compactMap { find($0, for: worker, at: now) }
   }
 
-  /// In the order in which they decide.
+  /// The checks, in the order in which they decide.
   private enum Check: CaseIterable {
     case policy, refusal, measurement, footprint, largest, disk, smallest, relaunch, cooldown,
       failure,

@@ -1,8 +1,10 @@
 import Policy
 
-// terminated → launching → foreground, and the watchdog for it.
+// The transitions terminated → launching → foreground, and the launch watchdog.
 
 extension Engine {
+  /// Begins a launch.
+  ///
   /// - Parameter asked: when the start was requested; `nil`: now.
   mutating func launch(
     _ index: Int, for request: Request.ID?, verb: Request.Verb, asked: Instant? = nil,
@@ -25,7 +27,8 @@ extension Engine {
     guard workers[index].state == .launching, !workers[index].run.isSpawned else { return }
     workers[index].run.isSpawned = true
     workers[index].run.spawnedAt = now
-    // The time counts from here: of many workers that are started at once, the last ones wait until others are ready.
+    // The deadline counts from here: of many workers that are started together, the last ones wait
+    // until others are ready.
     if workers[index].profile.announcesReadiness {
       workers[index].run.readyBy = ExtensibleDeadline(now + workers[index].policy.watchdog.launch)
     }
@@ -48,8 +51,8 @@ extension Engine {
     concludeRun(index, "\(workers[index].id) could not be launched: \(why)")
   }
 
-  /// A worker that was asked to end meanwhile doesn't enter the foreground, and one that was asked to
-  /// sleep enters the background directly.
+  /// Ends the launch. A worker that was asked to end meanwhile doesn't enter the foreground. One
+  /// that was asked to sleep enters the background directly.
   private mutating func becomeReady(_ index: Int, _ cause: Cause) {
     let goal = workers[index].goal
     if let goal, goal.destination.isEnd { return }

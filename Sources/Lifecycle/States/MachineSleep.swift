@@ -1,10 +1,10 @@
 import Policy
 
-// While the machine sleeps no worker can do anything. So the time doesn't count where a worker, or the shell, has to
-// meet a deadline. It counts where the question is for how long a worker hasn't been used.
+// While the machine sleeps no worker can do anything. So that time doesn't count for deadlines that
+// a worker, or the daemon, has to meet. It counts for how long a worker hasn't been used.
 
 extension Engine {
-  /// Deadlines that are running end later by the time for which the machine slept.
+  /// Moves running deadlines by the time that the machine slept.
   mutating func recordMachineSlept(_ time: Duration) {
     guard time > .zero else { return }
     ladderState.step?.putOff(by: time)
@@ -16,9 +16,12 @@ extension Engine {
 }
 
 extension Run {
-  /// - Parameter since: when the worker entered its state; the limits of tasks and holds count from then at the earliest.
+  /// Moves the run's deadlines.
+  ///
+  /// - Parameter since: when the worker entered its state. The limits of tasks and holds count from
+  ///   then at the earliest.
   fileprivate mutating func putOff(by time: Duration, since: Instant) {
-    // How long the launch took is learned, too.
+    // How long the launch took is learned, so its start moves, too.
     launchAskedAt = launchAskedAt + time
     spawnedAt?.putOff(by: time)
     readyBy?.putOff(by: time)

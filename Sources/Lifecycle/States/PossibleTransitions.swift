@@ -158,7 +158,7 @@ extension Engine {
     return moves
   }
 
-  /// The level from which on the worker may be terminated for memory.
+  /// The level from which on the worker may be terminated, or hibernated instead.
   private func pressureMoves(_ worker: WorkerRecord) -> [Move] {
     guard !isShadow(worker), let level = levelOfTermination(worker) else { return [] }
     if worker.state.runs, mayHibernateInsteadOfEnd(worker, at: level) {

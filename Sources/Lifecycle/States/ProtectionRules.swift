@@ -1,13 +1,13 @@
 import Policy
 
-// `terminate: never`: a protected worker isn't terminated for lack of memory, whatever the pressure. A request, a
-// watchdog or a probe may still end it.
+// `terminate: never`: a protected worker isn't terminated for lack of memory, whatever the
+// pressure. A request, a watchdog or a probe may still end it.
 
 /// What protects a worker from termination for lack of memory.
 public enum Protection: String, Codable, Hashable, Sendable, CaseIterable {
   /// The verb `protect`, for a time or until the daemon ends.
   case request
-  /// `terminate.for_memory` is false.
+  /// The policy: `terminate.for_memory` is false.
   case policy
 
   public var code: String {
@@ -17,7 +17,7 @@ public enum Protection: String, Codable, Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// Follows "not terminated for lack of memory: ".
+  /// The reason as a clause that follows "not terminated for lack of memory: ".
   public var sentence: String {
     switch self {
     case .request: "protected on request (`dormouse protect`)"
@@ -25,7 +25,9 @@ public enum Protection: String, Codable, Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// - Parameter left: after this time it ends; `nil`: it has no end.
+  /// The reason with the remaining time.
+  ///
+  /// - Parameter left: the time until the protection ends. `nil`: it has no end.
   public func sentence(for left: Duration?) -> String {
     guard let left, self == .request else { return sentence }
     return "protected on request for \(left.spoken) more (`dormouse protect`)"
@@ -35,7 +37,8 @@ public enum Protection: String, Codable, Hashable, Sendable, CaseIterable {
 
   static let path = "terminate.for_memory"
 
-  /// `only protected workers are left at critical pressure: db, web; none of them is terminated for lack of memory`
+  /// A report such as `only protected workers are left at critical pressure: db, web; none of them
+  /// is terminated for lack of memory`.
   public static func sentence(onLeft workers: [WorkerID], at level: PressureLevel) -> String {
     let shown = workers.prefix(5).map(\.name).joined(separator: ", ")
     let more = workers.count > 5 ? " and \(workers.count - 5) more" : ""
@@ -46,12 +49,12 @@ public enum Protection: String, Codable, Hashable, Sendable, CaseIterable {
 }
 
 extension Duration {
-  /// The longest that a worker can be protected for.
+  /// The longest time for which a request can protect a worker: 30 days.
   public static let longestProtection = Duration.seconds(30 * 86_400)
 }
 
 extension WorkerRecord {
-  /// `nil`: the worker may be terminated for lack of memory.
+  /// What protects the worker. `nil`: it may be terminated for lack of memory.
   var protection: Protection? {
     if isProtectedByRequest == true { return .request }
     return policy.terminate.forMemory ? nil : .policy
@@ -59,17 +62,18 @@ extension WorkerRecord {
 }
 
 extension Engine {
-  /// `nil`: the worker may be terminated for lack of memory, or there is no such worker.
+  /// What protects the worker. `nil`: it may be terminated for lack of memory, or there is no such
+  /// worker.
   public func protection(of worker: WorkerID) -> Protection? {
     index(of: worker).flatMap { workers[$0].protection }
   }
 
-  /// When the worker's protection by request ends by itself.
+  /// When the worker's protection by request ends. `nil`: there is none, or it has no time limit.
   public func protectionEnds(of worker: WorkerID) -> Instant? {
     index(of: worker).flatMap { workers[$0].protectedUntil }
   }
 
-  /// The time of a protection is over.
+  /// Ends a protection whose time is over.
   mutating func expireProtection(_ index: Int) {
     guard let until = workers[index].protectedUntil, now >= until else { return }
     workers[index].protectedUntil = nil
@@ -93,8 +97,9 @@ extension Engine {
     emit(.answer(request.id, Answer(.done, text)))
   }
 
-  /// The ladder has nothing left to do at this level. Once at each level of an episode of pressure, it reports the
-  /// protected workers that its rungs would terminate otherwise.
+  /// Reports the protected workers that the level's rungs would terminate otherwise, because the
+  /// ladder has nothing left to do at this level. The report comes once at each level of an episode
+  /// of pressure.
   mutating func reportProtected(at level: PressureLevel) {
     let occasion = PressureEpisode(episode: gauge.episode, level: level)
     if let last = ladderState.protectedReportedAt, last.episode == occasion.episode,
@@ -103,7 +108,8 @@ extension Engine {
       return
     }
     refresh()
-    // Sets that are kept: without protected workers this costs nothing, and the ladder comes here at each event.
+    // These groups are always up to date. So without protected workers this costs nothing, although
+    // the ladder comes here at each event.
     let left = Ladder.Rung.Victims.allCases
       .filter { policy.ladder[level].contains(.terminate($0)) }
       .flatMap { workers.indices($0.protectedGroup) }

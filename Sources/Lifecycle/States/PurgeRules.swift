@@ -1,7 +1,7 @@
 import Policy
 
-// The rung `purge`: takes memory that workers have offered, asleep or awake. They can make its contents
-// again.
+// The rung `purge` frees memory that workers have offered, asleep or awake. They can make its
+// contents again.
 
 extension Engine {
   mutating func recordOffer(_ index: Int, _ bytes: ByteCount) {
@@ -14,18 +14,18 @@ extension Engine {
     workers[index].run.isPurging = false
     workers[index].run.purgeable = .zero
     workers[index].run.footprint = max(.zero, workers[index].footprint - freed)
-    // The offer may have counted memory that wasn't there any more.
+    // The offer may have included memory that had already been freed.
     emit(.measure(workers[index].id))
   }
 
-  /// The worker isn't purged again before it makes a new offer.
+  /// Drops the offer: the worker isn't purged again before it makes a new one.
   mutating func recordPurgeFailed(_ index: Int, _ why: String) {
     guard workers[index].run.isPurging else { return }
     workers[index].run.isPurging = false
     workers[index].run.purgeable = .zero
   }
 
-  /// The biggest offer first; of equal ones the worker with the lower band.
+  /// Purges the largest offer. Among equal ones, that of the worker with the lower band.
   mutating func purgeBiggest(_ level: PressureLevel) -> LadderState.Outcome {
     guard !workers.isEmpty(.offering) else { return .nothingLeft }
     for index in offers() {
@@ -55,7 +55,7 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// Less than a page isn't worth a call.
+  /// The smallest offer that is used: less than a page isn't worth a call.
   static let minOffer = ByteCount.kilobytes(4)
 
   var offersMemory: Bool {

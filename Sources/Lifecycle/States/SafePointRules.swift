@@ -9,7 +9,7 @@ struct LockWatch: Codable, Sendable, Equatable {
   var answeredAt: Instant?
   var held = 0
 
-  /// The time between two checks; a result without locks is valid as long.
+  /// The time between two checks. A result without locks is valid for the same time.
   static let interval = Duration.seconds(1)
   /// The longest wait for a result: a check that fails mustn't keep a worker awake.
   static let patience = Duration.seconds(5)
@@ -27,8 +27,8 @@ extension Engine {
     workers[index].run.lockWatch?.held = held
   }
 
-  /// The last obstacle, which needs a check: asks for it, and repeats it every second while there are
-  /// locks, up to the policy's limit.
+  /// The last obstacle to a suspension, which needs a check of file locks. Asks for the check, and
+  /// repeats it every second while there are locks, up to the policy's limit.
   mutating func isAtSafePoint(_ index: Int) -> Bool {
     let limit = workers[index].policy.background.safePoint.fileLocks
     guard limit > .zero else { return true }
@@ -55,7 +55,7 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// Until when the worker's own hold may keep it awake; `nil`: there is no hold.
+  /// Until when the worker's hold may keep it awake. `nil`: there is no hold.
   var heldUntil: Instant? {
     run.heldSince.map { max($0, since) + policy.background.safePoint.hold }
   }

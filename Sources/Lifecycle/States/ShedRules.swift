@@ -1,18 +1,18 @@
 import Policy
 
-// One shed request at a time: asked → (answer or deadline) → finishing → measured.
+// A worker has one shed request at a time: asked → (answer or deadline) → finishing → measured.
 
 struct ShedInFlight: Codable, Sendable, Equatable {
   var kind: Directive.ShedKind
   var askedAt: Instant
   var deadline: ExtensibleDeadline
   var isAnswered = false
-  /// `finishShed` was sent.
+  /// `finishShed` was emitted.
   var isFinishing = false
   var finishBy: Instant?
 
-  /// The longest wait for the outcome of `finishShed`: a measurement that fails mustn't keep a worker
-  /// awake for ever.
+  /// The longest wait for the outcome of `finishShed`: a measurement that fails mustn't keep a
+  /// worker awake forever.
   static let patience = Duration.seconds(10)
 }
 
@@ -49,7 +49,8 @@ extension Engine {
     emit(.finishShed(workers[index].id))
   }
 
-  /// An answer after the deadline belongs to a request that is being finished, and doesn't count.
+  /// Records an answer. An answer after the deadline belongs to a request that is being finished,
+  /// and doesn't count.
   mutating func recordShedAnswered(_ index: Int) {
     // The watchdog accepts a late answer: it needs a sign of life.
     workers[index].run.unanswered = nil
@@ -77,8 +78,8 @@ extension Engine {
 }
 
 extension Engine {
-  /// A worker that answers and frees nothing is remembered. Silence concerns only the watchdog, and
-  /// doesn't prove that there was nothing to free.
+  /// Records whether the worker frees memory when asked. Only an answer counts: silence concerns
+  /// the watchdog, and doesn't prove that there was nothing to free.
   private mutating func learnYield(_ index: Int, of shed: ShedInFlight, freed: ByteCount) {
     if freed >= FruitlessWarnings.minYield {
       workers[index].run.fruitless = nil

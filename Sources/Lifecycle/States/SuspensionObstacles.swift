@@ -6,13 +6,13 @@ enum SuspensionObstacle: Hashable, Sendable {
   case task(String, left: Duration)
   case held(left: Duration)
   case failedLately(String, retryIn: Duration)
-  /// `background.suspend_after: never`
+  /// `background.suspend_after` is `never`.
   case never
   case grace(Duration, of: Duration, raised: IdleBackOff?)
-  /// Over `limits.footprint.hibernate`, and used a moment ago.
+  /// The worker is over `limits.footprint.hibernate`, and was used a moment ago.
   case notQuiet(left: Duration)
   case heartbeat(left: Duration)
-  /// The worker's own timer woke it, and it isn't quiet yet.
+  /// The worker's own timer woke it, and it isn't idle yet.
   case timer(left: Duration)
   case launchedLately(Duration, of: Duration)
   case wokenLately(Duration, of: Duration)
@@ -20,15 +20,16 @@ enum SuspensionObstacle: Hashable, Sendable {
 }
 
 extension WorkerRecord {
-  /// The first obstacle, which is the one that decides. The cause of the suspension decides which rules
-  /// count: a request skips the grace, but neither the shedding nor unfinished work.
+  /// The first obstacle, which is the one that decides. The cause of the suspension decides which
+  /// rules count: a request skips the grace, but neither the shed request nor unfinished work.
   func suspensionObstacle(at now: Instant) -> SuspensionObstacle? {
     let unfinished = shedObstacle ?? taskObstacle(at: now) ?? holdObstacle(at: now)
     if unfinished != nil || goal != nil { return unfinished }
     return retryObstacle(at: now) ?? graceObstacle(at: now) ?? uptimeObstacle(at: now)
   }
 
-  /// All obstacles, including those that are checked only when nothing else prevents the suspension.
+  /// All obstacles, including those that are checked only when nothing else prevents the
+  /// suspension.
   func suspensionObstacles(at now: Instant) -> [SuspensionObstacle] {
     var found = [shedObstacle, taskObstacle(at: now), holdObstacle(at: now)]
     if goal == nil {
@@ -91,7 +92,7 @@ extension WorkerRecord {
 }
 
 extension SuspensionObstacle {
-  /// To follow a colon.
+  /// The obstacle as a clause that follows a colon.
   var sentence: String {
     switch self {
     case .shedding: "it is still freeing memory, as requested"

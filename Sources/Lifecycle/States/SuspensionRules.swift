@@ -1,6 +1,6 @@
 import Policy
 
-// background → suspending → suspended.
+// The transitions background → suspending → suspended.
 
 extension Engine {
   mutating func advanceBackground(_ index: Int) {
@@ -15,12 +15,12 @@ extension Engine {
     }
   }
 
-  /// A request skips the grace, but neither the shedding nor open tasks: a frozen worker can't shed or
-  /// finish anything.
+  /// Suspends the worker if nothing prevents it. A request skips the grace, but neither the shed
+  /// request nor open tasks: a frozen worker can't free memory or finish anything.
   private mutating func considerSuspension(_ index: Int) {
     guard workers[index].suspensionObstacle(at: now) == nil else {
-      // The result of the lock check is outdated by then. It is cleared only if there is one: a worker
-      // that is changed is examined again.
+      // The result of the lock check is outdated when the obstacle ends. It is cleared only if
+      // there is one: a worker that is changed is examined again.
       if workers[index].run.lockWatch != nil { workers[index].run.lockWatch = nil }
       return
     }
@@ -48,7 +48,7 @@ extension Engine {
   mutating func recordSuspended(_ index: Int) {
     guard workers[index].state == .suspending else { return }
     workers[index].run.suspendedSince = now
-    // Neither a heartbeat nor the worker's own timer ends its rest.
+    // Neither a heartbeat nor the worker's own timer ends its sleep.
     if workers[index].run.beatUntil != nil {
       workers[index].run.beatUntil = nil
       workers[index].run.lastBeat = now
@@ -82,14 +82,14 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// After a refusal: its grace, doubling, at most ten minutes or the grace. Some workers always wait in a call that a
-  /// stop would cut short.
+  /// The delay after a failed suspension: the grace, doubled with each further failure, at most ten
+  /// minutes or the grace. Some workers always wait in a call that a stop would cut short.
   fileprivate func suspensionPause(after failures: Int) -> Duration {
     let grace = max(policy.background.suspendAfter ?? .zero, .seconds(1))
     return max(grace, min(grace * (1 << min(failures - 1, 10)), .seconds(600)))
   }
 
-  /// When the policy alone would suspend it; `nil`: never, or not in this state.
+  /// When the policy alone would suspend the worker. `nil`: never, or not in this state.
   var graceOver: Instant? {
     guard state == .background else { return nil }
     let retryAt = run.retrySuspensionAt ?? since
@@ -97,18 +97,18 @@ extension WorkerRecord {
     return suspendAfter.map { max(graceBegan + $0, retryAt) }
   }
 
-  /// Over `limits.footprint.hibernate` the worker is suspended when it has been quiet for a moment, although its grace
-  /// isn't over.
+  /// When a worker over `limits.footprint.hibernate` is suspended, although its grace isn't over:
+  /// after a moment without use. `nil`: it isn't over the limit.
   func quietForLimit(_ grace: Duration) -> Instant? {
     guard run.limits?.since(.hibernate) != nil else { return nil }
     return max(since, run.lastActivity ?? since) + min(grace, TimerTick.quiet)
   }
 
   /// The end of a heartbeat, or of the work for the worker's own timer. The policy's grace doesn't
-  /// count: the worker was asleep before.
+  /// count, because the worker was asleep before.
   var sleepsAgainAt: Instant? { run.beatUntil ?? run.tick?.isOver }
 
-  /// In shadow mode an imagined wake begins the grace again.
+  /// When the grace began. In shadow mode an imagined wake begins it again.
   var graceBegan: Instant { max(since, shadow.wokenAt ?? since) }
 
   fileprivate var causeToSleepAgain: Cause? {

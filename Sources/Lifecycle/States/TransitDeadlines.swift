@@ -1,56 +1,58 @@
 import Policy
 
-// Suspending, hibernating and resuming wait for an outcome, and an outcome can be lost. So each has a
-// deadline: when it passes, the engine asks the shell for the worker's real state (`inspect`), and
-// continues from the result. While the operation is still under way the engine waits longer. A worker
-// whose state stays unknown is killed: it never runs on memory that isn't verified.
+// Suspending, hibernating and resuming wait for an outcome, and an outcome can be lost. So each has
+// a deadline. When it passes, the engine asks the daemon for the worker's real state (`inspect`),
+// and continues from the result. While the operation is still under way, the engine waits longer. A
+// worker whose state stays unknown is killed: it never runs on memory that isn't verified.
 
 /// The operation that `suspending`, `hibernating` or `resuming` waits for.
 struct Transit: Codable, Sendable, Equatable {
   /// When the worker's state is inspected next.
   var inspectAt: Instant
-  /// Inspections in a row that had no answer.
+  /// The number of inspections in a row without an answer.
   var unanswered = 0
-  /// The delay has been reported.
+  /// Whether the delay has been reported.
   var isReported = false
 }
 
-/// All limits of these operations.
+/// The time limits of these operations.
 public enum TransitLimits {
   /// The limit without any memory to move. A freeze takes 5 s at most; the thread may be busy with
-  /// others.
+  /// other workers.
   public static let least = Duration.seconds(30)
-  /// The speed of a slow disk. The limit grows by a second for each of these.
+  /// The speed of a slow disk in bytes a second. The limit grows by a second for each of these 10
+  /// MB.
   public static let bytesPerSecond = ByteCount.megabytes(10)
-  /// From an inspection to its answer.
+  /// The time from an inspection to its answer.
   public static let answer = Duration.seconds(10)
-  /// Between two inspections of an operation that is still under way.
+  /// The time between two inspections of an operation that is still under way.
   public static let interval = Duration.seconds(30)
   /// After this many inspections without an answer the state counts as unknown.
   public static let maxUnanswered = 3
 
-  /// From the directive to the first inspection.
+  /// The time from the directive to the first inspection.
   public static func limit(moving memory: ByteCount) -> Duration {
     least + .seconds(Int(memory.bytes / bytesPerSecond.bytes))
   }
 }
 
-/// What an inspection found (`Directive.inspect`).
+/// The result of an inspection (`Directive.inspect`).
 public enum WorkerCondition: Codable, Hashable, Sendable {
   /// The operation hasn't ended yet.
   case underWay
-  /// Its processes run, with all of their memory.
+  /// The worker's processes run, with all of their memory.
   case running
   /// The worker is stopped, with all of its memory.
   case suspended
   /// The worker is stopped, and its memory is in its image.
   case hibernated
-  /// Its memory can't be verified; the text says why.
+  /// The worker's memory can't be verified. The text says why.
   case unverifiable(String)
 }
 
 extension WorkerState {
-  /// The worker waits for the outcome of an operation that moves it between two states of rest.
+  /// Whether the worker waits for the outcome of an operation that suspends, hibernates or resumes
+  /// it.
   var isTransit: Bool { self == .suspending || self == .hibernating || self == .resuming }
 }
 
@@ -66,8 +68,8 @@ extension Engine {
     guard transit.unanswered < TransitLimits.maxUnanswered else {
       return endUnverified(
         index,
-        "\(worker.state.rawValue) had no outcome within \(time), and \(transit.unanswered) inspections "
-          + "of its state had no answer")
+        "\(worker.state.rawValue) had no outcome within \(time), and \(transit.unanswered) "
+          + "inspections of its state had no answer")
     }
     if !transit.isReported {
       emit(
@@ -80,8 +82,8 @@ extension Engine {
     emit(.inspect(worker.id))
   }
 
-  /// Takes the inspection's result as the outcome. Once the engine has moved on, an answer changes
-  /// nothing.
+  /// Uses the inspection's result as the outcome. If the engine has continued meanwhile, the result
+  /// changes nothing.
   mutating func recordFound(_ index: Int, _ condition: WorkerCondition) {
     let lost = "its outcome was lost"
     switch (workers[index].state, condition) {
@@ -103,14 +105,14 @@ extension Engine {
     }
   }
 
-  /// Kills the worker: its memory can't be verified.
+  /// Kills the worker, because its memory can't be verified.
   mutating func endUnverified(_ index: Int, _ why: String) {
     let sentence = "its memory can't be verified: \(why)"
     failGoal(index, "\(workers[index].id) is terminated: \(sentence)")
     beginEnding(index, .failed(sentence), gracefully: false)
   }
 
-  /// The image was made; its size isn't known.
+  /// Records a hibernation whose outcome was lost. The size of its image isn't known.
   private mutating func recordFoundHibernated(_ index: Int) {
     workers[index].run.hibernation.footprintBefore = workers[index].run.footprint
     workers[index].run.hibernation.imageSize = nil
@@ -122,7 +124,7 @@ extension Engine {
     concludeGoal(index, code: .done, text: "\(workers[index].id) is hibernated")
   }
 
-  /// Something has made the worker run, with all of its memory.
+  /// Records that something has made the worker run, with all of its memory.
   private mutating func recordFoundRunning(_ index: Int) {
     let why = "found running while being hibernated"
     recordHibernationFailure(index, why)

@@ -1,9 +1,10 @@
 import Policy
 
-// suspended, hibernated → resuming → background or foreground.
+// The transitions suspended, hibernated → resuming → background or foreground.
 
 extension Engine {
-  /// Remembered while the worker sleeps or is being suspended; a running worker sees its input itself.
+  /// Records what waits for a worker that sleeps or is being suspended. A running worker sees its
+  /// input itself.
   mutating func recordWakeNeeded(_ index: Int, _ why: String) {
     switch workers[index].state {
     case .suspending, .suspended, .hibernating, .hibernated:
@@ -14,11 +15,11 @@ extension Engine {
     }
   }
 
-  /// A waiting connection or data becomes the worker's goal as soon as no request is under way.
+  /// Makes a waiting connection or data the worker's goal, if no request is under way.
   mutating func adoptWake(_ index: Int) {
     guard workers[index].goal == nil, let cause = workers[index].causeToWake else { return }
     workers[index].run.wakeNeeded = nil
-    // A worker that no client has called takes no other worker's place.
+    // A worker that no client has called displaces no other worker.
     let isCalled = if case .wakeNeeded = cause { true } else { false }
     let toFront =
       isCalled && (workers[index].policy.foreground.mode == .activity || mayReturn(index))
@@ -26,7 +27,8 @@ extension Engine {
       destination: toFront ? .foreground : .background, cause: cause, requests: [])
   }
 
-  /// Only a lack of memory has taken it from the foreground, and no other worker has entered since.
+  /// Whether only a lack of memory has moved the worker out of the foreground, and no other worker
+  /// has entered since.
   private mutating func mayReturn(_ index: Int) -> Bool {
     workers[index].run.returnsToFront == true && hasRoomInFront(for: index)
   }
@@ -55,7 +57,9 @@ extension Engine {
     wakeOthers(with: index, cause)
   }
 
-  /// - Parameter cost: `nil`: not measured.
+  /// Records the outcome of a resume.
+  ///
+  /// - Parameter cost: its duration; `nil`: not measured.
   mutating func recordResumed(_ index: Int, _ cost: Duration?) {
     guard workers[index].state == .resuming else { return }
     if workers[index].origin == .hibernated { learnResume(index, cost) }
@@ -96,6 +100,8 @@ extension Engine {
     emit(.measure(workers[index].id))
   }
 
+  /// Records a failed resume.
+  ///
   /// - Parameter to: the state now; `nil`: the state that the resume came from.
   mutating func recordResumeFailed(
     _ index: Int, _ why: String, intact: Bool, to found: WorkerState? = nil
@@ -112,7 +118,8 @@ extension Engine {
     move(index, to: found ?? origin, .failed(why))
     workers[index].run.failedResumes += 1
     failGoal(index, "\(name) could not be resumed: \(why)")
-    // Only the engine tries again for what waits at the worker's sockets: after 1 s, doubling.
+    // Only the engine retries for what waits at the worker's sockets: after 1 s, doubled with each
+    // failure, at most 64 s.
     guard let goal, goal.cause.isCall else { return }
     let shift = min(workers[index].run.failedResumes - 1, 6)
     workers[index].run.retryResumeAt = now + .seconds(1 << shift)
@@ -121,8 +128,8 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// The worker is being resumed for its own timer, or with a worker that is, and nothing else needs it
-  /// meanwhile.
+  /// Whether the worker is being resumed for its own timer, or with a worker that is, and nothing
+  /// else needs it meanwhile.
   fileprivate var isWokenByTimer: Bool {
     guard cause.isOwnClock, cause != .heartbeat, policy.foreground.mode == .activity else {
       return false
@@ -133,7 +140,7 @@ extension WorkerRecord {
 }
 
 extension Cause {
-  /// Nothing outside the worker needed it.
+  /// Whether nothing outside the worker needed it.
   var isOwnClock: Bool {
     switch self {
     case .heartbeat, .timer: true
@@ -142,7 +149,7 @@ extension Cause {
     }
   }
 
-  /// A connection, data or a signal waits, and won't be reported again.
+  /// Whether a connection, data, a signal or a timer waits that won't be reported again.
   fileprivate var isCall: Bool {
     switch self {
     case .wakeNeeded, .timer: true

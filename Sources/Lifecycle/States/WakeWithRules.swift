@@ -1,15 +1,16 @@
 import Policy
 
-// `wake_with`: when a worker wakes, the workers that it names wake at the same time, and those that they
-// name, so that a request that passes through all of them waits for one wake and not for one after the
-// other.
+// `wake_with`: when a worker wakes, the workers that it names wake at the same time, and those that
+// they name. So a request that passes through all of them waits for one wake and not for several in
+// a row.
 //
-// Only sleeping workers are woken; none is started. A worker that was woken in this way wakes no others:
-// the first one has woken all that it leads to, also where they name each other in a circle.
+// Only sleeping workers are woken; none is started. A worker that was woken in this way wakes no
+// others: the first one has woken all that can be reached from it, also if they name each other in
+// a cycle.
 
 extension Engine {
-  /// The workers that `wake_with` wakes with this one, directly and through others, without itself and
-  /// without those that aren't there; in the order in which they are found.
+  /// The workers that `wake_with` wakes with this one, directly and through others. Itself and
+  /// workers that don't exist aren't included. The nearest are first.
   public func wakesWith(_ worker: WorkerID) -> [WorkerID] {
     guard let first = index(of: worker), !workers[first].profile.wakeWith.isEmpty else { return [] }
     var seen: Set<WorkerID> = [worker]
@@ -25,7 +26,7 @@ extension Engine {
     return Array(found.dropFirst())
   }
 
-  /// The worker begins to wake for this cause.
+  /// Wakes the other workers when this one begins to wake for `cause`.
   mutating func wakeOthers(with index: Int, _ cause: Cause) {
     // A worker that is resumed only to be stopped needs no others.
     guard cause.wakesOthers, workers[index].goal?.destination.isEnd != true else { return }
@@ -36,12 +37,13 @@ extension Engine {
     }
   }
 
-  /// Remembered like any other wake: one that is being suspended or hibernated wakes after that.
+  /// Records the wake like any other: a worker that is being suspended or hibernated wakes after
+  /// that.
   private mutating func recordWakeWith(_ index: Int, _ other: WorkerID, forTimer: Bool) {
     guard workers[index].profile.leader == nil else { return }
     switch workers[index].state {
     case .suspending, .suspended, .hibernating, .hibernated:
-      // A client, or another worker, counts more than a timer.
+      // A client, or another worker, has precedence over a timer.
       let counts = workers[index].run.wakeIsTimer && !forTimer
       guard workers[index].run.wakeNeeded == nil || counts else { return }
       workers[index].run.wakeNeeded = other.name
@@ -52,7 +54,8 @@ extension Engine {
     }
   }
 
-  /// The worker would have woken now, if its sleep weren't only imagined.
+  /// Records wakes in shadow mode: the other workers would have been woken now if they really
+  /// slept.
   mutating func imagineOthers(with index: Int) {
     for other in wakesWith(workers[index].id) {
       if let other = self.index(of: other) { imagineCallWith(other) }
@@ -63,14 +66,14 @@ extension Engine {
     guard workers[index].state == .background else { return }
     switch workers[index].shadow.depth {
     case .suspended?, .hibernated?: imagineCall(index)
-    // It would have ended, and isn't started by this.
+    // The worker would have been terminated, and a wake starts no worker.
     case .terminated?, nil: break
     }
   }
 }
 
 extension WorkerRecord {
-  /// What waits for it, as the reason of its wake; `nil`: nothing.
+  /// What waits for the worker, as the cause of its wake. `nil`: nothing.
   var causeToWake: Cause? {
     guard let why = run.wakeNeeded else { return nil }
     if let other = run.wakeWith { return .wokenWith(other, forTimer: run.wakeIsTimer) }
@@ -79,7 +82,8 @@ extension WorkerRecord {
 }
 
 extension Cause {
-  /// Not for a moment's run, which nothing waits for.
+  /// Whether the workers in `wake_with` wake, too. They don't for a heartbeat, because nothing
+  /// waits for it, nor for a wake with another worker, which has woken them already.
   fileprivate var wakesOthers: Bool {
     switch self {
     case .heartbeat, .wokenWith: false

@@ -1,18 +1,20 @@
 import Policy
 
-// sd_watchdog_enabled(3): a worker that sends `WATCHDOG=1` in time is known to do its work. Its signs
-// of life are no events: when one is due, the shell is asked when the last one came.
+// sd_watchdog_enabled(3): a worker that sends `WATCHDOG=1` in time does its work. Its signs of life
+// are no events: when one is due, the daemon is asked when the last one came.
 
-/// A worker's watchdog. It counts while the worker is in the foreground or the background, and stands
-/// still otherwise: a worker that sleeps can't give a sign. Each wake begins a full interval.
+/// A worker's watchdog. It counts while the worker is in the foreground or the background.
+/// Otherwise it stands still, because a sleeping worker can't give a sign. Each wake begins a full
+/// interval.
 struct WatchdogClock: Codable, Sendable, Equatable {
   let interval: Duration
-  /// When the next sign is due; `nil`: the clock stands still.
+  /// When the next sign is due. `nil`: the clock stands still.
   private(set) var dueAt: Instant?
-  /// The shell has been asked for the last sign, and hasn't answered.
+  /// When the daemon was asked for the last sign. `nil`: no answer is awaited.
   private(set) var askedAt: Instant?
 
-  /// A missing result is asked for again: a worker is never ended without one.
+  /// The time without an answer after which the engine asks again. A worker is never ended without
+  /// an answer.
   static let patience = Duration.seconds(10)
 
   init(_ interval: Duration, in state: WorkerState, at now: Instant) {
@@ -32,14 +34,14 @@ struct WatchdogClock: Codable, Sendable, Equatable {
   /// When time alone changes something.
   var deadline: Instant? { askedAt.map { $0 + Self.patience } ?? dueAt }
 
-  /// Returns whether the shell has to be asked.
+  /// Whether the daemon has to be asked for the last sign. Records that it is asked.
   mutating func isDue(at now: Instant) -> Bool {
     guard let deadline, now >= deadline else { return false }
     askedAt = now
     return true
   }
 
-  /// Returns whether the sign is missing.
+  /// Records the daemon's answer. Returns whether a sign is missing.
   mutating func misses(after sign: Instant?, at now: Instant) -> Bool {
     guard askedAt != nil, let due = dueAt else { return false }
     askedAt = nil
@@ -47,13 +49,13 @@ struct WatchdogClock: Codable, Sendable, Equatable {
     return dueAt.map { $0 <= now } ?? false
   }
 
-  /// The machine slept.
+  /// Moves the times by the time that the machine slept.
   mutating func putOff(by time: Duration) {
     dueAt?.putOff(by: time)
     askedAt?.putOff(by: time)
   }
 
-  /// The clock continues although a sign was missing.
+  /// Continues after a missing sign, with a full interval.
   mutating func restart(at now: Instant) { dueAt = now + interval }
 }
 
@@ -66,7 +68,7 @@ extension Engine {
   }
 
   mutating func advanceWatchdog(_ index: Int) {
-    // Checked at each advance: this avoids a copy of what doesn't change.
+    // Checked at each advance, so this avoids a copy of what doesn't change.
     guard hasWatchdogDue(index), workers[index].run.watchdog?.isDue(at: now) == true else { return }
     emit(.checkWatchdog(workers[index].id))
   }
@@ -88,8 +90,8 @@ extension Engine {
     endBroken(index, "it sent WATCHDOG=trigger")
   }
 
-  /// As with a liveness probe: a configuration with a watchdog wants the worker ended, whatever
-  /// `watchdog.on_timeout` says.
+  /// Ends a worker that isn't alive by its own report or silence. A configuration with a watchdog
+  /// wants that, whatever `watchdog.on_timeout` says, as with a liveness probe.
   private mutating func endBroken(_ index: Int, _ why: String) {
     workers[index].lastMiss = Miss(at: now, text: why)
     if isShadow(index) {

@@ -1,6 +1,6 @@
 import Policy
 
-// suspended → hibernating → hibernated.
+// The transitions suspended → hibernating → hibernated.
 
 /// What has been tried and learned about hibernating this run of a worker.
 struct HibernationHistory: Codable, Sendable, Equatable {
@@ -11,10 +11,10 @@ struct HibernationHistory: Codable, Sendable, Equatable {
   var lastFailure: String?
   var retryAt: Instant?
   var lastResume: Instant?
-  /// When the worker was hibernated; cleared when its image is needed.
+  /// When the worker was hibernated. Cleared when its image is read.
   var at: Instant?
 
-  /// The delay after failures: 30 s, doubling, at most an hour.
+  /// The delay after a failure: 30 s, doubled with each further failure, at most an hour.
   static func backOff(after failures: Int) -> Duration {
     .seconds(min(30 << min(max(failures - 1, 0), 7), 3600))
   }
@@ -34,8 +34,8 @@ extension Engine {
     }
   }
 
-  /// For checks: a worker that is due to be hibernated, that nothing prevents, and that sleeps on. Between two events
-  /// there is none.
+  /// For checks: a worker whose hibernation is due, that nothing prevents, and that still sleeps in
+  /// memory. Between two events there is none.
   public var overlookedSleeper: WorkerID? {
     let overlooked = workers.indices(.held).first { index in
       if isShadow(index) { return false }
@@ -69,8 +69,8 @@ extension Engine {
     case none(SleeperVerdict)
   }
 
-  /// A function of its own, which changes nothing: in one that may change the engine, the compiler copies the
-  /// worker's record, or the whole engine, to look at a worker.
+  /// A function of its own that changes nothing. In a function that may change the engine, the
+  /// compiler copies the worker's record, or the whole engine, to read a worker.
   @inline(never)
   private func hibernationOccasion(_ index: Int) -> HibernationOccasion {
     let excess = isShadow(index) ? nil : workers[index].excess(.hibernate, at: now)
@@ -102,7 +102,7 @@ extension Engine {
     workers[index].run.hibernation.imageSize = result.imageSize
     workers[index].run.hibernation.at = now
     workers[index].run.hibernation.lastFailure = nil
-    // It was hibernated before it was measured.
+    // The hibernation came before the first measurement of this sleep.
     if !workers[index].run.isMeasuredAsleep { recordGrowth(index, result.footprintBefore) }
     workers[index].run.growth?.mayLackPages = true
     workers[index].learnImage(result)
@@ -122,7 +122,7 @@ extension Engine {
     guard workers[index].state == .hibernating else { return }
     recordHibernationFailure(index, why)
     if permanent { workers[index].run.hibernation.permanentRefusal = why }
-    // A led worker was running, and its leader refused.
+    // A led worker was running: its leader refused to hibernate it.
     let origin = workers[index].origin
     move(index, to: origin.runs ? origin : .suspended, .failed(why))
     if workers[index].goal?.destination == .hibernated {

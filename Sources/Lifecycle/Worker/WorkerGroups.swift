@@ -1,49 +1,51 @@
 import Policy
 
-/// The workers that the ladder and the foreground need, kept as sets, so that an event costs nothing
-/// for the workers that it doesn't concern.
+/// Groups of workers that the ladder and the foreground need. `WorkerTable` keeps them as sets, so
+/// that an event costs nothing for the workers that it doesn't concern.
 struct WorkerGroups: OptionSet, Hashable, Sendable {
   let rawValue: UInt32
 
   static let inFront = WorkerGroups(rawValue: 1 << 0)
   static let inTransit = WorkerGroups(rawValue: 1 << 1)
   static let terminating = WorkerGroups(rawValue: 1 << 2)
-  /// Runs, and has a shed request under way or coming.
+  /// The worker runs, and a shed request to it is in flight or will be sent.
   static let shedding = WorkerGroups(rawValue: 1 << 3)
-  /// Can be warned, and wasn't in this episode of pressure, or not at this level.
+  /// The worker can be warned, and hasn't been warned in this episode of pressure or at this level.
   static let warnable = WorkerGroups(rawValue: 1 << 4)
-  /// Under pressure it would be hibernated, or its measurement is waited for.
+  /// The worker could be hibernated under pressure, or its measurement is still awaited.
   static let hibernatable = WorkerGroups(rawValue: 1 << 5)
-  /// With memory to free, by rung of the ladder, whether or not shadow mode has reported it.
+  /// Workers with memory to free, by rung of the ladder, whether or not shadow mode has reported
+  /// them.
   static let suspendedVictims = WorkerGroups(rawValue: 1 << 6)
   static let backgroundVictims = WorkerGroups(rawValue: 1 << 7)
   static let foregroundVictims = WorkerGroups(rawValue: 1 << 8)
-  /// Of those, the ones with something left to do or to report.
+  /// The victims with something left to do or to report.
   static let openSuspended = WorkerGroups(rawValue: 1 << 9)
   static let openBackground = WorkerGroups(rawValue: 1 << 10)
   static let openForeground = WorkerGroups(rawValue: 1 << 11)
-  /// Warned, or spared by shadow mode, in this episode.
+  /// The worker was warned in this episode, or shadow mode has reported its termination.
   static let noted = WorkerGroups(rawValue: 1 << 12)
 
-  /// Offers memory that may be purged.
+  /// The worker offers memory that may be purged.
   static let offering = WorkerGroups(rawValue: 1 << 13)
-  /// Hibernated, and demoted.
+  /// The worker is hibernated, and demoted (`hibernate.demote_after`).
   static let demoted = WorkerGroups(rawValue: 1 << 14)
-  /// Would be hibernated by now, except for reasons outside the worker: the disk, or the resume costs
-  /// of others.
+  /// The worker would be hibernated by now, except for reasons outside the worker: the disk, or the
+  /// resume costs of others.
   static let held = WorkerGroups(rawValue: 1 << 15)
 
-  /// With memory to free, by rung of the ladder, but protected (`terminate: never`, `dormouse protect`).
+  /// Workers with memory to free, by rung of the ladder, that are protected (`terminate: never`,
+  /// `dormouse protect`).
   static let protectedSuspended = WorkerGroups(rawValue: 1 << 16)
   static let protectedBackground = WorkerGroups(rawValue: 1 << 17)
   static let protectedForeground = WorkerGroups(rawValue: 1 << 18)
 
   static let count = 19
 
-  /// Of a single group: its number.
+  /// The number of a single group.
   var place: Int { rawValue.trailingZeroBitCount }
 
-  /// Removes one of the single groups from the set.
+  /// Removes and returns the lowest single group. `nil`: the set is empty.
   mutating func popFirst() -> WorkerGroups? {
     guard rawValue != 0 else { return nil }
     let first = WorkerGroups(rawValue: rawValue & ~(rawValue - 1))
@@ -52,24 +54,25 @@ struct WorkerGroups: OptionSet, Hashable, Sendable {
   }
 }
 
-/// What groups depend on beside the worker itself. They depend on the time only as far as the worker
-/// has a deadline for it. Any other change has to mark all workers that it concerns.
+/// What groups depend on beside the worker itself. They depend on the time only as far as the
+/// worker has a deadline for it. Any other change has to mark all workers that it concerns.
 struct WorkerView {
   var now: Instant
   var mode: LifecyclePolicy.Mode
-  /// `PressureGauge.episode`.
+  /// The value of `PressureGauge.episode`.
   var episode: Int
-  /// `Engine.actingLevel`.
+  /// The value of `Engine.actingLevel`.
   var level: PressureLevel
   var warnOncePer: PressureRules.WarningScope
 }
 
 extension WorkerGroups {
-  /// A function and not an initializer: those take copies.
+  /// The groups of a worker. A function and not an initializer: an initializer would copy the
+  /// record.
   static func of(_ worker: WorkerRecord, _ view: WorkerView) -> WorkerGroups {
     var groups: WorkerGroups = []
     switch worker.state {
-    // Its leader decides about its foreground.
+    // The leader of a led worker decides about its foreground.
     case .foreground: if worker.profile.leader == nil { groups.insert(.inFront) }
     case .suspending, .hibernating, .resuming: groups.insert(.inTransit)
     case .terminating: groups.insert(.terminating)
@@ -113,8 +116,8 @@ extension WorkerRecord {
     return view.warnOncePer != .episode && warned.level < view.level
   }
 
-  /// As far as it depends on the worker: the room on the disk and the cost of a resume are checked when
-  /// a worker is to be hibernated.
+  /// Whether the worker itself allows a hibernation. The room on the disk and the cost of a resume
+  /// are checked later, when a worker is to be hibernated.
   fileprivate func isHibernatable(_ view: WorkerView, _ isShadow: Bool) -> Bool {
     guard goal == nil, !isShadow || !notes.contains(.hibernation) else { return false }
     if state == .suspended { return isHibernatableSleeper(view) }
@@ -129,8 +132,8 @@ extension WorkerRecord {
     return view.now >= run.hibernation.retryAt ?? .zero
   }
 
-  /// No limit that spares effort prevents the hibernation. The ladder hibernates it nevertheless
-  /// before it terminates a worker.
+  /// Whether no economic limit prevents the hibernation (`min_footprint`, `max_footprint`,
+  /// `cooldown`). The ladder ignores these limits when the alternative is a termination.
   fileprivate func isWithinThrift(_ view: WorkerView, _ isShadow: Bool) -> Bool {
     let worker = isShadow ? imagined ?? self : self
     guard worker.run.isMeasuredAsleep || view.now >= worker.measuredBy else { return true }
@@ -146,17 +149,17 @@ extension WorkerRecord {
     return rest.map { view.now >= $0.from + $0.after } ?? false
   }
 
-  /// The rung that terminates it, if any may.
+  /// The rung that terminates the worker. `nil`: it may not be terminated in its state.
   fileprivate var rungOfVictims: Ladder.Rung.Victims? {
     profile.mayBeTerminated && protection == nil ? rungOfState : nil
   }
 
-  /// The rung that would terminate it if it weren't protected.
+  /// The rung that would terminate the worker if it weren't protected.
   fileprivate var rungOfProtected: Ladder.Rung.Victims? {
     profile.mayBeTerminated && protection != nil ? rungOfState : nil
   }
 
-  /// The rung that terminates workers in its state.
+  /// The rung that terminates workers in this state.
   var rungOfState: Ladder.Rung.Victims? {
     switch state {
     case .suspended, .hibernated: return .suspended
@@ -169,7 +172,7 @@ extension WorkerRecord {
 }
 
 extension Ladder.Rung.Victims {
-  /// All workers that could be terminated.
+  /// All workers that the rung could terminate.
   var group: WorkerGroups {
     switch self {
     case .suspended: .suspendedVictims

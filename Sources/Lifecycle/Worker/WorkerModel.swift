@@ -1,6 +1,6 @@
 import Policy
 
-/// A worker's name: how people refer to it, unique within a daemon.
+/// A worker's name. It is unique within a daemon, and people use it on the command line.
 public struct WorkerID: Codable, Hashable, Comparable, Sendable, CustomStringConvertible {
   public let name: String
   public init(_ name: String) { self.name = name }
@@ -8,15 +8,15 @@ public struct WorkerID: Codable, Hashable, Comparable, Sendable, CustomStringCon
   public var description: String { name }
 }
 
-/// A worker's state. `suspending`, `hibernating`, `resuming` and `terminating` last from the directive
-/// to its outcome.
+/// A worker's state. `suspending`, `hibernating`, `resuming` and `terminating` last from the
+/// directive to its outcome.
 public enum WorkerState: String, Codable, Hashable, Sendable, CaseIterable {
   case launching, foreground, background, suspending, suspended, hibernating, hibernated
   case resuming, terminating, terminated
 
-  /// Its processes exist.
+  /// Whether its processes exist.
   public var isAlive: Bool { self != .terminated }
-  /// It gets processor time.
+  /// Whether it gets processor time.
   public var runs: Bool {
     switch self {
     case .launching, .foreground, .background: true
@@ -25,35 +25,36 @@ public enum WorkerState: String, Codable, Hashable, Sendable, CaseIterable {
   }
 }
 
-/// What the engine must know of a worker before it runs.
+/// What the engine must know about a worker before it runs.
 public struct WorkerProfile: Codable, Hashable, Sendable {
-  /// The policy in force for this worker, its own overrides applied.
+  /// The policy for this worker, with its own overrides applied.
   @SharedPolicy public var policy: LifecyclePolicy
-  /// 0–100; raises the worker within the band of its state. Default 0.
+  /// 0–100. It raises the worker within the band of its state. Default 0.
   public var importance: Int
-  /// It has a channel on which it can be asked to shed memory.
+  /// Whether it can be asked to shed memory: it has a channel for that.
   public var canShed: Bool
-  /// Its channel carries answers, so that `watchdog.answer` holds for it.
+  /// Whether its channel carries answers. Only then `watchdog.answer` applies to it.
   public var canAnswer: Bool
-  /// The worker announces its readiness; otherwise it counts as ready when it has been launched.
+  /// Whether it announces its readiness. Otherwise it counts as ready when it has been launched.
   public var announcesReadiness: Bool
-  /// The worker may be terminated for memory. False for one that another program supervises. Default
-  /// true.
+  /// Whether it may be terminated for lack of memory. False for one that another program
+  /// supervises. Default true.
   public var mayBeTerminated = true
-  /// The engine that decides on the worker's life and reports its state (`Event.moved`), as a phrase to
-  /// follow "by". Here the worker is only hibernated or terminated for memory. `nil`: this engine
-  /// decides.
+  /// The engine that decides about the worker and reports its state (`Event.moved`), as a phrase
+  /// that follows "by". This engine only hibernates or terminates the worker for lack of memory.
+  /// `nil`: this engine decides everything.
   public var leader: String?
   /// The rule of `adopt:` by which the worker was adopted. `nil`: none.
   public var rule: String?
-  /// `limits.footprint`; `nil`: none, or a journal of an earlier version.
+  /// The limits in `limits.footprint`. `nil`: none, or a journal of an earlier version.
   public var footprintLimits: FootprintLimits?
-  /// The workers that are woken with this one, if they sleep. Names that no worker has are ignored.
+  /// The workers that are woken with this one if they sleep. Names of workers that don't exist are
+  /// ignored.
   public var wakeWith: [WorkerID] {
     get { wokenWithIt ?? [] }
     set { wokenWithIt = newValue.isEmpty ? nil : newValue }
   }
-  /// `nil` and not empty: journals of earlier versions lack it.
+  /// Never empty: `nil` stands for none, because journals of earlier versions lack it.
   private var wokenWithIt: [WorkerID]?
 
   public init(
@@ -70,12 +71,14 @@ public struct WorkerProfile: Codable, Hashable, Sendable {
 
 /// How a worker's root process ended.
 public enum ExitStatus: Codable, Hashable, Sendable {
+  /// The exit code.
   case exited(Int32)
+  /// The number of the signal that ended it.
   case signaled(Int32)
-  /// The kernel ended it (SIGKILL) because its cgroup's limit was reached, or the machine had no memory
-  /// left.
+  /// The kernel ended it by SIGKILL because its cgroup's limit was reached, or the machine had no
+  /// memory left.
   case outOfMemory
-  /// The process wasn't a child of this daemon (adopted from an earlier one), so the kernel doesn't
-  /// report it.
+  /// The kernel doesn't report the status: the process wasn't a child of this daemon, but of an
+  /// earlier one.
   case unknown
 }

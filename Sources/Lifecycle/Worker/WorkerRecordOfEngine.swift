@@ -1,29 +1,29 @@
 import Policy
 
-/// All that the engine knows of one worker.
+/// All that the engine knows about one worker.
 struct WorkerRecord: Codable, Sendable, Equatable {
   let id: WorkerID
   private var profileBox: ProfileBox
   var state = WorkerState.terminated
-  /// The state before this one; what a transition comes from.
+  /// The state before this one. A transition that fails returns to it.
   var origin = WorkerState.terminated
   var since: Instant
   var cause: Cause
   var lastUsed: Instant
   /// The state that a request set as the goal. `nil`: the policy alone decides.
   var goal: Goal?
-  /// Requests to start it, which wait for readiness.
+  /// Requests to start the worker that wait for its readiness.
   var starts: [Request.ID] = []
-  /// Requests for a memory warning, which wait for its result.
+  /// Requests for a memory warning that wait for its result.
   var warns: [Request.ID] = []
   /// What shadow mode has already reported in this state.
   var notes: ShadowNotes = []
   @CopyOnWriteBox var run = Run()
 
-  // Learned, and kept over relaunches.
+  // The properties from here on are learned, and kept over relaunches.
   var launchCost: Duration?
   var resumeCost: Duration?
-  /// Bytes of image for a byte of footprint, the last time.
+  /// Bytes of image for each byte of footprint, in the last hibernation.
   var imageShare: Double?
   var lastExit: ExitStatus?
   var lastShed: ShedRecord?
@@ -31,33 +31,34 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   var uses = UseHistory()
   var resumeRate = ResumeRate()
   var earlyWake = EarlyWakeRecord()
-  /// The worker's sleeps, if one was too short; and its hibernations.
+  /// The worker's last sleeps. `nil`: none was counted yet.
   var sleeps: SleepRecord?
+  /// The worker's last hibernations whose image was read again. `nil`: none was counted yet.
   var images: SleepRecord?
-  /// Whether the worker was in the foreground, or on its way there, when its last run ended; `nil`:
+  /// Whether the worker was in the foreground, or on its way there, when its last run ended. `nil`:
   /// there was no run.
   var wasInFront: Bool?
-  /// When the foreground was last requested for it, or it entered without a request; `nil`: never. Of
-  /// workers that are started, the one that was requested last gets the foreground, in whatever order
-  /// they are up.
+  /// When the foreground was last requested for it, or it entered without a request. `nil`: never.
+  /// Of workers that are started, the one that was requested last gets the foreground, in whatever
+  /// order they become ready.
   var frontAsked: Instant?
-  /// One of the requests to start it asks for the foreground.
+  /// Whether one of the requests to start it asks for the foreground.
   var startsForFront = false
-  /// The verbs `shadow` and `enforce`; `nil`: as the policies say.
+  /// The mode set by the verbs `shadow` and `enforce`. `nil`: the policies decide.
   var modeByRequest: LifecyclePolicy.Mode?
   var shadow = ShadowRecord()
-  /// The verb `protect`. `nil` and not false: journals of earlier versions lack it.
+  /// Set by the verb `protect`. `nil` and not false: journals of earlier versions lack it.
   var isProtectedByRequest: Bool?
-  /// `protect` for a time: its end.
+  /// The end of a `protect` with a time limit.
   var protectedUntil: Instant?
 
   var footprintRestarts: FootprintRestarts?
 
-  /// The episode of pressure (or the level of one) in which it was last warned, and that in which it
-  /// would have been terminated.
+  /// The episode of pressure, and the level, in which the worker was last warned.
   var warnedIn: PressureEpisode?
+  /// The episode in which shadow mode reported that the worker would have been terminated.
   var sparedIn: Int?
-  /// `removed` came while the worker was alive.
+  /// Whether `removed` came while the worker was alive.
   var forgetWhenGone = false
 
   init(id: WorkerID, profile: WorkerProfile, at now: Instant) {
@@ -68,7 +69,7 @@ struct WorkerRecord: Codable, Sendable, Equatable {
     cause = .added
   }
 
-  /// Applies all of a change of state at once.
+  /// Applies everything that belongs to a change of state.
   mutating func enter(_ next: WorkerState, _ cause: Cause, at now: Instant) {
     origin = state
     state = next
@@ -84,7 +85,7 @@ struct WorkerRecord: Codable, Sendable, Equatable {
     }
   }
 
-  /// What the beginning operation has to write or read, at most.
+  /// The most that the beginning operation has to write or read.
   private var memoryToMove: ByteCount {
     switch state {
     case .hibernating: footprint
@@ -106,15 +107,16 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   var policy: LifecyclePolicy {
     _read { yield profileBox.value.policy }
   }
-  /// Zero until it is measured.
+  /// The last measured footprint; zero until it is measured.
   var footprint: ByteCount { run.footprint ?? .zero }
 
-  /// What hibernation can take out of memory. Offered memory is shared with the daemon and stays; the
-  /// rung `purge` takes it, asleep or awake.
+  /// What hibernation can move out of memory. Offered memory is shared with the daemon and stays;
+  /// the rung `purge` frees it, asleep or awake.
   var movable: ByteCount { max(.zero, footprint - run.purgeable) }
 }
 
-/// Profiles hardly ever change, and are most of a record: copying a record mustn't copy them.
+/// Profiles hardly ever change, and are the largest component of a record. So copying a record
+/// mustn't copy them.
 private final class ProfileBox: Codable, Sendable, Equatable {
   let value: WorkerProfile
 
@@ -129,77 +131,80 @@ private final class ProfileBox: Codable, Sendable, Equatable {
   }
 }
 
-/// What belongs to one run of the program, and is forgotten when it exits.
+/// What belongs to one run of the program. It is dropped when the run ends.
 struct Run: Codable, Sendable, Equatable {
   var footprint: ByteCount?
   var peakFootprint = ByteCount.zero
 
   var launchAskedAt = Instant.zero
-  /// `nil`: its process isn't started yet, or an earlier version has written the journal.
+  /// When its process was started. `nil`: not yet, or an earlier version has written the journal.
   var spawnedAt: Instant?
-  /// `watchdog.launch` after its process was started, where readiness is announced.
+  /// The deadline for readiness: `watchdog.launch` after its process was started. `nil`: it doesn't
+  /// announce readiness.
   var readyBy: ExtensibleDeadline?
   var isSpawned = false
-  /// Started again: it displaces no other worker from the foreground.
+  /// Whether it was started again: it displaces no other worker from the foreground.
   var yieldsFront = false
   var missedReadiness = false
   var lastActivity: Instant?
 
   var shed: ShedInFlight?
-  /// The worker entered the background, and hasn't got the message yet.
+  /// The worker entered the background, and hasn't got the message about it yet.
   var owesBackgroundShed = false
   var owesWarning = false
   var unanswered: Unanswered?
   var watchdog: WatchdogClock?
   var fruitless: FruitlessWarnings?
-  /// `terminate: ask`, and the ladder has chosen it.
+  /// The ladder has chosen it, and the policy asks first (`terminate: ask`).
   var notice: TerminationNotice?
-  /// `nil`: no limits, or nothing measured.
+  /// How long it has been over each of its limits. `nil`: there are no limits, or nothing is
+  /// measured.
   var limits: FootprintWatch?
-  /// The footprints at its suspensions; `nil`: it hasn't been suspended in this run.
+  /// The footprints at its suspensions. `nil`: it hasn't been suspended in this run.
   var growth: FootprintGrowth?
   var tasks: [BackgroundTask] = []
   /// Since when the worker asks not to be suspended.
   var heldSince: Instant?
   var lockWatch: LockWatch?
-  /// Locks that the worker didn't release in all of the policy's time; a database keeps some for its
-  /// whole life. A suspension waits for them once.
+  /// The number of locks that the worker didn't release in the policy's time. A database keeps some
+  /// for its whole life. A suspension waits for them once.
   var lastingLocks = 0
-  /// Since its launch, or its last wake.
+  /// When the worker began to run: its launch, or its last wake.
   var runningSince = Instant.zero
   var hasWoken = false
-  /// `nil`: it hasn't woken in this run.
+  /// The last wake in this run. `nil`: there was none.
   var lastWake: LastWake?
   var retrySuspensionAt: Instant?
-  /// In a row, without a sign of use in between; `nil`: none.
+  /// Failed suspensions in a row, without a sign of use in between. `nil`: none.
   var failedSuspensions: Int?
 
   var suspendedSince = Instant.zero
-  /// The same, not counting heartbeats.
+  /// When the worker fell asleep. Neither a heartbeat nor a wake by its own timer changes it.
   var restingSince = Instant.zero
   var lastBeat: Instant?
-  /// A heartbeat is under way, until then.
+  /// The end of the heartbeat that is under way.
   var beatUntil: Instant?
-  /// The memory that it has offered, in bytes of its footprint.
+  /// The memory that it has offered to be freed.
   var purgeable = ByteCount.zero
   var isPurging = false
-  /// Its footprint has been measured since it was suspended.
+  /// Whether its footprint has been measured since it was suspended.
   var isMeasuredAsleep = false
   var hibernation = HibernationHistory()
-  /// `nil`: the ladder hasn't tried to hibernate it instead of its end.
+  /// The ladder's attempts to hibernate it instead of terminating it. `nil`: none.
   var hibernationTries: HibernationTries?
-  /// `nil`: the ladder hasn't waited for its readiness.
+  /// The wait of the ladder for its readiness. `nil`: there was none.
   var awaitedReadiness: AwaitedReadiness?
-  /// The ladder has hibernated it instead of its end, in the foreground; it returns there.
+  /// The ladder has hibernated it, in the foreground, instead of terminating it. It returns there.
   var returnsToFront: Bool?
 
-  /// What waits for the worker while it sleeps or is about to; and whether that is only its own timer.
+  /// What waits for the worker while it sleeps or is being suspended.
   var wakeNeeded: String?
+  /// Whether `wakeNeeded` is only one of the worker's own timers.
   var wakeIsTimer = false
-  /// The worker that it wakes with (`wake_with`), if that is why.
+  /// The worker that it wakes with (`wake_with`), if that is the reason.
   var wakeWith: WorkerID?
   var tick: TimerTick?
-  /// An operation whose outcome is awaited.
+  /// The operation whose outcome is awaited.
   var transit: Transit?
   var retryResumeAt: Instant?
   var failedResumes = 0
@@ -211,9 +216,9 @@ struct Run: Codable, Sendable, Equatable {
 struct Goal: Codable, Sendable, Equatable {
   enum Destination: Codable, Hashable, Sendable {
     case foreground, background, suspended, hibernated
-    /// Ended with a chance to save its work: a hibernated worker is resumed first.
+    /// The worker has ended, with a chance to save its work: a hibernated worker is resumed first.
     case stopped
-    /// Ended as jetsam does it.
+    /// The worker has ended as for lack of memory.
     case terminated
 
     var isEnd: Bool { self == .stopped || self == .terminated }

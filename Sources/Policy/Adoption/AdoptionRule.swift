@@ -1,32 +1,36 @@
-/// An entry of `adopt:`: processes that appear and match it become workers.
+/// An entry of `adopt:`. Running processes that match it become workers.
 public struct AdoptionRule: Hashable, Sendable {
   public enum Mode: String, Hashable, Sendable, CaseIterable {
-    /// Decisions are logged, not applied.
+    /// Decisions about the workers are logged, not applied.
     case shadow
+    /// The policy applies to the workers.
     case manage
   }
 
-  /// A worker is called after it: `tsserver-4711`.
+  /// The rule's name, with which its workers' names begin: `tsserver-4711`.
   public var name: String
-  /// Each of them is enough.
+  /// The patterns of the processes to adopt. A process has to match one of them.
   public var matches: [ProcessPattern]
-  /// None of them may match.
+  /// The patterns of the exceptions. A process must match none of them.
   public var exceptions: [ProcessPattern] = []
   public var mode = Mode.shadow
-  /// Its workers may be terminated when memory runs out.
+  /// Whether its workers may be terminated for lack of memory.
   public var mayTerminate = false
-  /// Also a program that a shell on a terminal shows as stopped.
+  /// Whether the rule also adopts programs that a shell on a terminal watches, or that read from a
+  /// terminal.
   public var includesTerminals = false
-  /// The most workers that it has at a time.
+  /// The largest number of workers that the rule has at a time.
   public var limit = AdoptionRule.defaultLimit
+  /// The importance of its workers, 0–100.
   public var importance = 0
-  /// The policy for its workers.
+  /// The policy for its workers, before `mode` is applied.
   public var policy: LifecyclePolicy
-  /// The file of rules that it comes from; nil: the configuration.
+  /// The file of rules that the rule comes from. `nil`: the configuration.
   public var set: String?
 
   public static let defaultLimit = 50
-  /// The worker's name has the pid after it, and at most 64 characters.
+  /// The longest name of a rule, in bytes. The worker's name has the pid after it, and at most 64
+  /// bytes.
   public static let longestName = 52
 
   public init(name: String, matches: [ProcessPattern], policy: LifecyclePolicy = LifecyclePolicy())
@@ -36,16 +40,18 @@ public struct AdoptionRule: Hashable, Sendable {
     self.policy = policy
   }
 
+  /// The name of the worker that is adopted with this pid.
   public func workerName(of pid: Int32) -> String { "\(name)-\(pid)" }
 
-  /// The policy of its workers: in shadow mode whatever the machine's mode is.
+  /// The policy of its workers. It is in shadow mode if the rule is, whatever the machine's mode
+  /// is.
   public var effectivePolicy: LifecyclePolicy {
     var policy = policy
     if mode == .shadow { policy.mode = .shadow }
     return policy
   }
 
-  /// Two rules with the same text choose the same processes.
+  /// A text of all patterns. Two rules with the same text choose the same processes.
   public var choice: String {
     matches.map(\.text).joined(separator: " or ")
       + (exceptions.isEmpty ? "" : " except " + exceptions.map(\.text).joined(separator: " or "))
@@ -54,8 +60,8 @@ public struct AdoptionRule: Hashable, Sendable {
 }
 
 extension [AdoptionRule] {
-  /// For a worker that an earlier daemon has adopted: that of its rule; without one, the machine's. Nothing is decided
-  /// for a worker whose rule was removed.
+  /// The policy for a worker that an earlier daemon has adopted: that of its rule, or the machine's
+  /// if it was adopted without a rule. A worker whose rule was removed is in shadow mode.
   public func policy(ofRule name: String?, _ machine: LifecyclePolicy) -> LifecyclePolicy {
     guard let name else { return machine }
     if let rule = first(where: { $0.name == name }) { return rule.effectivePolicy }
@@ -65,28 +71,33 @@ extension [AdoptionRule] {
   }
 }
 
-/// What has to be true of a process. All keys that are given have to fit; of several values of a key, one.
+/// What has to be true of a process. All keys that are given have to match. If a key has several
+/// values, one of them has to match.
 public struct ProcessPattern: Hashable, Sendable {
-  /// The whole command line, its words joined by blanks.
+  /// The whole command line, its arguments joined by blanks.
   public var command: [Glob] = []
   /// The path of its program.
   public var executable: [Glob] = []
-  /// The kernel's name for it, at most 15 bytes (`comm`).
+  /// The kernel's name for it (`comm`), at most 15 bytes.
   public var name: [Glob] = []
   /// Its path in the cgroup2 tree.
   public var cgroup: [Glob] = []
   /// The innermost service or scope of that path.
   public var unit: [Glob] = []
+  /// The user that the process runs as.
   public var user: User?
+  /// The least age of the process.
   public var olderThan: Duration?
+  /// The least footprint of the process.
   public var minFootprint: ByteCount?
 
   public enum User: Hashable, Sendable {
-    /// The daemon's own.
+    /// The user that the daemon runs as.
     case me
     case number(UInt32)
     case name(String)
 
+    /// Reads `me`, a user's number or a user's name.
     public init(_ text: String) {
       self = text == "me" ? .me : UInt32(text).map { .number($0) } ?? .name(text)
     }
@@ -102,6 +113,7 @@ public struct ProcessPattern: Hashable, Sendable {
 
   public init() {}
 
+  /// Whether no key is given.
   public var isEmpty: Bool { self == ProcessPattern() }
 
   var text: String {

@@ -1,7 +1,8 @@
-/// A pattern for whole texts: `*` stands for any characters (also `/` and none), `?` for one character, and `\`
-/// takes its special meaning from the character after it. There are no classes and no alternatives.
+/// A pattern for whole texts. `*` stands for any number of any characters (also `/`), `?` for one
+/// character, and `\` takes its special meaning from the character after it. There are no classes
+/// and no alternatives.
 public struct Glob: Hashable, Sendable, CustomStringConvertible {
-  /// As it is written.
+  /// The pattern as it is written.
   public let pattern: String
   fileprivate let tokens: [Token]
 
@@ -18,10 +19,10 @@ public struct Glob: Hashable, Sendable, CustomStringConvertible {
     while let scalar = scalars.next() {
       switch scalar {
       case "*":
-        // Two in a row match what one does, and would only take longer.
+        // Two in a row match what one matches, and would only take longer.
         if tokens.last != .anything { tokens.append(.anything) }
       case "?": tokens.append(.one)
-      // At the end it stands for itself.
+      // A `\` at the end stands for itself.
       case "\\": tokens.append(.scalar(scalars.next() ?? "\\"))
       default: tokens.append(.scalar(scalar))
       }
@@ -31,7 +32,8 @@ public struct Glob: Hashable, Sendable, CustomStringConvertible {
 
   public var description: String { pattern }
 
-  /// The time is at most the product of both lengths: only the last `*` is ever tried again.
+  /// Whether the whole text matches. The time is at most the product of both lengths, because only
+  /// the last `*` is ever tried again.
   public func matches(_ text: String) -> Bool {
     let scalars = Array(text.unicodeScalars)
     var (place, token) = (0, 0)

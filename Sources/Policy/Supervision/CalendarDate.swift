@@ -1,12 +1,12 @@
-// The calendar without a library: days since 1970-01-01 to year, month and day (proleptic Gregorian, as
-// POSIX time is), by the well-known arithmetic on years that begin in March.
+// The calendar without a library: days since 1970-01-01 to year, month and day (proleptic
+// Gregorian, as POSIX time is), by the well-known arithmetic on years that begin in March.
 
 /// A day as year, month and day.
 struct CalendarDate: Hashable, Sendable {
   var year: Int
-  /// 1–12.
+  /// The month, 1–12.
   var month: Int
-  /// 1–31.
+  /// The day of the month, 1–31.
   var day: Int
 
   init(daysSince1970 days: Int) {
@@ -22,7 +22,7 @@ struct CalendarDate: Hashable, Sendable {
     year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
   }
 
-  /// 0 is Sunday.
+  /// The day of the week. 0 is Sunday.
   static func weekday(daysSince1970 days: Int) -> Int {
     // 1970-01-01 was a Thursday.
     let weekday = (days + 4) % 7

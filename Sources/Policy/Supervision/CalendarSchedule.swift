@@ -1,33 +1,34 @@
 /// When something recurs, by fields of the calendar: a line of cron(5) without its command.
 ///
-/// As in cron, a line that restricts both the day of the month and the day of the week means the days
-/// on which *either* holds. Time zones aren't known here: the caller passes the offset.
+/// As in cron, a line that restricts both the day of the month and the day of the week means the
+/// days on which *either* matches. The schedule knows no time zones: the caller passes the offset.
 public struct CalendarSchedule: Hashable, Sendable {
   /// The text as it was written.
   public let text: String
-  /// One bit each: 0–59.
+  /// One bit for each minute, 0–59.
   let minutes: UInt64
-  /// 0–23.
+  /// One bit for each hour, 0–23.
   let hours: UInt64
-  /// 1–31.
+  /// One bit for each day of the month, 1–31.
   let days: UInt64
-  /// 1–12.
+  /// One bit for each month, 1–12.
   let months: UInt64
-  /// 0–6, 0 is Sunday.
+  /// One bit for each day of the week, 0–6. 0 is Sunday.
   let weekdays: UInt64
-  /// Neither begins with `*`: a day has to match only one of them.
+  /// Whether a day has to match only one of `days` and `weekdays`, because neither field begins
+  /// with `*`.
   let eitherDay: Bool
 
-  /// The longest possible gap between two days of a schedule, in days: 29 February from 2096 to 2104,
-  /// with some margin.
+  /// The longest possible gap between two days of a schedule, in days, with some margin: 29
+  /// February from 2096 to 2104.
   static let horizon = 366 * 9
 
-  /// The first instant after `time` that the schedule names; `nil` if it never comes (30 February).
+  /// The first instant after `time` that the schedule names. `nil`: it never comes (30 February).
   ///
   /// - Parameters:
   ///   - time: seconds since 1970-01-01 00:00 UTC.
-  ///   - utcOffset: seconds that local time is ahead of UTC. Where the clock will be put forward or
-  ///     back before the result, ask again then.
+  ///   - utcOffset: seconds that local time is ahead of UTC. If the clock is put forward or back
+  ///   before the result, ask again then.
   public func next(after time: Int64, utcOffset: Int = 0) -> Int64? {
     // The next whole minute, in local time.
     let (local, overflow) = time.addingReportingOverflow(Int64(utcOffset))
@@ -43,7 +44,7 @@ public struct CalendarSchedule: Hashable, Sendable {
     return nil
   }
 
-  /// A minute of the day, at `earliest` or later.
+  /// The first minute of the day that matches, from `earliest` on.
   private func firstMinute(from earliest: Int) -> Int? {
     for hour in (earliest / 60)..<24 where hours.hasBit(hour) {
       let first = hour == earliest / 60 ? earliest % 60 : 0

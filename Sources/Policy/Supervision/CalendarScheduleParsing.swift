@@ -1,17 +1,19 @@
 /// Why a text isn't a schedule.
 public struct ScheduleError: Error, Hashable, Sendable {
-  /// Where in the text, in Unicode scalars from its start.
+  /// The position in the text, in Unicode scalars from its start.
   public var offset: Int
-  /// Follows a key's name: "has 4 fields, not 5".
+  /// What is wrong, as a clause that follows a key's name: "has 4 fields, not 5".
   public var message: String
+  /// What to write instead.
   public var suggestion: String?
 }
 
 extension CalendarSchedule {
-  /// Reads `MINUTE HOUR DAY MONTH WEEKDAY` or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
+  /// Reads `MINUTE HOUR DAY MONTH WEEKDAY` or `@hourly`, `@daily`, `@weekly`, `@monthly`,
+  /// `@yearly`.
   ///
-  /// A field is `*`, a number, a name (`jan`, `mon`), a range `1-5`, any of them with a step (`*/10`),
-  /// or several of these with commas between them. Sunday is 0 or 7.
+  /// A field is `*`, a number, a name (`jan`, `mon`), a range `1-5`, any of them with a step
+  /// (`*/10`), or several of these with commas between them. Sunday is 0 or 7.
   public init(parsing text: String) throws(ScheduleError) {
     let trimmed = text.split(separator: " ").joined(separator: " ")
     var words = Self.words(of: text)
@@ -58,7 +60,7 @@ extension CalendarSchedule {
         : "known: @hourly, @daily, @weekly, @monthly, @yearly")
   }
 
-  /// A part of the text, and its offset.
+  /// A field of the text, and its offset in Unicode scalars.
   struct Word {
     var text: String
     var offset: Int
@@ -86,7 +88,7 @@ extension CalendarSchedule {
   struct Field {
     var name: String
     var range: ClosedRange<Int>
-    /// Names from the lowest value on.
+    /// Names for the values, from the lowest value on.
     var names: [String] = []
 
     static let all = [
@@ -112,7 +114,7 @@ extension CalendarSchedule {
       return set
     }
 
-    /// `*`, `5`, `mon-fri`, `*/10`, `0-30/5`.
+    /// The values of an item between commas: `*`, `5`, `mon-fri`, `*/10`, `0-30/5`.
     private func values(_ word: Word) throws(ScheduleError) -> UInt64 {
       let halves = word.text.split(separator: "/", omittingEmptySubsequences: false)
       guard halves.count <= 2 else { throw wrong(word) }

@@ -3,12 +3,12 @@ public struct Dependency: Hashable, Sendable {
   public enum Condition: String, Hashable, Sendable, CaseIterable {
     /// The worker has been launched.
     case started
-    /// The worker is ready, in whatever way it reports that; one without a report is ready once
-    /// launched.
+    /// The worker is ready, in whatever way it reports that. A worker without a report is ready
+    /// once launched.
     case ready
     /// The worker has ended with exit code 0.
     case exitedOK = "exited_ok"
-    /// The worker has ended, in whatever way.
+    /// The worker has ended, with any exit status.
     case exited
   }
   public var worker: String
@@ -24,13 +24,15 @@ public struct Dependency: Hashable, Sendable {
     case notStarted
     case launched
     case ready
-    /// `succeeded`: with exit code 0.
+    /// The worker has ended. `succeeded`: with exit code 0.
     case ended(succeeded: Bool)
   }
 
+  /// Whether a condition is met, may still be met, or can't be met without a restart.
   public enum Verdict: Hashable, Sendable { case met, waiting, impossible }
 
-  /// Whether the other worker is far enough. `impossible`: it ended, and won't be without a restart.
+  /// Whether the other worker is far enough. `impossible`: it has ended, and won't meet the
+  /// condition without a restart.
   public func verdict(_ progress: Progress) -> Verdict {
     switch (condition, progress) {
     case (_, .notStarted): .waiting
@@ -48,12 +50,12 @@ public struct Dependency: Hashable, Sendable {
 
 /// The order in which workers start and stop.
 public enum DependencyOrder {
-  /// Every worker with the names of those that it depends on, in the order of declaration. Names that
-  /// aren't among the workers are ignored.
+  /// Every worker with the names of those that it depends on, in the order of declaration. Names
+  /// that aren't among the workers are ignored.
   public typealias Needs = [(name: String, needs: [String])]
 
-  /// Workers of one step don't depend on each other, and may start at the same time. Within a step they
-  /// are in the order of declaration.
+  /// The steps in which workers are started. Workers of one step don't depend on each other, and
+  /// may start at the same time. Within a step they are in the order of declaration.
   ///
   /// - Returns: `nil` if there is a cycle; `cycle(in:)` names it.
   public static func starting(_ needs: Needs) -> [[String]]? {
@@ -62,12 +64,12 @@ public enum DependencyOrder {
   }
 
   /// One worker after the other, in the order of declaration, but each after those that it needs.
-  /// Workers that wait for a circle stay in the order of declaration.
+  /// Workers that wait for a cycle stay in the order of declaration.
   public static func sequence(_ needs: Needs) -> [String] {
     let byName = Dictionary(needs.map { ($0.name, $0.needs) }) { first, _ in first }
     var result: [String] = []
     var seen: Set<String> = []
-    // Not recursive: a chain may be thousands long.
+    // Not recursive: a chain may be thousands of workers long.
     var stack: [(name: String, left: [String].SubSequence)] = []
     for worker in needs where seen.insert(worker.name).inserted {
       stack.append((worker.name, worker.needs[...]))
@@ -86,16 +88,18 @@ public enum DependencyOrder {
     return result
   }
 
-  /// The reverse of `starting`: a worker stops after those that depend on it.
+  /// The steps in which workers are stopped, the reverse of `starting`: a worker stops after those
+  /// that depend on it. `nil`: there is a cycle.
   public static func stopping(_ needs: Needs) -> [[String]]? {
     starting(needs).map { steps in steps.reversed().map { $0.reversed() } }
   }
 
-  /// Workers that wait for each other in a circle, beginning with the one that was declared first: `[a,
-  /// b]` means that a needs b, and b needs a. `nil` if there is none.
+  /// Workers that wait for each other in a cycle, beginning with the one that was declared first:
+  /// `[a, b]` means that a needs b, and b needs a. `nil`: there is none.
   public static func cycle(in needs: Needs) -> [String]? {
     let steps = Self.steps(needs)
-    // A worker without a step needs another worker without a step, so this walk returns to its start.
+    // A worker without a step needs another worker without a step, so this walk returns to its
+    // start.
     let stuck = zip(needs, steps).filter { $1 == nil }.map(\.0)
     let next = Dictionary(stuck.map { ($0.name, $0.needs) }) { first, _ in first }
     guard let first = stuck.first?.name else { return nil }
@@ -114,8 +118,8 @@ public enum DependencyOrder {
     return Array(circle[(start ?? 0)...] + circle[..<(start ?? 0)])
   }
 
-  /// The step in which each worker starts, from 0; `nil` for those that wait for a circle. In linear
-  /// time (Kahn): hostile configurations hold thousands.
+  /// The step in which each worker starts, from 0. `nil`: it waits for a cycle. The algorithm
+  /// (Kahn) takes linear time, because hostile configurations have thousands of workers.
   private static func steps(_ needs: Needs) -> [Int?] {
     let places = Dictionary(needs.enumerated().map { ($1.name, $0) }) { first, _ in first }
     var dependents: [[Int]] = Array(repeating: [], count: needs.count)

@@ -1,11 +1,11 @@
-/// `limits.footprint:`. What happens to a worker by its measured footprint. The engine enforces it, so that it needs no
-/// memory controller.
+/// `limits.footprint:`. What happens to a worker because of its measured footprint. The engine
+/// enforces the limits, so they need no memory controller.
 public struct FootprintLimits: Codable, Hashable, Sendable {
-  /// Over this the worker is asked to free memory. `nil`: never for its size.
+  /// Over this footprint the worker is asked to free memory. `nil`: it isn't.
   public var warn: ByteCount?
-  /// Over this it is hibernated as soon as it isn't in use. `nil`: never for its size.
+  /// Over this footprint the worker is hibernated as soon as it isn't in use. `nil`: it isn't.
   public var hibernate: ByteCount?
-  /// Over this it is ended in an orderly way and started again. `nil`: never for its size.
+  /// Over this footprint the worker is terminated gracefully and started again. `nil`: it isn't.
   public var restart: ByteCount?
   /// How long the footprint must be over a limit.
   public var sustainedFor: Duration
@@ -22,14 +22,15 @@ public struct FootprintLimits: Codable, Hashable, Sendable {
     self.sustainedFor = sustainedFor
   }
 
-  /// In the order in which a growing worker reaches them.
+  /// The limits, in the order in which a growing worker reaches them.
   public enum Step: String, Codable, Hashable, Sendable, CaseIterable {
     case warn, hibernate, restart
 
-    /// `limits.footprint.warn`
+    /// The key of the limit, such as `limits.footprint.warn`.
     public var path: String { "limits.footprint.\(rawValue)" }
   }
 
+  /// The footprint of a limit. `nil`: the limit isn't set.
   public subscript(step: Step) -> ByteCount? {
     switch step {
     case .warn: warn

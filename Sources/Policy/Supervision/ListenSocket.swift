@@ -1,7 +1,7 @@
-/// One entry of `listen:`: a socket that the daemon opens and hands to the worker (`LISTEN_FDS`).
+/// One entry of `listen:`: a socket that the daemon opens and passes to the worker (`LISTEN_FDS`).
 public struct ListenSocket: Hashable, Sendable {
   public enum Address: Hashable, Sendable {
-    /// A numeric address; `0.0.0.0` and `::` stand for all of the machine's.
+    /// A numeric address. `0.0.0.0` and `::` stand for all addresses of the machine.
     case tcp(host: String, port: UInt16)
     case udp(host: String, port: UInt16)
     /// A path, or an abstract name that begins with `@`.
@@ -27,7 +27,7 @@ public struct ListenSocket: Hashable, Sendable {
     }
   }
 
-  /// `::` takes IPv4 as well, unless a program says otherwise.
+  /// `::` accepts IPv4 as well, unless a program says otherwise.
   private static func overlap(_ left: String, _ right: String) -> Bool {
     if left == right || left == "::" || right == "::" { return true }
     let areIPv4 = !left.contains(":") && !right.contains(":")
@@ -36,7 +36,7 @@ public struct ListenSocket: Hashable, Sendable {
 }
 
 extension ListenSocket.Address {
-  /// As a configuration writes it: `127.0.0.1:8080`, `udp:[::1]:53`, `/run/web.sock`.
+  /// The address as a configuration writes it: `127.0.0.1:8080`, `udp:[::1]:53`, `/run/web.sock`.
   public var text: String {
     switch self {
     case .tcp(let host, let port): "\(Self.bracketed(host)):\(port)"

@@ -1,18 +1,19 @@
-/// A check of a worker that the daemon repeats; fields and defaults are those of Kubernetes' probes.
+/// A check of a worker that the daemon repeats. The fields and defaults are those of Kubernetes'
+/// probes.
 public struct Probe: Hashable, Sendable {
   public enum Action: Hashable, Sendable {
-    /// Exit code 0 within the time-out.
+    /// Run a command. Success is exit code 0 within the timeout.
     case exec([String])
-    /// A status from 200 to 399.
+    /// Send a request. Success is a status in `successes`.
     case http(HTTPRequest)
-    /// A connection.
+    /// Open a connection. Success is a connection.
     case tcp(host: String, port: UInt16)
   }
 
   /// A request over plain HTTP, without a body.
   public struct HTTPRequest: Hashable, Sendable {
     public var method = "GET"
-    /// Statuses that count as success. The default is the kubelet's.
+    /// The statuses that count as success. The default is the kubelet's.
     public var successes = 200...399
     public var host: String
     public var port: UInt16
@@ -39,13 +40,15 @@ public struct Probe: Hashable, Sendable {
   }
 
   public var action: Action
-  /// From launch to the first check.
+  /// The time from launch to the first check.
   public var initialDelay: Duration
+  /// The time between the beginnings of two checks.
   public var period: Duration
+  /// The time after which a check without a result has failed.
   public var timeout: Duration
-  /// Successes in a row, after a failure. 1 for liveness.
+  /// Successes in a row after which a failing probe passes. 1 for liveness.
   public var successThreshold: Int
-  /// Failures in a row.
+  /// Failures in a row after which a passing probe fails.
   public var failureThreshold: Int
 
   public init(
@@ -61,7 +64,7 @@ public struct Probe: Hashable, Sendable {
   }
 }
 
-/// The sum of a probe's results. Pure: results in, verdict out.
+/// The verdict over a probe's results. Pure: results in, verdict out.
 ///
 /// A readiness probe begins as failing, a liveness probe as passing, as in Kubernetes. A sleeping
 /// worker isn't checked, and its monitor begins with a new state when it runs again.
@@ -71,7 +74,7 @@ public struct ProbeState: Hashable, Sendable {
 
   public let probe: Probe
   public private(set) var verdict: Verdict
-  /// Results of the same kind in a row, towards the other verdict.
+  /// Results in a row that contradict the verdict.
   public private(set) var streak = 0
 
   public init(_ probe: Probe, for purpose: Purpose) {
@@ -79,8 +82,8 @@ public struct ProbeState: Hashable, Sendable {
     verdict = purpose == .readiness ? .failing : .passing
   }
 
-  /// Records one result, or the lack of one within the time-out. Returns the new verdict if it has
-  /// changed.
+  /// Records one result; no result within the timeout is a failure. Returns the new verdict. `nil`:
+  /// it hasn't changed.
   public mutating func record(success: Bool) -> Verdict? {
     guard success != (verdict == .passing) else {
       streak = 0
@@ -97,8 +100,8 @@ public struct ProbeState: Hashable, Sendable {
   /// When to check first, after a launch or a resume.
   public func firstQuestion(after start: Instant) -> Instant { start + probe.initialDelay }
 
-  /// When to check next. Checks don't overlap: one that takes longer than the period delays the next to
-  /// the following multiple of it.
+  /// When to check next. Checks don't overlap: a check that takes longer than the period delays the
+  /// next one to the following multiple of it.
   public func nextQuestion(after last: Instant, answeredAt now: Instant) -> Instant {
     let period = max(probe.period.wholeNanoseconds, 1_000_000)
     let passed = max((now - last).wholeNanoseconds, 0)

@@ -1,12 +1,12 @@
 /// `limits:`. The most that a worker may use.
 public struct ResourceLimits: Hashable, Sendable {
-  /// setrlimit(2), by resource; a resource without an entry is inherited.
+  /// The limits of setrlimit(2) by resource. A resource without an entry is inherited.
   public var resources: [Resource: Limit]
   /// The limit of the whole process tree, by its cgroup (`memory.max`). `nil`: no limit.
   public var memory: ByteCount?
-  /// What happens to it by its measured footprint. `nil`: nothing.
+  /// What happens to the worker because of its measured footprint. `nil`: nothing.
   public var footprint: FootprintLimits?
-  /// `oom_score_adj` (proc(5)), one of `oomScores`. `nil`: the default.
+  /// The worker's `oom_score_adj` (proc(5)), within `oomScores`. `nil`: the default.
   public var oomScore: Int?
 
   public static let oomScores = -1000...1000
@@ -21,7 +21,8 @@ public struct ResourceLimits: Hashable, Sendable {
     self.memory = memory
   }
 
-  /// In setrlimit's own units: bytes, seconds of processor time, or a count. `nil`: unlimited.
+  /// A limit in the units of setrlimit(2): bytes, seconds of processor time, or a count. `nil`:
+  /// unlimited.
   public struct Limit: Hashable, Sendable {
     public var soft: UInt64?
     public var hard: UInt64?

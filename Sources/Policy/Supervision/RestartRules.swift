@@ -1,24 +1,29 @@
 /// `restart:`. Whether and when a worker that ended is started again.
 public struct RestartRules: Hashable, Sendable {
   public enum Condition: String, Hashable, Sendable, CaseIterable {
+    /// The worker is never started again.
     case never = "no"
-    /// Only after a termination for lack of memory, when there is room again.
+    /// The worker is started again only after a termination for lack of memory, when there is room
+    /// again.
     case afterShortage = "after-shortage"
-    /// After a signal, or an exit code other than 0.
+    /// The worker is started again after a signal, or an exit code other than 0.
     case onFailure = "on-failure"
-    /// Whatever the exit code. A worker that a person stopped stays stopped until the daemon restarts.
+    /// The worker is started again whatever its exit code. If a person stopped it, it stays stopped
+    /// until the daemon restarts.
     case always
-    /// As `always`, and a worker that a person stopped stays stopped over the daemon's restart, too.
+    /// The worker is started again as with `always`. If a person stopped it, it stays stopped over
+    /// the daemon's restart, too.
     case unlessStopped = "unless-stopped"
 
-    /// It is started again after an end of its own.
+    /// Whether the worker may be started again after it ended by itself.
     public var followsOwnEnd: Bool { self != .never && self != .afterShortage }
-    /// It is started again after a termination for lack of memory. `on-failure` isn't: that is no failure.
+    /// Whether the worker is started again after a termination for lack of memory. With
+    /// `on-failure` it isn't: such a termination is no failure.
     public var followsShortage: Bool { self != .never && self != .onFailure }
   }
   public var condition: Condition
   public var backoff: Backoff
-  /// `nil`: never.
+  /// When restarts end. `nil`: never.
   public var giveUp: GiveUp?
 
   public init(
@@ -30,7 +35,7 @@ public struct RestartRules: Hashable, Sendable {
     self.giveUp = giveUp
   }
 
-  /// `restart.give_up:`. After this number of restarts within the window, one more end is the last.
+  /// `restart.give_up:`. After this number of restarts within the window, the worker stays ended.
   public struct GiveUp: Hashable, Sendable {
     public var restarts: Int
     public var window: Duration
@@ -46,7 +51,7 @@ public struct RestartRules: Hashable, Sendable {
 public struct Backoff: Hashable, Sendable {
   public var initial: Duration
   public var max: Duration
-  /// 1–100; with 1 the delay is always the same.
+  /// The factor, 1–100. With 1 the delay is always the same.
   public var factor: Double
 
   public init(
@@ -61,7 +66,7 @@ public struct Backoff: Hashable, Sendable {
   public func delay(afterRestarts failures: Int) -> Duration {
     var nanoseconds = Double(initial.wholeNanoseconds)
     let most = Double(max.wholeNanoseconds)
-    // Ends early, and never overflows.
+    // Multiplying step by step ends early, and never overflows.
     for _ in 0..<Swift.max(0, failures) {
       guard nanoseconds < most, factor > 1 else { break }
       nanoseconds *= factor
@@ -72,7 +77,7 @@ public struct Backoff: Hashable, Sendable {
 
 /// A worker's recent restarts. Pure: the caller passes the time.
 public struct RestartHistory: Hashable, Sendable {
-  /// The times of its restarts, the oldest first; those in the window of `give_up` count.
+  /// The times of its restarts, the oldest first. Those in the window of `give_up` count.
   public private(set) var restarts: [Instant] = []
   /// Restarts in a row after short runs.
   public private(set) var streak = 0
@@ -80,19 +85,20 @@ public struct RestartHistory: Hashable, Sendable {
   public init() {}
 
   public enum Decision: Hashable, Sendable {
-    /// The worker has done its work, or a person wants it stopped.
+    /// The worker isn't started again: it has done its work, or a person wants it stopped.
     case stay
+    /// The worker is started again after this delay.
     case restart(after: Duration)
     /// The limit of restarts within the window is reached.
     case giveUp(restarts: Int, window: Duration)
   }
 
-  /// A worker has ended.
+  /// Decides what follows from the end of a worker, and records the restart.
   ///
   /// - Parameters:
-  ///   - succeeded: it exited with 0.
-  ///   - ran: how long. A run longer than the longest back-off was a good one, and resets the
-  ///     back-off.
+  ///   - succeeded: whether it exited with 0.
+  ///   - ran: how long it ran. A run longer than the longest back-off was a good one, and resets
+  ///   the back-off.
   public mutating func ended(
     succeeded: Bool, ran: Duration, rules: RestartRules, at now: Instant
   ) -> Decision {
@@ -116,6 +122,6 @@ public struct RestartHistory: Hashable, Sendable {
     return .restart(after: delay)
   }
 
-  /// A person started it: earlier restarts don't count any more.
+  /// Forgets earlier restarts: a person started the worker.
   public mutating func reset() { self = RestartHistory() }
 }

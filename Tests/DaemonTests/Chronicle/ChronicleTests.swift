@@ -96,7 +96,7 @@ import Testing
     var end: () -> Void = {}
     end = chronicle.follow(worker: nil) {
       leaving.events.append($0)
-      // Its connection is closed while it is sent this event.
+      // The client's connection closes while this event is sent.
       end()
       return false
     }
@@ -143,7 +143,7 @@ import Testing
     player.play(try JournalDirectory(path: "\(scratch.path)/journal").segments()) { _, _ in }
     #expect(player.problems.isEmpty && player.engine.isSame(as: world.engine))
     let today = try DayStore(directory: place.reports).load(JournalWriter.wall().day)
-    // Midnight may have come.
+    // Midnight may have passed.
     let day = try today ?? DayStore(directory: place.reports).load(JournalWriter.wall().day - 1)
     #expect(day?.tallies[WorkerID("web")]?.failedLaunches == 1)
   }

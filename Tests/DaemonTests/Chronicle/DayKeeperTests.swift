@@ -9,7 +9,7 @@ import Testing
 @testable import Daemon
 
 @Suite("The counts of each day") struct DayKeeperTests {
-  /// A day that ends, and a disk that answers, when a test says so.
+  /// A day that ends, and a disk that answers, when a test decides.
   private final class World {
     let scratch: Scratch
     let queue = WorkQueue(name: "test")
@@ -36,7 +36,7 @@ import Testing
 
     func begin() { keeper.begin(engine, at: now) }
 
-    /// Launches that have failed, and the look at the memory that follows each second.
+    /// Records launches that have failed, and the memory reading of each second.
     func count(_ failures: Int, after seconds: Int64 = 1) {
       second += seconds
       for _ in 0..<failures { record(.launchFailed(id, "no such file")) }
@@ -54,7 +54,7 @@ import Testing
 
     func settle() { #expect(queue.drain(within: .seconds(60))) }
 
-    /// In the file; nil: there is none.
+    /// The count in the file; nil if there is no file.
     func saved(_ day: Int) throws -> Int? {
       try keeper.store.load(day).map { $0.tallies[id]?.failedLaunches ?? 0 }
     }
@@ -122,7 +122,7 @@ import Testing
   }
 
   @Test(
-    "A clock that is set forth and back loses no count, and no day's file is read on the loop's thread",
+    "A clock that is set forth and back loses no count; the loop's thread reads no day's file",
     arguments: [true, false])
   func clockSetBack(isSlow: Bool) throws {
     let world = try World()
@@ -132,7 +132,7 @@ import Testing
     world.save()
     let gate = ThreadGate()
     defer { gate.open() }
-    // The file of the day is still an old one when the day begins once more.
+    // When the day begins once more, its file is still an old one.
     if isSlow { world.queue.submit { gate.pass() } }
     world.count(2)
     world.day += 1
@@ -177,7 +177,7 @@ import Testing
     world.makeDirectory()
     world.save()
     #expect(try world.saved(20_000) == 7 && world.saved(20_001) == 8)
-    // A week at most.
+    // A week is the maximum.
     Scratch.remove("\(world.scratch.path)/reports")
     for _ in 0..<20 {
       world.day += 1

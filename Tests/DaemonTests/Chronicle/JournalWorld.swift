@@ -10,7 +10,7 @@ import Testing
 
 @testable import Daemon
 
-/// An engine whose events are journaled, on a disk that fails when a test says so.
+/// An engine whose events are journaled, on a disk that fails when a test decides.
 final class JournalWorld {
   let scratch: Scratch
   let queue = WorkQueue(name: "test")
@@ -40,7 +40,7 @@ final class JournalWorld {
       _ = try systemCall("dup2") { dup2(full.raw, descriptor.raw) }
     }
 
-    /// What is open already fails, too.
+    /// Makes the disk full. Writes to open files fail too.
     func setFull(_ isFull: Bool) throws {
       let opened = state.withLock { state in
         state.isFull = isFull
@@ -75,13 +75,13 @@ final class JournalWorld {
       seconds, .memory(MemoryReading(total: .gigabytes(8), available: .gigabytes(4))))
   }
 
-  /// It is started, and its launch fails: two transitions.
+  /// Starts the worker, whose launch fails: two transitions.
   func failLaunch(_ seconds: Int64, why: String = "no such file") {
     send(seconds, .request(Request(id: UInt64(seconds), verb: .start, worker: id)))
     send(seconds, .launchFailed(id, why))
   }
 
-  /// Everything that was flushed is in the files.
+  /// Waits until everything that was flushed is in the files.
   func settle() { #expect(queue.drain(within: .seconds(60))) }
 
   var path: String { writer.directory.path }
@@ -116,7 +116,7 @@ final class JournalWorld {
     return played
   }
 
-  /// The whole journal leads to the engine as it is, without a problem.
+  /// Checks that a replay of the whole journal leads to the engine's state without a problem.
   func checkWhole() throws {
     writer.flush(at: at(1_000_000))
     settle()

@@ -53,7 +53,7 @@ import Testing
     world.settle()
     let played = try world.play()
     #expect(played.player.problems.isEmpty && played.player.engine.isSame(as: world.engine))
-    // Only the first segment that is left begins with an engine that isn't known.
+    // Only the first remaining segment begins with an engine that isn't known.
     let files = try world.files.count
     #expect(played.beginnings == [.first] && played.headers.count == files)
     let first = try #require(played.headers.first?.segment)
@@ -96,7 +96,7 @@ import Testing
     world.failLaunch(1)
     world.settle()
     let text = String(decoding: try readFile("\(world.path)/00000001.jsonl"), as: UTF8.self)
-    // One in the header, one for the hour.
+    // One is in the header, and one was written for the hour.
     #expect(text.split(separator: "\n").count { $0.contains("\"wall\":") } == 2)
     try world.checkWhole()
   }
@@ -114,7 +114,7 @@ import Testing
       world.lines.all[0].hasPrefix("error: journal paused for 1 min: write ")
         && world.lines.all[0].hasSuffix("No space left on device"))
     #expect(try world.files.isEmpty)
-    // The second try fails, and the third doesn't.
+    // The second attempt fails, and the third succeeds.
     world.sample(61)
     world.settle()
     world.sample(62)
@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test(
-    "A disk that doesn't answer costs 4 MB of memory and no more; the journal continues when it answers",
+    "A disk that doesn't answer costs at most 4 MB; the journal continues when it answers",
     arguments: [ByteCount.megabytes(8), ByteCount.kilobytes(64)])
   func slow(size: ByteCount) throws {
     let world = try JournalWorld(size: size, keep: 10_000)
@@ -157,7 +157,7 @@ import Testing
     defer { gate.open() }
     world.queue.submit { gate.pass() }
     let long = String(repeating: "x", count: 1 << 20)
-    // With small segments, each event is followed by a new one.
+    // With small segments, each event is followed by a new segment.
     for second in 1...100 { world.failLaunch(Int64(second), why: long) }
     #expect(world.lines.all == ["error: journal paused for 1 min: the disk is too slow"])
     gate.open()

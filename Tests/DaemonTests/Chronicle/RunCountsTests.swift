@@ -21,7 +21,7 @@ import Testing
       .wakeNeeded(web, "a connection"), directives: [transition(.hibernated, .resuming)])
     counts.record(
       .resumed(web, .milliseconds(30)), directives: [transition(.resuming, .background)])
-    // Of a worker that isn't being woken.
+    // This worker isn't being woken.
     counts.record(.resumed(web, .seconds(9)), directives: [])
     counts.record(.wakeNeeded(web, "a connection"), directives: [transition(.suspended, .resuming)])
     counts.record(.resumed(web, .seconds(40)), directives: [])

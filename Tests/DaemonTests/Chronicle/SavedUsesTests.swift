@@ -22,7 +22,7 @@ import Testing
       wall: { WallTime(nanoseconds: seconds * 1_000_000_000) }, log: lines.log)
   }
 
-  /// Uses at these seconds of a daemon that ends at second 1000.
+  /// Records uses at these seconds of a daemon that ends at second 1000.
   private func earlier(_ seconds: [Int64]) {
     let keeper = keeper(50_000)
     keeper.begin(at: .zero)

@@ -38,7 +38,7 @@ import Testing
     #expect(try text("1") == "1a\n1b\n1c\n" && text("2") == "2a\n2b\n2c\n")
     #expect(calls.withLock { $0 } == ["before 1", "after 1", "before 2", "after 2"])
     #expect(file.pending == 0 && file.takeFailure() == nil)
-    // Other users can't read what the daemon knows of its workers.
+    // Other users can't read what the daemon knows about its workers.
     #expect((fileStatus(of: "\(scratch.path)/1")?.st_mode ?? 0) & 0o777 == 0o600)
   }
 
@@ -118,14 +118,15 @@ import Testing
     for end in ends { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
     let file = SegmentFile(queue: queue) { _ in writer }
     file.begin("\(scratch.path)/1")
-    // More than a pipe holds: the kernel takes a part of it, and refuses the rest (EAGAIN).
+    // The bytes are more than a pipe's capacity: the kernel accepts some of them, and refuses the
+    // others (EAGAIN).
     let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 % 251) }
     file.append(bytes)
     file.append([1, 2, 3])
     #expect(queue.drain(within: .seconds(60)))
     #expect(file.takeFailure()?.code == EAGAIN)
     var found: [UInt8] = []
-    // It throws when nothing is left: the test itself holds the other end.
+    // The read throws when nothing is left, because the test itself has the other end open.
     while let part = try? reader.read(upTo: 1 << 16), !part.isEmpty { found += part }
     #expect(
       found.count >= 4096 && found.count < bytes.count

@@ -85,11 +85,11 @@ import Testing
         ActivityReport($0, policy: policy, isServer: isServer, at: .zero + .seconds(1000)).advice
       }
     }
-    // Noticed up to 2 s late, and once the operator came in between.
+    // The uses are noticed up to 2 s late, and once the operator used the worker in between.
     let checks = [0, 30, 61, 90, 120, 151, 165, 180, 210, 240, 270, 301].map(Int64.init)
     #expect(advice(checks)?.key == "health_checks_while_asleep")
     #expect(advice(checks)?.text.hasPrefix("it is used every 30 s: ") == true)
-    // It polls by itself.
+    // The worker polls by itself.
     #expect(advice(checks, isServer: false)?.key == "background.suspend_after")
     let visits = [0, 7, 50, 58, 120, 126, 180, 230, 237, 300, 330].map(Int64.init)
     #expect(advice(visits)?.key == "background.suspend_after")

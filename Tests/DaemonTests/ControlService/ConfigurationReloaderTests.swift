@@ -13,7 +13,7 @@ import Testing
   private let reloader: ConfigurationReloader
   private let web = WorkerID("web")
 
-  /// Looks at the configuration that are answered when a test says so.
+  /// Readings of the configuration that are answered when a test decides.
   private final class Looks {
     var waiting: [(ParseResult<DaemonConfiguration>?) -> Void] = []
   }
@@ -27,7 +27,7 @@ import Testing
     DaemonConfiguration(policy: world.driver.state.policy, workers: workers)
   }
 
-  /// A worker of the configuration that doesn't start by itself.
+  /// A worker of the configuration that has no autostart.
   private func declared(
     _ name: String, _ change: (inout WorkerConfiguration) -> Void = { _ in }
   ) -> WorkerConfiguration {
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  /// - Parameter new: what is read; nil: the file system doesn't answer.
+  /// - Parameter new: what is read; nil if the file system doesn't answer.
   private func reload(_ new: DaemonConfiguration?, allowEmpty: Bool = false) -> [ReloadOutcome] {
     var outcomes: [ReloadOutcome] = []
     reloader.reload(allowEmpty: allowEmpty) { outcomes.append($0) }
@@ -135,7 +135,7 @@ import Testing
     let text = reload(configuration(), allowEmpty: true).first?.text ?? ""
     #expect(text.hasPrefix("web removed (as soon as it has been adopted"), "\(text)")
     #expect(world.workers[web] === worker && !worker.isDeclared)
-    // Nothing more is to be removed.
+    // No other worker is to be removed.
     let again = reload(configuration()).map(\.text)
     #expect(again == ["nothing changed: the configuration is the same"])
     world.driver.send(.adopted(web, worker.profile, .background))
@@ -225,7 +225,7 @@ import Testing
     #expect(world.notes.events.isEmpty && world.workers.count == 1)
     #expect(preview(empty, allowEmpty: true).map(\.text) == ["web would be removed"])
     #expect(reload(empty, allowEmpty: true).map(\.text) == ["web removed"])
-    // None is declared any more: there is nothing to lose.
+    // No worker is declared any more, so an empty configuration removes nothing.
     #expect(reload(empty).map(\.isDone) == [true])
   }
 

@@ -35,7 +35,7 @@ import Testing
     return server
   }
 
-  /// Until the condition holds; the limit only bounds how long a failing test takes.
+  /// Turns the loop until the condition is true. The limit is only for a test that fails.
   private func turn(until isDone: () throws -> Bool) throws {
     let end = EventLoop.now + .seconds(30)
     while try !isDone() {
@@ -105,12 +105,12 @@ import Testing
     let (deaf, other) = (try ControlTestClient(path), try ControlTestClient(path))
     try deaf.ask(1...12)
     try turn { requests.ids.count == 12 }
-    // Twelve answers of almost 2 MiB: more than `maxPending` may wait.
+    // The twelve answers have almost 2 MiB each, which is more than `maxPending`.
     let text = String(repeating: "x", count: ControlServer.maxPending / 8 - 1024)
     for id in 1...8 as ClosedRange<UInt64> { requests.answer(id, text) }
     #expect(server.process(of: first) != nil, "so much may wait")
     #expect((server.unreadBytes(of: first) ?? 0) > ControlServer.maxUnread)
-    // No more of its requests are read by now.
+    // From now on no more of its requests are read.
     try deaf.ask(13)
     try other.ask(20)
     try turn { requests.ids.contains(20) }
@@ -159,7 +159,7 @@ import Testing
     try third.ask(2)
     try turn(third) { third.answers.count == 1 }
     try turn(silent) { silent.hasEnded }
-    // Both have sent a request by now: a further client waits until one of them leaves.
+    // Both have sent a request by now. A further client waits until one of them disconnects.
     let fourth = try ControlTestClient(path)
     try fourth.ask(3)
     try second.ask(4)
@@ -184,7 +184,8 @@ import Testing
     try idle.ask(1)
     try turn(slow) { slow.hasEnded }
     try idle.read()
-    // It may wait between two requests for as long as it likes. On a slow machine its first came too late.
+    // A client may wait between two requests without a limit. On a slow machine its first request
+    // came too late.
     if requests.ids == [1] {
       #expect(!idle.hasEnded)
       try idle.ask(2)
@@ -260,7 +261,7 @@ import Testing
       try loop.turn(until: EventLoop.now + .milliseconds(2))
     }
     let unhandled = sent - requests.ids.count * line.count
-    // What the sockets hold, and one piece.
+    // The bytes are in the sockets' buffers and in one piece.
     #expect(unhandled < 2 << 20, "\(unhandled) bytes")
     withExtendedLifetime(server) {}
   }

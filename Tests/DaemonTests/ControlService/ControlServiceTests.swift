@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test(
-    "The verbs start and restart begin with the dependencies, and other verbs go to the engine alone",
+    "The verbs start and restart begin with the dependencies, and no other verb does",
     arguments: [Verb.start, .restart])
   func starts(verb: ControlRequest.Verb) throws {
     try world.add("db", .terminated)
@@ -152,7 +152,7 @@ import Testing
     world.driver.send(.resumed(web, .zero))
     #expect(try control.only(hibernate).result != .done)
     #expect(try control.only(wake).result == .done)
-    // The next one looks again.
+    // The next request reads the disk again.
     try world.add("api", .suspended)
     _ = control.ask(.hibernate, "api")
     #expect(world.notes.events.isEmpty)

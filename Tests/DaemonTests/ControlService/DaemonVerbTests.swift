@@ -56,7 +56,7 @@ import Testing
       #expect(response.result == result && response.text.contains(words), "\(words)")
     }
     #expect(world.asked.isEmpty)
-    // A worker of an earlier `run` has ended: its name is free.
+    // A worker of an earlier `run` has ended, so its name is free.
     db.isDeclared = false
     _ = run("db")
     #expect(world.asked == ["start db"])

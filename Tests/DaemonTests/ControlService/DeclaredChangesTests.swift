@@ -24,7 +24,7 @@ import Testing
 
   private var isPlanned: Bool { world.restarts.plan(of: id) != nil }
 
-  /// How many sockets wait for connections.
+  /// The number of sockets that wait for connections.
   private var sockets: Int { world.watches.active }
 
   private func listen() throws -> (inout WorkerConfiguration) -> Void {

@@ -33,7 +33,7 @@ import Testing
     clients.unread[client] = 0
   }
 
-  /// It is in this state now.
+  /// Puts a worker into a state.
   private func happen(_ verb: Request.Verb, _ worker: String = "web") {
     world.driver.request(verb, WorkerID(worker)) { _ in }
   }
@@ -44,7 +44,7 @@ import Testing
     happen(.foreground)
     happen(.foreground, "db")
     happen(.background)
-    // There is one worker in the foreground.
+    // One worker is in the foreground, so the other one was moved to the background.
     #expect(clients.events(client).last == "background")
     #expect(clients.sent.allSatisfy { $0.response.event?.worker == "web" })
     #expect(clients.sent.allSatisfy { $0.response.id == 7 && $0.response.result == .event })

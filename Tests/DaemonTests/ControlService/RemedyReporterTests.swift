@@ -23,7 +23,7 @@ import Testing
     return try #require(read.value, "\(read.diagnostics)")
   }
 
-  /// The worker is suspended and too large, or in the foreground.
+  /// The remedy for a worker that is suspended and too large, or in the foreground.
   private func remedy(
     _ text: String = text, suspended: Bool, isWrapper: Bool = false,
     activity: ActivityReport? = nil, change: (inout WorkerFacts) -> Void = { _ in }
@@ -60,7 +60,7 @@ import Testing
     #expect(pasted.workers.first?.policy.hibernate.maxFootprint == .megabytes(32))
   }
 
-  /// In the entry, what is pasted takes the place of `old`.
+  /// In the entry, the pasted text replaces `old`.
   @Test(
     "What belongs inside a section is pasted into it, where it is there already",
     arguments: [

@@ -65,7 +65,7 @@ import Testing
   @Test("One that runs is stopped before its removal, and a log that can't be removed is named")
   func removesRunning() throws {
     let web = try world.add("web", isDeclared: false)
-    // A directory can't be removed as a file.
+    // A directory can't be removed like a file.
     try world.scratch.write("state/logs/web.log/file", "")
     let forced = control.ask(.removeRunning, "web")
     #expect(world.asked == ["stop web"] && world.workers[web.id] === web)

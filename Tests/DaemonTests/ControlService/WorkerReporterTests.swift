@@ -13,14 +13,14 @@ import Testing
 
   init() { driver = .forTest(timers, notes) }
 
-  /// - Parameter facts: nil: the daemon has removed it.
+  /// - Parameter facts: nil if the daemon has removed the worker.
   private func report(_ facts: WorkerFacts?) throws -> WorkerReport {
     let snapshot = try #require(driver.state.snapshot(of: id, at: timers.now))
     return WorkerReporter(snapshot: snapshot, facts: facts, scan: nil, now: timers.now)
       .report(withGroup: true)
   }
 
-  /// As an earlier daemon has left it.
+  /// Adopts the worker in the state in which an earlier daemon has left it.
   private func adopt(_ state: WorkerState) {
     driver.send(.adopted(id, WorkerProfile(policy: LifecyclePolicy(name: "test")), state))
   }

@@ -32,9 +32,7 @@ import Testing
 
   // MARK: adopt
 
-  @Test(
-    "An adopted process is examined first, and is then a background worker, also for the next daemon"
-  )
+  @Test("A process is examined, and adopted as a background worker, also for the next daemon")
   func adopted() throws {
     var wanted = AdoptionSpecification(pid: 100)
     wanted.importance = 30
@@ -94,9 +92,7 @@ import Testing
     #expect(configuration.healthChecksWhileAsleep.map(\.text) == ["8081/healthz", "8080"])
   }
 
-  @Test(
-    "Workers that are adopted to wake together name each other, and a name that isn't adopted is refused"
-  )
+  @Test("Workers adopted to wake together name each other; a name that isn't adopted is refused")
   func together() throws {
     try adopt()
     let wanted = AdoptionSpecification(pid: 101, wakeWith: ["web"])
@@ -108,7 +104,8 @@ import Testing
       #expect(world.driver.state.wakesWith(WorkerID("db")) == [web])
       #expect(world.workers[web]?.configuration.wakeWith == ["db"])
       #expect(world.recorded()?.wakeWith == ["db"])
-      // It is restarted. Another worker of its name doesn't wake with it until it is said again.
+      // The worker is restarted. Another worker of its name doesn't wake with it until a request
+      // names it again.
       _ = world.askRelease("db")
       #expect(world.workers[web]?.configuration.wakeWith == [])
       #expect(world.driver.state.wakesWith(web) == [])
@@ -232,7 +229,7 @@ import Testing
     #expect(world.state() == nil && world.workers.count == 0 && world.recorded() == nil)
   }
 
-  /// In a cgroup in which this one runs, too, when the first one has ended.
+  /// Adopts a worker in a cgroup in which this process runs too, when the first one has ended.
   private func adoptInGroup() throws -> WorkerUnit {
     try world.base.scratch.write("group/cgroup.events", "")
     let cgroup = try WorkerCgroup(path: world.base.scratch.path + "/group", isExternal: true)

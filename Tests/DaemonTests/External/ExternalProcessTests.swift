@@ -83,7 +83,7 @@ import Testing
       let refusal = refusal(AdoptionSpecification(pid: pid))
       #expect(refusal?.text == "pid \(pid) can't be adopted" && refusal?.isMalformed == false)
     }
-    // The kernel's greatest number is 2²² − 1.
+    // The kernel's maximum pid is 2²² − 1.
     #expect(refusal(AdoptionSpecification(pid: 1 << 22))?.text == "there is no process 4194304")
   }
 

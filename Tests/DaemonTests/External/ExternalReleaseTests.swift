@@ -46,7 +46,7 @@ extension ExternalAdoptionTests {
     let first = Heard()
     externals.release(ControlRequest(id: 8, verb: .release, worker: "web")) { [self] in
       first.responses.append($0)
-      // Another process is adopted under its name before the second answer.
+      // Another process is adopted under the name before the second answer.
       do { try adopt() } catch { Issue.record(error) }
     }
     let second = world.askRelease()
@@ -85,9 +85,7 @@ extension ExternalAdoptionTests {
     #expect(world.events.isEmpty)
   }
 
-  @Test(
-    "A name that a reload has declared meanwhile is the configuration's after the release and the end"
-  )
+  @Test("After a release or an end, a name that a reload declared meanwhile is the configuration's")
   func declaredMeanwhile() throws {
     try adopt()
     world.workers[web]?.isDeclared = true

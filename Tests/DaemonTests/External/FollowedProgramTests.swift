@@ -17,7 +17,7 @@ import Testing
 
   init() throws { scratch = try Scratch() }
 
-  /// What really runs. Only one of a name is prepared at a time.
+  /// A program that really runs. Only one of a name is prepared at a time.
   private func program(_ command: String = "/bin/true") throws -> SideProgram {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     return .alone(
@@ -25,7 +25,7 @@ import Testing
       input: null, output: null)
   }
 
-  /// Its file system doesn't answer before `end` is raised; then it fails.
+  /// A program whose file system doesn't answer before `end` is raised, and whose start fails then.
   private func stuck(about subject: String = "stuck", until end: Signal) -> SideProgram {
     SideProgram(about: subject, jobs: threads) { () throws(LaunchError) in
       end.wait()
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  /// It couldn't even begin.
+  /// A program that couldn't even begin.
   private func overAtOnce() -> SideProgram {
     let end = Signal()
     let first = stuck(until: end)
@@ -108,7 +108,7 @@ import Testing
     followed.cancel()
     pass()
     #expect(program.phase == .cancelled && loop.watched.isEmpty && ends.count == 0)
-    // The same of one that is over already.
+    // A program that is over already behaves in the same way.
     let over = follow(overAtOnce())
     over.cancel()
     pass()
@@ -146,7 +146,7 @@ import Testing
     followed = nil
     pass()
     #expect(ends.count == 0)
-    // By the report of its own end.
+    // The follower is released by the report of its own end.
     followed = FollowedProgram(try program("/nowhere/true"), loop) { [ends] in
       ends.count += 1
       followed = nil

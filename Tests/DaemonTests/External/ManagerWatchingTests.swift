@@ -47,7 +47,7 @@ import Testing
     timers.advance(by: ManagerWatching.interval)
     #expect(notes.events.last == "wakeNeeded" && world.prioritized == [worker.id])
     #expect(driver.state.state(of: worker.id) == .resuming)
-    // On its way to run it isn't looked at.
+    // A worker that is being woken isn't checked.
     timers.advance(by: ManagerWatching.interval * 3)
     #expect(world.looks == 6)
   }

@@ -20,19 +20,19 @@ import Testing
     (rules, timers, looks) = (world.base.rules, world.base.timers, world.base.workerProcesses)
   }
 
-  /// No process has such a number.
+  /// A pid that no process has.
   private static func pid(_ number: Int32) -> Int32 { ExternalWorld.pid + number }
 
   private static func process(_ number: Int32) -> ProcessIdentity {
     ProcessIdentity(pid: pid(number), startTime: 5)
   }
 
-  /// What was examined, in order.
+  /// Whether these processes were examined, in order.
   private func examined(_ expected: (rule: String, number: Int32)...) -> Bool {
     looks.examined == expected.map { "\(Self.pid($0.number)) as \($0.rule)-\(Self.pid($0.number))" }
   }
 
-  /// The process that is examined now can be adopted, or why it can't.
+  /// Answers the current examination: the process can be adopted, or can't be for this reason.
   private func answerAdoption(_ number: Int32, _ refusal: String? = nil) throws {
     if let refusal { return looks.answer(examination: .done(.failure(.refused(refusal)))) }
     var root = try ExternalWorld.stat(Self.pid(number))
@@ -62,7 +62,7 @@ import Testing
     looks.answer(ruleLook: outcome)
   }
 
-  /// A worker of a rule, with the test's own process.
+  /// Adds a worker of a rule, with the test's own process.
   @discardableResult
   private func worker(_ name: String, of rule: AdoptionRule) throws -> WorkerUnit {
     let worker = WorkerUnit(
@@ -161,8 +161,8 @@ import Testing
     #expect(looks.examined.isEmpty)
     #expect(
       world.lines(
-        "rule r: pid \(Self.pid(7)) isn't adopted: the rule has 1 worker, as many as its `limit` allows"
-      ) == 1)
+        "rule r: pid \(Self.pid(7)) isn't adopted: the rule has 1 worker, as many as its "
+          + "`limit` allows") == 1)
     world.workers[WorkerID("r-3")] = nil
     timers.advance(by: .seconds(5))
     answer(Self.found(7))
@@ -187,7 +187,7 @@ import Testing
     hung.reading(process) {
       looks.answer(ruleLook: nil)
       #expect(world.lines("pid 9 can't be read") == 1)
-      // At once, and those after it.
+      // The next scans pass over the process.
       #expect(looks.ruleLooks.count == 2 && looks.ruleLooks[1].passedOver == [process])
       answer(Self.found(7))
       timers.advance(by: .seconds(5))
@@ -209,7 +209,7 @@ import Testing
     try answerAdoption(7)
     #expect(examined(("a", 7)) && looks.chosenFor.last?.count == 1)
     rules.follow([Self.rule("c")])
-    // The look of b's time is still under way, and is of no use.
+    // The scan for the rules of b is still under way, and its matches aren't used.
     #expect(looks.ruleLooks.count == 2)
     answer(Self.found(9))
     #expect(looks.examined.count == 1 && looks.ruleLooks.count == 3)

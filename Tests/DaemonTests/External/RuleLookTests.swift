@@ -12,7 +12,7 @@ import Testing
 
   init() throws { scratch = try Scratch() }
 
-  /// A process that a rule knows by a directory in its command line.
+  /// A process that a rule recognizes by a directory in its command line.
   private final class Program {
     let process: SpawnedProcess
     var pid: Int32 { process.pid }
@@ -27,7 +27,7 @@ import Testing
     }
 
     deinit {
-      // What can't be killed has ended.
+      // A process that can't be killed has ended.
       try? ProcessTree.killAll(root: process.identity, session: process.pid)
       while waitpid(process.pid, nil, 0) < 0, errno == EINTR {}
     }
@@ -129,7 +129,7 @@ import Testing
     var owned = look(rule())
     owned.owned = [program.pid: program.identity.startTime]
     #expect(try found(owned, program.pid) == nil)
-    // The pid is another process's by now.
+    // Another process has the pid now.
     owned.owned = [program.pid: program.identity.startTime - 1]
     owned.matching.rules[0].limit = 1
     #expect(try found(owned, program.pid) == .ready)
@@ -184,7 +184,7 @@ import Testing
     let again = try #require(look(nothing, known: first.known, later: .seconds(5)).perform())
     #expect(again.listed >= first.known.count / 2)
     #expect(again.read < first.read)
-    // It is young: it may become another program at any moment.
+    // The process is young: it may execute another program at any moment.
     #expect(first.known[program.pid].map { $0.due <= EventLoop.now } == true)
     let old = try #require(first.known[1])
     #expect(old.due > EventLoop.now + .seconds(30))
@@ -246,7 +246,7 @@ import Testing
     let wait = LookWait(for: progress, timers) { outcomes.append($0?.listed) }
     timers.advance(by: .seconds(6))
     progress.reading(ProcessIdentity(pid: 8, startTime: 5)) { timers.advance(by: .seconds(2)) }
-    // Another one: it continues.
+    // The scan reads another process now, so it isn't ended early.
     progress.reading(ProcessIdentity(pid: 9, startTime: 5)) {
       timers.advance(by: .seconds(2))
       #expect(outcomes.isEmpty)

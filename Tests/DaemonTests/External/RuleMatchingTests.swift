@@ -6,7 +6,7 @@ import Testing
 
 @testable import Daemon
 
-/// A process like the test's own, but for what rules ask of it.
+/// A process like the test's own, with these properties for rules.
 private func observed(
   _ name: String = "node", _ command: String = "node /x/tsserver.js",
   age: Duration = .seconds(60), _ footprint: ByteCount = .megabytes(10)
@@ -28,7 +28,7 @@ private func unread() throws -> ProcessObservation {
   return ProcessObservation(stat, now: EventLoop.now)
 }
 
-/// The facts that were read of one of which none was given.
+/// The properties that were read of a process for which none was given.
 private func read(_ process: ProcessObservation) -> [String] {
   Mirror(reflecting: process).children.compactMap { child in
     guard let label = child.label, label.hasPrefix("$__lazy_storage_$_"),
@@ -181,11 +181,13 @@ private func read(_ process: ProcessObservation) -> [String] {
     ("pyright", "node", "node /x/pyright/langserver.index.js --stdio"),
     (
       "pyright", "node",
-      "node /h/.vscode/extensions/ms-python.vscode-pylance-2026.1.1/dist/server.bundle.js --node-ipc"
+      "node /h/.vscode/extensions/ms-python.vscode-pylance-2026.1.1/dist/server.bundle.js "
+        + "--node-ipc"
     ),
     (
       "vscode-server", "node",
-      "/h/.vscode-server/bin/c/node /h/.vscode-server/bin/c/out/bootstrap-fork --type=extensionHost --uriTransformerPath"
+      "/h/.vscode-server/bin/c/node /h/.vscode-server/bin/c/out/bootstrap-fork "
+        + "--type=extensionHost --uriTransformerPath"
     ),
     ("chrome", "chrome", "/opt/google/chrome/chrome --type=renderer --crashpad-handler-pid=7"),
   ]
@@ -218,7 +220,7 @@ private func read(_ process: ProcessObservation) -> [String] {
   private static func use(
     _ change: (inout TerminalUse) -> Void = { _ in }
   ) -> TerminalUse {
-    // A language server of an editor that runs in a terminal.
+    // This is a language server of an editor that runs in a terminal.
     var use = TerminalUse(
       pid: 30, terminal: 34816, session: 10, group: 20, parentSession: 10, parentGroup: 20,
       readsTerminal: false)

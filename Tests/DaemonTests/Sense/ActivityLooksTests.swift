@@ -59,7 +59,7 @@ import Testing
     looks.look(at: worker, process) { found.append($0) }
     scans.answer(try ProcessScan.read())
     try turn { !found.isEmpty }
-    // The first look only prepares.
+    // The first sample only prepares.
     #expect(found.first??.hasTraffic == false && worker.traffic != nil)
   }
 
@@ -77,7 +77,7 @@ import Testing
     try world.begin(worker)
     looks.look(at: worker, try #require(worker.process)) { found.append($0) }
     scans.answer(nil)
-    // The last look at all processes stands in.
+    // The last scan of all processes is used instead.
     try turn { found.count == 2 }
     #expect(found.last??.root == worker.process?.identity)
   }

@@ -46,7 +46,7 @@ import Testing
     configuration.policy.foreground = ForegroundRules(mode: .activity, cpuBelow: 2)
   }
 
-  /// A second later, a look finds this.
+  /// Samples a worker a second later. The sample has these results.
   private func sample(
     _ worker: WorkerUnit, milliseconds: UInt64 = 0, kilobytes: UInt64 = 0,
     traffic: Bool? = nil, work: SignOfUse?? = .none, written: Written? = nil,
@@ -96,7 +96,7 @@ import Testing
     _ = try sample(worker, milliseconds: 100)
     #expect(try sample(worker, milliseconds: 119) == [])
     #expect(try sample(worker, milliseconds: 139) == [.worked(worker.id)])
-    // A process that had a share of it has ended.
+    // A process that had a share of the time has ended.
     #expect(try sample(worker, milliseconds: 50) == [])
     #expect(try sample(worker, milliseconds: 80) == [.worked(worker.id)])
     #expect(worker.sample.sign == .time)
@@ -106,7 +106,7 @@ import Testing
   func bursts() throws {
     let worker = try world.add("poller", .background, Self.automatic)
     _ = try sample(worker)
-    // 0.3 s each 20 s are 1.5 %.
+    // 0.3 s in each 20 s are 1.5 %.
     var worked = 0
     for second in 1...60 {
       let found = try sample(worker, milliseconds: UInt64(second / 20 * 300))
@@ -125,7 +125,7 @@ import Testing
     #expect(try sample(worker, hasClients: false) == [])
     #expect(try sample(worker, written: line, hasClients: false) == [.worked(worker.id)])
     #expect(worker.sample.sign == .writes)
-    // The same of a server, to a pipe, isn't.
+    // The same writes of a server, to a pipe, don't count as work.
     let server = try world.add("web", .background, Self.automatic)
     for _ in 1...4 { _ = try sample(server) }
     for _ in 1...5 {
@@ -204,7 +204,7 @@ import Testing
     looks.pending.answer(found)
     look()
     #expect(answers == [true, false, false, false] && looks.pending.isEmpty)
-    // Of an earlier run.
+    // The sample is of an earlier run.
     try world.begin(worker, as: getppid())
     look()
     looks.pending.answer(found)

@@ -62,23 +62,21 @@ import Testing
     #expect(world.takeEvents().isEmpty, "it has ended meanwhile")
   }
 
-  @Test(
-    "What was measured while the worker came to rest is reported once, and counts until its memory moves"
-  )
+  @Test("A measurement from a suspension is reported once, and counts until the memory moves")
   func atRest() throws {
     let worker = try world.add()
     let measurement = found(5)
     world.timers.advance(by: .seconds(1))
     worker.measuring.rests(measurement)
     meter.measure(worker.id)
-    // What has come while it fell asleep is reported to the engine before.
+    // An input that came while the worker fell asleep is reported to the engine first.
     #expect(world.takeEvents().isEmpty)
     world.timers.advance(by: .milliseconds(1))
     #expect(world.takeEvents() == [.footprint(worker.id, .megabytes(5))])
     #expect(worker.measuring.last?.at == measurement.at + .seconds(1))
     #expect(source.pending.count == 0 && worker.sample.anonymous == 5 << 20)
     #expect(worker.measuring.atRest?.footprint == .megabytes(5))
-    // Something was taken from it.
+    // A second caller wants to know whether memory was freed since.
     meter.measure(worker.id)
     #expect(worker.measuring.atRest == nil)
     source.pending.answer(found(4))
@@ -135,7 +133,7 @@ import Testing
     meter.measure(worker, then: results.note("c"))
     world.timers.advance(by: .seconds(3))
     #expect(results.all == ["a -", "b -", "c -"] && source.pending.count == 1)
-    // It ends after all: the next caller gets a look of its own.
+    // The measurement ends after all. The next caller gets a new one.
     source.pending.answer(found(1))
     meter.measure(worker, then: results.note("d"))
     source.pending.answer(found(2))
@@ -155,7 +153,7 @@ import Testing
     #expect(results.all == ["a 1"])
     world.timers.advance(by: .milliseconds(1))
     #expect(results.all == ["a 1", "b -"])
-    // Nothing is left that would wake the daemon.
+    // No timer is left that would wake the daemon.
     #expect(world.timers.pending.isEmpty)
   }
 
@@ -213,7 +211,7 @@ import Testing
     try world.add("asleep", .suspended)
     meter.measureWhenDue(web)
     source.pending.answer(found(1, took: .milliseconds(100)))
-    // Two run: 100 ms of every 2 s.
+    // Two workers run, so the budget is 100 ms of every 2 s.
     world.timers.advance(by: .milliseconds(1999))
     meter.measureWhenDue(web)
     #expect(source.pending.count == 1)
@@ -223,7 +221,7 @@ import Testing
     meter.measureWhenDue(web)
     source.pending.answer(found(1, took: .seconds(100)))
     #expect(source.pending.count == 2, "one was under way")
-    // A minute at most.
+    // A minute is the maximum.
     world.timers.advance(by: .seconds(60))
     meter.measureWhenDue(web)
     #expect(source.pending.count == 3)

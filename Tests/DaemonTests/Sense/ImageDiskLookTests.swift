@@ -48,7 +48,7 @@ import Testing
     try turn { found.count == 3 }
     let disk = try #require(found.first ?? nil)
     #expect(disk.total > .zero && disk.bases == ["web": 1234] && disk.images.isEmpty)
-    // The two that came while the first was under way share the second.
+    // The two callers that came while the first reading was under way share the second.
     #expect(begun == 2)
   }
 }

@@ -7,7 +7,7 @@ import Testing
 @testable import Daemon
 
 @Suite("The disk of the images") struct ImageDiskMonitorTests {
-  /// A disk that answers when the test says so.
+  /// A disk that answers when the test decides.
   private final class Disk {
     var answers: [(ImageDisk?) -> Void] = []
     var readings: [DiskReading] = []

@@ -89,13 +89,13 @@ import Testing
     watch.begin(worker)
     watch.lookForKernelKills(of: worker)
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
-    // Others were ended elsewhere: the group's own count says more.
+    // Processes elsewhere were killed. The cgroup's own count is more exact.
     counts.machine = 100
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
     counts.group = 1
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .outOfMemory)
     #expect(watch.status(.exited(1), of: worker) == .exited(1))
-    // SIGKILL was the daemon's.
+    // The daemon sent the SIGKILL.
     let end = try EndWorld()
     worker.ending = end.ending
     end.ending.kill()
@@ -132,7 +132,7 @@ import Testing
     watch.lookForKernelKills(of: worker)
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
     #expect(world.logged == [], "it may have been any process")
-    // Nothing counts.
+    // No count can be read.
     counts.machine = nil
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
   }
@@ -147,17 +147,17 @@ import Testing
     let looks = counts.looks
     for _ in 1...5 { for worker in [web, db] { watch.lookForKernelKills(of: worker) } }
     #expect(counts.looks == looks)
-    // The kernel has ended another process: an end of this one by SIGKILL is no consequence of that.
+    // The kernel has ended another process. That doesn't explain the end of this one by SIGKILL.
     counts.stall = 1500
     watch.lookForKernelKills(of: web)
     counts.machine = 8
     watch.lookForKernelKills(of: web)
     #expect(counts.looks == looks + 2, "once more than the stall has moved")
     #expect(watch.status(.signaled(SIGKILL), of: web) == .signaled(SIGKILL))
-    // At the end itself the count is always read.
+    // When a worker ends, the count is always read.
     counts.machine = 9
     #expect(watch.status(.signaled(SIGKILL), of: web) == .outOfMemory)
-    // Without the kernel's account of stalls it is read each time.
+    // If the kernel has no account of stalls, the count is read each time.
     counts.stall = nil
     let before = counts.looks
     for _ in 1...3 { watch.lookForKernelKills(of: web) }
@@ -171,7 +171,7 @@ import Testing
     watch.begin(worker)
     watch.lookForKernelKills(of: worker)
     world.end(worker)
-    // A worker that has ended isn't looked at.
+    // A worker that has ended isn't checked.
     counts.group = 6
     watch.lookForKernelKills(of: worker)
     try world.begin(worker)
@@ -204,7 +204,7 @@ import Testing
         == "the machine, or a cgroup outside of this container, was out of memory")
     #expect(
       cause(hits(0, 0), hits(1, 0), limit: nil) == "over the memory limit of the cgroup /a/own")
-    // Nothing counts.
+    // No count can be read.
     #expect(cause(nil, nil) == "over its limits.memory, 64 MB")
     #expect(
       cause(nil, nil, limit: nil) == "the machine, or a cgroup that it is in, was out of memory")
@@ -224,7 +224,7 @@ import Testing
     #expect(record.why.code == "out_of_memory" && record.why.text.contains("64 MB"))
     #expect(record.workers.first?.victimBecause?.code == "chosen_by_kernel")
     #expect(world.logged.count == 1 && world.logged[0].hasPrefix("error: "))
-    // The engine doesn't know it.
+    // The engine doesn't know this worker.
     let unknown = WorkerUnit(
       configuration: WorkerConfiguration(
         name: "x", command: ["x"], directory: "/", policy: LifecyclePolicy()),

@@ -32,7 +32,7 @@ import Testing
   func servers() {
     let file = Written(bytes: 29, logged: 0, reachesDisk: true)
     #expect(Self.times([0, 2, 4], file, hasClients: true) == [false, false, true])
-    // An idle PostgreSQL.
+    // These are the writes of an idle PostgreSQL.
     #expect(!Self.times([0, 15, 60, 75, 120, 135], file, hasClients: true).contains(true))
     let log = Written(bytes: 29, logged: 29, reachesDisk: true)
     #expect(!Self.times([0, 2, 4, 6], log, hasClients: true).contains(true))

@@ -7,14 +7,14 @@ import Testing
 @testable import Daemon
 
 @Suite("The machine's memory, as it is reported to the engine") struct PressureMonitorTests {
-  /// A kernel whose numbers and triggers are a test's.
+  /// A kernel whose numbers and triggers a test sets.
   private final class World {
     let loop = FakeLoop()
     var memory: MemoryInfo? = MemoryInfo(total: 8000, available: 3000, swapFree: 500)
-    /// Microseconds; nil: there is no PSI.
+    /// The stall of some task in microseconds; nil if there is no PSI.
     var some: UInt64? = 0
     var full: UInt64 = 0
-    /// Of the group that limits memory; nil: it has no PSI.
+    /// The stall of the cgroup that limits memory; nil if it has no PSI.
     var groupFull: UInt64?
     var isRefused = false
     private(set) var asked: [String] = []
@@ -103,7 +103,7 @@ import Testing
   func events() {
     world.some = 5_000_000
     world.monitor.follow(World.policy())
-    // A first event, of stalls since boot, is the kernel's mistake.
+    // The kernel wrongly sends a first event for the stalls since boot.
     world.some = 5_000_001
     world.loop.fire()
     var events = world.takeEvents()
@@ -112,7 +112,7 @@ import Testing
     world.loop.fire()
     events = world.takeEvents()
     #expect(events.first == .stalled(.warning) && events.count == 2 && isReading(events[1]))
-    // Counted from the last true event on.
+    // The stall counts from the last true event on.
     world.some = 5_399_999
     world.loop.fire()
     #expect(world.takeEvents().count == 1)
@@ -154,7 +154,7 @@ import Testing
         "notice: memory stalls are sampled once a second: no PSI trigger: "))
     world.monitor.sendReading()
     #expect(world.takeEvents().count == 1)
-    // One that can't be watched is closed.
+    // A trigger that can't be watched is closed.
     world.isRefused = false
     world.loop.refusal = EINVAL
     world.monitor.follow(World.policy())
@@ -197,7 +197,8 @@ import Testing
     #expect(world.asked.count == 6 && world.asked.count { $0.hasSuffix(" in /groups/a") } == 2)
     #expect(world.open == 4 && world.loop.watched.count == 4)
     _ = world.takeEvents()
-    // All tasks of the group waited for a fourth of the window, while others of the machine ran.
+    // All tasks of the group waited for a fourth of the window, while other tasks of the machine
+    // ran.
     world.groupFull = 500_000
     world.loop.timers.advance(by: .seconds(2))
     world.monitor.sendReading()
@@ -209,7 +210,7 @@ import Testing
     world.groupFull = 1_000_000
     world.loop.fire(3)
     #expect(world.takeEvents().first == .stalled(.critical))
-    // The limit is lifted.
+    // The limit is removed.
     world.memory?.limitedBy = nil
     world.monitor.sendReading()
     #expect(world.monitor.limitedBy == nil && world.open == 2 && world.lines.all.count == 2)

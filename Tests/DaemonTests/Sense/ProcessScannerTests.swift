@@ -21,7 +21,7 @@ import Testing
       look: { [looks] in looks.add($0) })
   }
 
-  /// How often a report was given, and with a scan or without.
+  /// For each report, whether it had a scan.
   private func recent(_ runtimes: WorkerUnit...) -> [Bool] {
     var found: [Bool] = []
     scanner.withRecentScan(of: runtimes) { found.append($0 != nil) }
@@ -42,9 +42,7 @@ import Testing
     #expect(trees.count == 2 && trees[1] == nil)
   }
 
-  @Test(
-    "A look has seen a process for a while, and none that began later or that has another start time"
-  )
+  @Test("A scan shows a process for a while, and none that began later or has another start time")
   func seen() throws {
     let own = try ProcessIdentity.current(of: getpid())
     #expect(!scanner.hasSeen(own, within: .seconds(5)))
@@ -86,7 +84,7 @@ import Testing
     scanner.scanProcesses { _ in }
     world.timers.advance(by: .seconds(10))
     looks.answer(try ProcessScan.read())
-    // What counts is when it was asked for, and not when it was answered.
+    // The time of the request counts, and not that of the answer.
     #expect(recent(worker) == [] && looks.count == 2)
   }
 

@@ -9,7 +9,7 @@ import Testing
 @testable import Daemon
 
 @Suite("Regular sampling") struct RegularSamplingTests {
-  /// What was looked at, in its order.
+  /// Records what was sampled, in order.
   private final class Looks: ActivityLooking {
     var all: [String] = []
     func look(
@@ -73,7 +73,7 @@ import Testing
     return sampling
   }
 
-  /// Of the only worker: what a further sample looks at.
+  /// What the next sample of the only worker reads.
   private func nextSample(_ sampling: RegularSampling) -> [String] {
     looks.all = []
     sampling.sampleRegularly()
@@ -87,7 +87,7 @@ import Testing
     try world.add("web", state) { $0.output.maxSize = .megabytes(1) }
   }
 
-  // MARK: when
+  // MARK: times
 
   @Test("A sample looks at the machine, at the running workers, and then at what else is due")
   func order() throws {
@@ -172,7 +172,7 @@ import Testing
     sampling.sampleAnew(worker)
     sampling.sampleAnew(worker)
     #expect(worker.sample.at == .zero && worker.sample.cpu == 0)
-    // One is planned: the old one is cancelled.
+    // One sample is planned, because the old one was cancelled.
     #expect(world.timers.pending == [.zero])
     world.driver.send(.resumed(worker.id, .zero))
     world.timers.advance(by: .zero)
@@ -186,7 +186,7 @@ import Testing
     #expect(world.timers.pending == [.seconds(1)])
   }
 
-  // MARK: what
+  // MARK: contents
 
   @Test("The log of a worker that launches isn't touched: its readiness is searched for in it")
   func launching() throws {
@@ -212,7 +212,7 @@ import Testing
   @Test("Nothing is looked at of a worker that hasn't run since its last sample")
   func atRest() throws {
     let worker = try add()
-    // Files of a cgroup, which no process is in.
+    // The files of a cgroup that no process is in.
     let files = try Scratch(["cgroup.events": "populated 1\n", "cpu.stat": "usage_usec 7\n"])
     let plan = LaunchPlan(
       name: "web", command: ["web"], directory: "/", environment: [:],

@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test func `Stalls on memory are a share of the window, not of the time since the last look`() {
-    // 300 ms of stall in the first second, and a look in the midst of the second.
+    // The stall is 300 ms in the first second, and there is a reading in the midst of the second.
     #expect(share([(0, 0), (1, 300_000), (1.01, 300_000), (2, 300_000)]) == [nil, 15, 15, 15])
   }
 

@@ -20,7 +20,7 @@ import Testing
     #expect(meter.compare([7, 8, 9], hasWritten: false) { _ in false } == .processes)
     #expect(meter.compare([7, 8, 9], hasWritten: false) { _ in false } == nil)
     #expect(meter.compare([7, 9], hasWritten: false) { _ in false } == .processes)
-    // The same number of others.
+    // The number of processes is the same, but they are others.
     #expect(meter.compare([7, 10], hasWritten: false) { _ in false } == .processes)
   }
 }

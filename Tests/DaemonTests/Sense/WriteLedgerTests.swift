@@ -5,7 +5,7 @@ import Testing
 @testable import Daemon
 @testable import Linux
 
-/// What is written to images is counted over 24 hours, also across daemons.
+/// The bytes written to images are counted over 24 hours, also across daemons.
 struct WriteLedgerTests {
   private let scratch: Scratch
   private var path: String { "\(scratch.path)/writes" }
@@ -40,7 +40,7 @@ struct WriteLedgerTests {
     ledger.add(bytes: 1000, milliseconds: 30, at: start)
     try ledger.save()
     #expect(ledger.total(at: start - 7200).bytes == 1000)
-    // But one that was years ahead doesn't count for ever.
+    // An hour that is years ahead doesn't count for ever.
     #expect(ledger.total(at: start - 400 * 86400).bytes == 0)
   }
 

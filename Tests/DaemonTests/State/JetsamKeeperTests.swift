@@ -90,8 +90,8 @@ import Testing
     let record = try WireCodec.decode(
       JetsamRecord.self,
       from: Array(
-        #"{"id":"a","time":"t","policy":"p","level":"critical","why":"x","budget":1,"availableBefore":1,"availableAfter":1,"workers":[]}"#
-          .utf8))
+        (#"{"id":"a","time":"t","policy":"p","level":"critical","why":"x","budget":1,"#
+          + #""availableBefore":1,"availableAfter":1,"workers":[]}"#).utf8))
     #expect(record.largestProcesses == nil && record.why.code == "other")
   }
 

@@ -27,13 +27,14 @@ import Testing
   @Test func `Learned facts are equal after writing and reading, with their times`() throws {
     let memory = Self.sample()
     let text = try memory.encoded(at: .zero + .seconds(60))
-    // A minute later, on a machine that was started five seconds ago.
+    // The file is read a minute later, on a machine that was started five seconds ago.
     let read = try #require(
       Memory(Array(text.utf8), at: .zero + .seconds(5), time: memory.savedAt + 60))
     #expect(read.exits == memory.exits)
-    // Started 10 s before it was saved, which was a minute ago: 65 s before this machine.
+    // The first machine was started 10 s before the save, which was a minute ago: 65 s before this
+    // machine.
     #expect(read.learned == memory.learned.moved(by: .seconds(-60 - 60 + 5)))
-    // A clock that was set back.
+    // The clock was set back.
     let early = try #require(Memory(Array(text.utf8), at: .zero + .seconds(60), time: 5))
     #expect(early.learned == memory.learned)
   }

@@ -26,7 +26,7 @@ import Testing
     keeper.save(record) { [failures] in failures.log(.error, "\($0)") }
   }
 
-  /// The disk doesn't answer until the gate is opened.
+  /// Makes the disk wait until the gate is opened.
   private func block() -> ThreadGate {
     let gate = ThreadGate()
     keeper.afterSaves { gate.pass() }
@@ -70,7 +70,7 @@ import Testing
     save(try record("web"))
     keeper.drain()
     #expect(failures.all.count == 1 && failures.all[0].contains("No such file"))
-    // An answer to a client doesn't wait for it any more.
+    // An answer to a client doesn't wait for the save any more.
     #expect(keeper.isSaved && !keeper.contains("web"))
   }
 
@@ -113,7 +113,7 @@ import Testing
     #expect(keeper.barrier("web")() != nil && keeper.barrier("db")() == nil)
     save(try record("web", "resuming"))
     #expect(keeper.barrier("web")() == nil)
-    // No record that is saved from here on reaches the disk.
+    // From here on no record that is saved reaches the disk.
     save(try record("web", "hibernated"))
     keeper.drain()
     let workers = "\(scratch.path)/workers"
@@ -124,7 +124,7 @@ import Testing
     #expect(failures.all.count == 1)
     #expect(unlink(workers) == 0 && rename(workers + ".away", workers) == 0)
     #expect(keeper.barrier("web")()?.contains("hibernated") == true)
-    // The next daemon takes a damaged record for none.
+    // For the next daemon a damaged record counts as missing.
     try scratch.write("workers/web.worker", "damaged")
     #expect(keeper.barrier("web")() == nil)
   }

@@ -12,7 +12,7 @@ import Testing
 
   init() throws { world = try RestartWorld() }
 
-  /// How far a worker comes.
+  /// How far a worker gets.
   private enum Step { case hasProcess, isReady, ends(Int32) }
 
   private func take(_ step: Step, _ name: String = "db") throws {
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  /// None of them is restarted.
+  /// Adds workers, none of which is restarted.
   private func add(_ needs: [String: [Dependency]]) {
     for name in Set(needs.keys).union(needs.values.joined().map(\.worker)) {
       world.add(name, RestartRules(.never), dependsOn: needs[name] ?? [])
@@ -197,9 +197,7 @@ import Testing
     #expect(asked == ["restart db"])
   }
 
-  @Test(
-    "Workers that an earlier daemon left start without waiting, and so do workers without dependencies"
-  )
+  @Test("Workers of an earlier daemon and workers without dependencies start without waiting")
   func adopted() {
     add(["web": [Dependency("db")]])
     world.returning.begin(web)

@@ -5,7 +5,7 @@ import Testing
 @testable import Daemon
 
 @Suite("A worker's liveness") struct LivenessMonitorTests {
-  /// A run of a worker that answers as a test says.
+  /// A run of a worker that answers as a test decides.
   private final class World {
     let questions: FakeQuestions
     private(set) var asked: [Duration] = []
@@ -19,7 +19,7 @@ import Testing
     var complaints: [String] { questions.complaints }
     var isAnswerAwaited: Bool { questions.isAnswerAwaited }
 
-    /// Asks every 10 s, and fails at the second failure in a row.
+    /// Probes every 10 s, and fails at the second failure in a row.
     init() throws {
       questions = try FakeQuestions()
       monitor = LivenessMonitor(
@@ -115,7 +115,7 @@ import Testing
     #expect(world.monitor?.isAsking == true && world.ended == 0)
     world.timers.advance(by: LivenessMonitor.settling)
     #expect(world.monitor?.isAsking == false && world.ended == 1)
-    // Nothing follows while it sleeps.
+    // Nothing is scheduled while the worker sleeps.
     #expect(world.timers.pending == [])
   }
 
@@ -130,7 +130,7 @@ import Testing
     world.questions.world.hasTraffic = true
     world.answer(.success)
     world.timers.advance(by: LivenessMonitor.settling)
-    // The look that swallows it says so.
+    // The reading that consumes the probe's traffic is made during the question.
     #expect(world.active == 1 && world.looksWhileAsking == [true])
     #expect(!world.questions.world.hasTraffic && world.ended == 1)
   }
@@ -157,7 +157,7 @@ import Testing
     world.timers.advance(by: .seconds(30))
     #expect(world.asked.count == 2 && world.dropped == 1 && world.ended == 1)
     #expect(world.complaints == [] && world.monitor?.lastFailure == nil)
-    // It answers no question that is out now.
+    // A late answer isn't the answer to the question that is under way now.
     late?(.failure("late"))
     world.timers.advance(by: .milliseconds(200))
     #expect(world.monitor?.isAsking == true && world.monitor?.lastFailure == nil)
@@ -183,7 +183,7 @@ import Testing
     world.launch()
     world.timers.advance(by: .seconds(60))
     #expect(world.asked == [])
-    // That it runs on then is no transition, of which the monitor would hear.
+    // The worker continues to run, which is no transition that the monitor would get.
     try world.questions.setMayBeAsked(true)
     world.timers.advance(by: .seconds(10))
     #expect(world.asked == [.seconds(65)])

@@ -43,7 +43,7 @@ import Testing
     supervisor = LivenessSupervisor(
       timers: world.timers, driver: world.driver, probes: probes, activity: activity,
       launchedAt: { _ in .zero })
-    // It takes connections, and never answers.
+    // The server accepts connections and never answers.
     server = Descriptor(
       owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
     guard withLoopback(0, { bind(server.raw, $0, $1) }) == 0, listen(server.raw, 8) == 0 else {
@@ -70,7 +70,7 @@ import Testing
       Transition(worker: worker.id, from: from, to: to, cause: .graceOver(), at: world.timers.now))
   }
 
-  /// Until a question is out.
+  /// Waits until a question is under way.
   private func ask(_ worker: WorkerUnit) {
     for _ in 0..<30 where !worker.isAsked { world.timers.advance(by: .seconds(1)) }
     #expect(worker.isAsked)
@@ -133,7 +133,7 @@ import Testing
     var done = 0
     worker.onceUnasked(world.driver) { done += 1 }
     #expect(done == 0)
-    // A second has passed since it was asked.
+    // A second has passed since the question.
     world.timers.advance(by: .seconds(1))
     #expect(done == 0, "the worker hasn't closed its connection yet")
     world.timers.advance(by: LivenessMonitor.settling)

@@ -29,7 +29,7 @@ import Testing
 
   @Test("A scheduled time that the clock skips occurs later by as much")
   func spring() throws {
-    // 02:30 isn't there on that day; 03:30 in summer time is 01:30 UTC.
+    // There is no 02:30 on that day. 03:30 in summer time is 01:30 UTC.
     #expect(try Self.next("30 2 * * *", after: Self.spring - 7200) == Self.spring + 1800)
     #expect(
       try Self.next("30 2 * * *", after: Self.spring + 1800) == Self.spring + 86_400 - 1800)

@@ -19,7 +19,7 @@ import Testing
     process = try #require(try world.add().process)
   }
 
-  /// A server that takes connections and never answers.
+  /// A server that accepts connections and never answers.
   private final class Server {
     let socket: Descriptor
     var port: UInt16 { localPort(of: socket.raw) }

@@ -25,7 +25,7 @@ import Testing
     world.end("web", cause)
     #expect(supervisor.plan(of: web) == nil && world.timers.pending.isEmpty)
     #expect(supervisor.lastEnd(of: web)?.wasStopped == true)
-    // It was started since.
+    // The worker was started since.
     world.run("web", cause)
     #expect(supervisor.plan(of: web) != nil)
   }

@@ -50,7 +50,7 @@ import Testing
     #expect(problem?.hasPrefix("gave up after 2 restarts within 10 m") == true)
     #expect(problem?.contains("exited with status 4") == true)
     #expect(world.lines.last?.contains("gave up after 2 restarts") == true)
-    // Out of the window they don't count, and a new run has no problem.
+    // Restarts outside of the window don't count, and a new run has no problem.
     world.timers.advance(by: .seconds(700))
     world.launch()
     #expect(supervisor.problem(of: web) == nil)
@@ -78,7 +78,7 @@ import Testing
       #expect((world.delay() != nil) == afterFailure, "\(cause)")
       #expect(supervisor.lastEnd(of: web) == .init(succeeded: false, wasStopped: false))
     }
-    // A person's.
+    // The operator's request ends it.
     world.run("web", .requested(.stop))
     #expect(supervisor.plan(of: web) == nil)
     #expect(supervisor.lastEnd(of: web)?.wasStopped == true)
@@ -145,7 +145,7 @@ import Testing
   func memoryStreak() {
     world.add("web", RestartRules(.always, giveUp: .init(restarts: 1, window: .seconds(600))))
     for seconds in [1, 2, 4] {
-      // Normal again already when the worker has ended.
+      // The pressure is normal again when the worker has ended.
       world.run("web", .pressure(.critical))
       #expect(world.delay() == .seconds(seconds))
     }
@@ -198,7 +198,7 @@ import Testing
     #expect(world.stopped == "web\n")
     supervisor.personAsks(.start, web)
     #expect(world.stopped == "")
-    // Nor does it when the rule is another, or the worker is no longer declared.
+    // The file doesn't have it either if the rule has changed or the worker is no longer declared.
     supervisor.personAsks(.stop, web)
     world.setRules("web", .always)
     supervisor.termsChanged(of: web)
@@ -234,7 +234,7 @@ import Testing
     #expect(supervisor.plan(of: WorkerID("db")) == nil)
     world.timers.advance(by: .seconds(60))
     #expect(world.restarted == [])
-    // What has been is kept.
+    // The history is kept.
     #expect(supervisor.exits(of: WorkerID("db"))?.count == 1)
   }
 
@@ -249,7 +249,7 @@ import Testing
     #expect(ends.count == 1)
     supervisor.remove(web)
     #expect(world.timers.pending == [] && supervisor.exits(of: web) == nil)
-    // Its transitions aren't of interest any more.
+    // Transitions of a removed worker are ignored.
     world.run()
     supervisor.personAsks(.stop, web)
     #expect(world.timers.pending == [] && supervisor.exits(of: web) == nil)

@@ -84,7 +84,7 @@ import Testing
     _ = supervisor.watch(web) { ends.append($0) }
     world.end("web", .exited(.exited(0)))
     #expect(ends.map { $0?.code } == [.done])
-    // What the run before left behind isn't this one's.
+    // The processes that an earlier run left behind don't count for this run.
     world.launch()
     supervisor.record(leftBehind: 1, by: web)
     world.end("web", .exited(.exited(0)))

@@ -6,14 +6,14 @@ import Testing
 @testable import Daemon
 
 @Suite("Wakes at the instants of `wake_at`") struct ScheduleMonitorTests {
-  /// A machine at UTC, on 22 November 2026 at 10:00, whose disk answers when the test says so.
+  /// A machine in UTC, on 22 November 2026 at 10:00, whose disk answers when the test decides.
   private final class World {
     static let start: Int64 = 1_795_341_600
     let timers = FakeTimers()
     let files = FakeStateFiles()
     let scratch: Scratch
     var schedules: ScheduleMonitor.Schedules = [:]
-    /// What the clock on the wall has been set forward by, in seconds.
+    /// How far the wall clock has been set forward, in seconds.
     var isSetForward: Int64 = 0
     private(set) var woken: [String] = []
     private(set) var warnings: [String] = []
@@ -39,7 +39,7 @@ import Testing
       schedules[WorkerID(name)] = [try CalendarSchedule(parsing: line)]
     }
 
-    /// As a disk does that isn't busy.
+    /// Advances the time with a disk that answers at once.
     func advance(by duration: Duration) {
       for _ in 0..<Int(duration.seconds) {
         timers.advance(by: .seconds(1))

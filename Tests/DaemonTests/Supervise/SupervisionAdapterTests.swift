@@ -119,7 +119,7 @@ import Testing
   @Test(
     "A process that started after the wrapper registered isn't killed: the number was used again")
   func reused() {
-    // This is the test's own process: killed, it would pass no test.
+    // The pid is the test's own process. If it were killed, the test couldn't pass.
     #expect(sockets.kill(getpid(), startedBefore: .zero) == .hasEnded)
   }
 

@@ -66,7 +66,7 @@ import Testing
     storing.keep(
       .store([try EventCounter().descriptor], name: "state", isPolled: false))
     transit(to: .terminated, RestartWorld.failure)
-    // It had ended already.
+    // The worker had ended already.
     transit(from: .terminated, to: .terminated, .requested(.stop))
     world.timers.advance(by: DescriptorStoring.patience)
     #expect(storing.entriesForLaunch().count == 1)
@@ -90,12 +90,12 @@ import Testing
     #expect(world.workers.count == 2)
     supervision.removeWorker(id)
     #expect(world.workers[id] == nil && world.restarts.exits(of: id) == nil)
-    // What comes late of a worker that was removed.
+    // Events of a removed worker that come late are ignored.
     supervision.restartRulesChanged(id)
     transit(to: .terminated, .requested(.stop))
   }
 
-  /// To a start that waits for another worker when this happens.
+  /// The answer to a start that waits for another worker when the action happens.
   private func answer(to action: () -> Void) throws -> String? {
     try world.add("db", .terminated)
     try world.add("web", .terminated) { $0.dependsOn = [Dependency("db", .ready)] }

@@ -31,7 +31,7 @@ import Testing
     declared.startWorkers(configurations)
   }
 
-  /// What the engine was asked for.
+  /// The requests to the engine.
   private var started: [String] {
     world.base.notes.all.compactMap {
       if case .request(let request) = $0 { "\(request.verb) \(request.worker)" } else { nil }

@@ -23,7 +23,8 @@ import Testing
 
   private var socket: String { scratch.path + "/keeper.sock" }
 
-  /// Each keeper notes its pid, and lives as long as this process, which has the other end of its input.
+  /// Makes a starter. Each keeper records its pid. It lives as long as this process, which has the
+  /// other end of its input.
   private func starter(
     hasSuccessors: Bool = true, program: String = "/bin/sh"
   ) -> KeeperStarter {
@@ -34,15 +35,15 @@ import Testing
       patience: .seconds(60))
   }
 
-  /// Those of the keepers that were started.
+  /// The pids of the keepers that were started.
   private var pids: [Int32] {
-    // None was started yet.
+    // Without the file none was started yet.
     ((try? readText(scratch.path + "/pids")) ?? "").split(separator: "\n").compactMap { Int32($0) }
   }
 
   private var logged: String {
     log.drain(within: .seconds(60))
-    // Nothing was logged.
+    // Without the file nothing was logged.
     return (try? readText(scratch.path + "/log")) ?? ""
   }
 
@@ -55,7 +56,7 @@ import Testing
     #expect(try started(1))
     before()
     sendSignal(SIGKILL, to: try #require(pids.first))
-    // The next one is started as soon as the first one has ended.
+    // The next keeper is started as soon as the first one has ended.
     #expect(
       try eventually {
         before()
@@ -172,9 +173,7 @@ import Testing
     #expect(world.used == [1, 2] && world.lines.isEmpty)
   }
 
-  @Test(
-    "A start of the standby pager that fails or is overdue is logged, and the next resume tries again"
-  )
+  @Test("A failed or overdue start of the standby pager is logged, and the next resume tries again")
   func failures() {
     let starter = starter()
     starter.startStandbyPager()

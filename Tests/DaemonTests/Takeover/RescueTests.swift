@@ -35,7 +35,7 @@ import Testing
     processes.set { $0.failures[name] = error }
   }
 
-  /// What is reported, in order.
+  /// Runs a rescue and returns what it reports, in order.
   private func rescue() throws -> [Rescue.Outcome] {
     var outcomes: [Rescue.Outcome] = []
     var rescue = try Rescue(state, processes, bootID: "boot", patience: .seconds(60))
@@ -43,9 +43,7 @@ import Testing
     return outcomes
   }
 
-  @Test(
-    "Each worker that still runs is woken, in the order of the names, and a later daemon finds it awake"
-  )
+  @Test("Each living worker is woken, in the order of the names, and a later daemon finds it awake")
   func woken() throws {
     try leave("web", "suspended")
     try leave("api", "hibernated", image: true)

@@ -25,7 +25,7 @@ import Testing
 
   private func isLogged(_ text: String) -> Bool { world.base.logged.contains(text) }
 
-  // MARK: those that run
+  // MARK: running workers
 
   @Test("A worker in an unknown state is recorded as resuming, woken, and runs in the background")
   func recovery() throws {
@@ -65,7 +65,7 @@ import Testing
     for number in 1...3 {
       let isWaiting = world.returning.whenBack(web) {
         performed.append(number)
-        // What it asks next doesn't wait any more.
+        // Its next request doesn't wait any more.
         #expect(!world.returning.whenBack(web) { performed.append(-number) })
         #expect(world.state() == .background)
       }
@@ -92,7 +92,7 @@ import Testing
     #expect(try worker.hear().count == 1)
   }
 
-  // MARK: those that sleep
+  // MARK: sleeping workers
 
   @Test("A sleeping worker that rests as recorded sleeps on with its image, and is watched")
   func asleep() throws {
@@ -109,7 +109,7 @@ import Testing
     let record = try #require(world.recorded())
     #expect(record.state == "hibernated" && record.imagePath == Self.image.path)
     #expect(isLogged("web: adopted, still hibernated, pid \(getpid())"))
-    // What has come before it was watched.
+    // An input came before it was watched, so the worker is woken.
     #expect(world.events == ["added", "adopted", "wakeNeeded"] && world.state() == .resuming)
   }
 
@@ -157,7 +157,7 @@ import Testing
       isLogged("; restart the daemon to try again, or end it with `kill -9 \(getpid())`"))
     #expect(!world.returning.isAdopting(web) && world.state() == .terminated)
     #expect(world.recorded()?.state == "hibernated")
-    // The others are.
+    // The other worker is adopted.
     #expect(memory.asked == ["recover", "remove orphans"])
     #expect(world.recorded("other")?.state == "resuming")
   }
@@ -221,7 +221,7 @@ import Testing
     #expect(world.events.suffix(2) == ["adopted", "wakeNeeded"], "no input would wake it")
     #expect(world.state() == .resuming && world.state(of: "other") == .resuming)
     #expect(try unit().image?.path == Self.image.path && unit("other").image == nil)
-    // Its record stays as it is.
+    // The record stays as it is.
     #expect(world.recorded()?.state == "resuming")
     #expect(isLogged("web: adopted; it can't be woken yet"))
   }
@@ -293,7 +293,7 @@ import Testing
     try blind.base.scratch.write("state/workers", "no directory")
     blind.adopt()
     #expect(blind.base.logged.contains("can't look for workers of an earlier daemon"))
-    // No image is taken for an orphan's.
+    // No image counts as an orphan's.
     #expect(blind.memory.asked.isEmpty)
   }
 }

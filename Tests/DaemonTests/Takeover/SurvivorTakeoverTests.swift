@@ -28,7 +28,7 @@ import Testing
     try #require(world.workers[WorkerID(name)])
   }
 
-  // MARK: its process
+  // MARK: the process
 
   private func life(of record: WorkerRecord) -> ProcessLife {
     world.services.processes.life(of: record, bootID: AdapterWorld.bootID)
@@ -146,7 +146,7 @@ import Testing
     for name in ["web.image", "web.image.base", "db.image"] {
       try world.scratch.write("state/images/\(name)", "memory")
     }
-    // Whatever it says: its worker may live.
+    // The record's content doesn't matter: its worker may live.
     try world.scratch.write("state/workers/db.worker", "damaged")
     world.survivors.adoptSurvivors()
     world.services.records.drain()
@@ -169,7 +169,7 @@ import Testing
       Set(try listDirectory(world.state.images)) == ["lost.image", "lost.image.base", "notes.txt"])
   }
 
-  // MARK: how it rests
+  // MARK: states of sleep
 
   private func rest(of record: WorkerRecord) throws -> SurvivorRest {
     let target = try #require(try takeOver(record).target())
@@ -207,7 +207,7 @@ import Testing
     #expect(try isInDoubt(record))
   }
 
-  // MARK: what it was left
+  // MARK: records, images and cgroups
 
   @Test("Only a worker that is recorded as hibernated is certain to have its memory in an image")
   func expectations() throws {

@@ -57,7 +57,7 @@ import Testing
     worker.sleep?.adopt(asleepWith: ImageOnDisk(path: "/images/web.image"))
     let record = try #require(writer.record(of: worker, state: .hibernated))
     #expect(record.state == "hibernated" && record.imagePath == "/images/web.image")
-    // Kept while it is woken, too.
+    // The path stays in the record while the worker is woken.
     #expect(writer.record(of: worker, state: .resuming)?.imagePath == "/images/web.image")
   }
 

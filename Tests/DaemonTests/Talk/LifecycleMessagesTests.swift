@@ -17,14 +17,14 @@ import WorkerProtocol
 
   private var lifecycle: LifecycleMessages { conversation.lifecycle }
 
-  /// Connected, and greeted.
+  /// Connects a worker, which has received the greeting.
   private func connect() throws -> WorkersEnd {
     let worker = try world.connect(conversation)
     _ = try worker.hear()
     return worker
   }
 
-  /// Its first process has ended.
+  /// Ends the worker's first process.
   private func exit() throws {
     let end = try EndWorld()
     world.worker.ending = end.ending
@@ -142,7 +142,7 @@ import WorkerProtocol
     world.pressure = .warning
     lifecycle.pressureChanged()
     #expect(try worker.hear() == [.didEnterForeground(id: 1), .pressure(level: "warning")])
-    // A `done` for what wants none isn't counted as a mistake.
+    // A `done` for a message that needs none isn't counted as a mistake.
     try worker.say(.done(id: 1))
     try world.watches.serve()
     #expect(conversation.withoutEffect == nil)

@@ -38,7 +38,7 @@ import Testing
     try UnixSocket.connected(to: channel.path, .datagram).writeAll(text)
   }
 
-  /// As many as the daemon reads at once, and more.
+  /// Sends as many messages as the daemon reads at once, and more.
   private func flood(_ channel: NotificationChannel, _ count: Int) throws {
     let socket = try UnixSocket.connected(to: channel.path, .datagram)
     for number in 0..<count {
@@ -92,13 +92,11 @@ import Testing
     #expect(watches.active == 0, "a channel that is freed is watched no more")
   }
 
-  @Test(
-    "A worker that sends more than its limit isn't read for a tenth of a second, and nothing is lost"
-  )
+  @Test("A worker that sends more than its limit isn't read for 100 ms, and nothing is lost")
   func flood() throws {
     let channel = try make()
     try listen(channel)
-    // With the first look, the allowance is a whole one.
+    // From the first reading on, the allowance is a whole one.
     try flood(channel, 405)
     #expect(heard.messages.count == 400 && watches.active == 0)
     timers.advance(by: .milliseconds(99))
@@ -131,10 +129,10 @@ import Testing
     #expect(channel.lastSign() == first)
     try flood(channel, 401)
     timers.advance(by: .milliseconds(50))
-    // What it has said lately hasn't been read.
+    // The last messages haven't been read.
     #expect(channel.lastSign() == timers.now)
     let busy = timers.now
-    // A worker that hangs after a flood is found: nothing more waits.
+    // A worker that hangs after a flood is found, because no messages wait any more.
     timers.advance(by: .seconds(5))
     try watches.serve()
     timers.advance(by: .seconds(5))

@@ -7,7 +7,7 @@ import WorkerProtocol
 
 @testable import Daemon
 
-/// A worker's connections, whose part the test plays: a real socket, no process.
+/// A worker's connections, which the test answers: a real socket, and no process.
 private final class TalkWorld {
   let timers = FakeTimers()
   let talk: WorkerTalk
@@ -23,7 +23,7 @@ private final class TalkWorld {
   func connect() throws -> WorkersEnd {
     let before = talk.socket.connectionIDs.count
     let end = try WorkersEnd(talk.socket.path)
-    // The kernel may show it a moment later.
+    // The kernel may report the connection a moment later.
     guard
       try eventually({
         _ = try talk.socket.service { $0 == getpid() }
@@ -147,7 +147,7 @@ private final class TalkWorld {
     #expect(notes.answers == 1)
     talk.taskHasEnded("upload")
     #expect(notes.answers == 1)
-    // Its own `done` was needless, and is no mistake.
+    // The connection's own `done` wasn't needed, and is no mistake.
     #expect(world.answer(1) == nil && notes.answers == 1)
     #expect(world.answer(2) == nil && notes.answers == 2)
     withExtendedLifetime(end) {}

@@ -88,7 +88,7 @@ import Testing
       let client = try connect(channel)
       #expect(watches.active == 0 && heard.connected == 0 && !channel.hasListened)
       try listen(channel)
-      // Its connection has waited in the kernel's queue.
+      // The connection has waited in the kernel's queue.
       try watches.serve()
       #expect(watches.active == 1 && heard.connected == 1)
       withExtendedLifetime(client) {}

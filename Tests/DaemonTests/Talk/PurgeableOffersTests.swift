@@ -11,7 +11,7 @@ import WorkerProtocol
   private let world: ConversationWorld
   private let conversation: WorkerConversation
   private var offers: PurgeableOffers { conversation.offers }
-  /// Stands for a connection's.
+  /// A descriptor in place of a connection's.
   private let connection: Descriptor
 
   init() throws {

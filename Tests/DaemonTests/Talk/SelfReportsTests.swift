@@ -84,7 +84,7 @@ import WorkerProtocol
 
   @Test("A reload is over with the READY=1 that follows its RELOADING=1, and not with one before")
   func reloading() throws {
-    // What the test's own process does at the signal: nothing.
+    // The test's own process handles the signal and does nothing.
     signal(SIGWINCH) { _ in }
     let world = try ConversationWorld { $0.reloadSignal = SIGWINCH }
     let conversation = try world.begin()
@@ -143,7 +143,7 @@ import WorkerProtocol
     let path = try #require(conversation.notifyPath)
     let sender = try UnixSocket.connected(to: path, .datagram)
     var sent = 0
-    /// As many as the kernel's queue takes.
+    /// Sends as many messages as the kernel's queue accepts.
     func fill() {
       while send(sender.raw, "X_DORMOUSE_HOLD=1", 17, Int32(MSG_DONTWAIT)) > 0 { sent += 1 }
     }

@@ -23,7 +23,7 @@ import Testing
     #expect(world.processes.signals == [SIGUSR1])
     world.timers.advance(by: .milliseconds(100))
     world.source.footprint = .megabytes(40)
-    // The first look sees it move, and the next three see it at rest.
+    // The first measurement sees the footprint change, and the next three see it unchanged.
     world.timers.advance(by: .milliseconds(300))
     #expect(world.events == [])
     world.timers.advance(by: .milliseconds(100))
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  // MARK: what is measured
+  // MARK: measurements
 
   @Test("Shedding is requested when the footprint before it is known, unless it has ended by then")
   func measuredFirst() throws {
@@ -216,7 +216,7 @@ import Testing
 
   @Test("The end of a shed request ends its command and logs what delayed the command's start")
   func commandHangs() throws {
-    // What its thread has to say of it isn't heard.
+    // The result of the command's thread isn't used.
     let attempt = try world.begin(.command(["/bin/sleep", "60"]))
     #expect(world.loop.watched.count == 1)
     attempt.end()
@@ -229,7 +229,7 @@ import Testing
     #expect(world.events == [])
   }
 
-  // MARK: one after the other
+  // MARK: order
 
   @Test("A request for memory that was never begun ends, so that the ladder continues")
   func neverBegun() throws {

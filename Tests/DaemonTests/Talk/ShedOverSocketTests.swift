@@ -20,7 +20,7 @@ import WorkerProtocol
     try body(talk, conversation, worker, world)
   }
 
-  /// How often it was asked since the last call.
+  /// The number of requests since the last call.
   private static func heard(_ listener: Descriptor) -> Int {
     var bytes = [UInt8](repeating: 0, count: 64)
     return recv(listener.raw, &bytes, bytes.count, Int32(MSG_DONTWAIT))
@@ -110,9 +110,7 @@ import WorkerProtocol
     }
   }
 
-  @Test(
-    "Listeners at MEMORY_PRESSURE_WATCH are asked, and a resting footprint answers unless the worker does"
-  )
+  @Test("Listeners at MEMORY_PRESSURE_WATCH are asked; a stable footprint or the worker answers")
   func listeners() throws {
     try connected { talk, conversation, worker, world in
       worker.hangUp()

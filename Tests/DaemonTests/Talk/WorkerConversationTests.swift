@@ -15,7 +15,7 @@ import WorkerProtocol
 
   init() throws { world = try ConversationWorld() }
 
-  /// What became of questions.
+  /// The outcomes of questions.
   private final class Replies {
     var all: [ConversationReply] = []
   }
@@ -44,7 +44,7 @@ import WorkerProtocol
     #expect(conversation.connectionCount == 1)
     #expect(conversation.canShed && conversation.canAnswer && world.channelChanges == 1)
     _ = try world.connect(conversation)
-    // Whether it is connected is the same.
+    // Whether the worker is connected hasn't changed.
     #expect(conversation.connectionCount == 2 && world.channelChanges == 1)
   }
 
@@ -250,7 +250,7 @@ import WorkerProtocol
     try world.watches.serve()
     world.timers.advance(by: .seconds(100))
     #expect(replies.all.count == 3)
-    // What it said last wasn't heard: its run is over.
+    // The last message isn't received, because the run has ended.
     #expect(world.events == [])
   }
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Daemon
 
-/// The test's own process stands for the worker. It handles SIGWINCH and does nothing then.
+/// The test's own process is the worker. It handles SIGWINCH and does nothing then.
 @Suite("`dormouse reload NAME`") struct WorkerReloadsTests {
   private let world: AdapterWorld
   private let heard = Heard()
@@ -43,7 +43,7 @@ import Testing
     world.logged.split(separator: "\n").count { $0.hasSuffix("web: sent SIGWINCH to reload") }
   }
 
-  /// The task that keeps it awake has begun, and ended.
+  /// Whether the task that keeps the worker awake has begun and ended.
   private var isOver: Bool {
     world.timers.pending == []
       && world.notes.all.suffix(2) == [
@@ -58,7 +58,7 @@ import Testing
     try add(announces: announces)
     ask()
     world.timers.advance(by: .milliseconds(announces ? 999 : 199))
-    // Without `RELOADING=1` it says nothing of a reload.
+    // Without `RELOADING=1` the message isn't about a reload.
     reloads.didBecomeReady(id)
     #expect(results == [] && world.notes.all.count == 1 && sent == 1)
     world.timers.advance(by: .milliseconds(1))
@@ -160,7 +160,7 @@ import Testing
       world.driver.send(.removed(id))
     }
     #expect(results == [.refused, .refused, .refused] && sent == 0)
-    // An earlier daemon's worker, which the engine takes for terminated until it is back.
+    // An earlier daemon's worker counts as terminated for the engine until it is adopted.
     let worker = try add(.terminated)
     world.returning.begin(id)
     ask()

@@ -58,7 +58,7 @@ import Testing
     world.register(asked)
     #expect(world.state("clangd") == .hibernated)
     #expect(wrappers.report(of: "clangd")?.reason.code == "pressure")
-    // After it has run, a request is one of the operator.
+    // After the worker has run, a request is one of the operator.
     world.register(report("background"))
     world.register(asked)
     #expect(wrappers.report(of: "clangd")?.reason == asked.worker.reason)
@@ -101,7 +101,7 @@ import Testing
     world.leave()
     #expect(world.state("clangd") == nil && !wrappers.leads(id) && !wrappers.isWrapped("clangd"))
     #expect(wrappers.reports().isEmpty && world.killed.isEmpty && world.asked.isEmpty)
-    // A client that was no wrapper.
+    // This client was no wrapper.
     world.leave(9)
   }
 
@@ -260,9 +260,7 @@ import Testing
     #expect(world.asked.filter { $0.hasPrefix("hibernate") }.count == 3)
   }
 
-  @Test(
-    "A running wrapped worker isn't hibernated under pressure until its wrapper reports that it sleeps"
-  )
+  @Test("A wrapped worker isn't hibernated under pressure until its wrapper reports that it sleeps")
   func running() {
     world.register(report("background"))
     world.press(.warning)

@@ -7,9 +7,7 @@ import Testing
 @Suite("Protection of a wrapped worker") struct WrappedProtectionTests {
   private let world = WrapperWorld()
 
-  @Test(
-    "A wrapped worker that is protected here is reported as protected, also in its wrapper's own answers"
-  )
+  @Test("A wrapped worker that is protected here is reported so, also in its wrapper's answers")
   func shown() throws {
     let report = WrapperWorld.report("clangd", "suspended", mayBeTerminated: true)
     world.register(report)

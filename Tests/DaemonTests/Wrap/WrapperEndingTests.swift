@@ -18,16 +18,14 @@ import Testing
     WrapperWorld.report("clangd", state, megabytes: megabytes)
   }
 
-  // MARK: terminate and kill
+  // MARK: termination
 
   private func pressEnding(_ mayBeTerminated: Bool? = true) {
     world.register(WrapperWorld.report("clangd", "suspended", mayBeTerminated: mayBeTerminated))
     world.press(.critical)
   }
 
-  @Test(
-    "A wrapped worker that may be terminated is ended by its wrapper, and removed with the connection"
-  )
+  @Test("A wrapped worker that may be terminated is ended by its wrapper, and then removed")
   func terminates() {
     pressEnding()
     #expect(world.asked == ["terminate clangd"] && world.state("clangd") == .terminating)
@@ -38,7 +36,7 @@ import Testing
   }
 
   @Test(
-    "A worker whose wrapper doesn't permit it is neither terminated nor killed, however short memory is",
+    "Without its wrapper's permission a worker is neither terminated nor killed",
     arguments: [nil, false])
   func protected(mayBeTerminated: Bool?) {
     pressEnding(mayBeTerminated)

@@ -58,7 +58,7 @@ struct WrapperRegistryTests {
 
 @Suite("A request that is passed on to a wrapper", .serialized)
 struct RelayTests {
-  /// A wrapper that accepts and reads, and says nothing.
+  /// A wrapper that accepts and reads, and sends nothing.
   private final class Mute {
     private let scratch: Scratch
     let listener: Descriptor
@@ -102,7 +102,7 @@ struct RelayTests {
     #expect(answers.map(\.result) == [.failed] && answers.first?.id == 7)
     var bytes: [UInt8] = []
     while case let more = try peer.read(upTo: 4096), !more.isEmpty { bytes += more }
-    // The end of the file: nothing is left open. What it was sent says when it is too late.
+    // The end of the file shows that nothing is left open. The request has its deadline.
     var framer = LineFramer()
     framer.append(bytes)
     let line = try framer.next()

@@ -9,7 +9,7 @@ import Testing
   @Test("It hibernates servers of any size within two minutes of their last use")
   func twoMinutes() throws {
     let suspended = policy.foreground.idleAfter + (try #require(policy.background.suspendAfter))
-    // Ten seconds for the samples in which a use and its end are seen.
+    // Ten seconds remain for the samples in which a use and its end are seen.
     #expect(suspended + (try #require(policy.hibernate.after)) == .seconds(110))
     #expect(policy.hibernate.maxFootprint == nil && policy.foreground.mode == .activity)
   }
