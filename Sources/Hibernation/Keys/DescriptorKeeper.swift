@@ -65,12 +65,12 @@ enum KeeperMessage: Equatable {
 
   /// Parses the form of `text`. It is `nil` for any other text.
   init?(_ text: String) {
-    let words = text.split(separator: " ")
-    switch (words.first, words.count) {
+    let fields = text.split(separator: " ")
+    switch (fields.first, fields.count) {
     case ("end", 1): self = .end
     case ("taken", 1): self = .taken
     case (let verb?, 3):
-      guard let pid = Int32(words[1]), let time = UInt64(words[2]) else { return nil }
+      guard let pid = Int32(fields[1]), let time = UInt64(fields[2]) else { return nil }
       let process = ProcessIdentity(pid: pid, startTime: time)
       switch verb {
       case "keep": self = .keep(process)

@@ -42,7 +42,7 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
 
   /// True if the cause says nothing about the worker's memory or its image, and may be absent at
   /// the next attempt.
-  static func mayPass(_ cause: any Error) -> Bool {
+  static func isTransient(_ cause: any Error) -> Bool {
     switch cause {
     case let error as ImageError: error.isTransient
     case let error as SystemCallError: error.isTransient
