@@ -4,7 +4,7 @@ import Testing
 @testable import Wrap
 
 @Suite("Signals that a wrapper passes to its program") struct PassedSignalsTests {
-  private let target = NotingProgram()
+  private let target = RecordingProgram()
   private let signals: PassedSignals
 
   init() { signals = PassedSignals(target) }
@@ -105,7 +105,7 @@ import Testing
     #expect(target.take() == ["stop all", "stop wrapper"])
     signals.receive(SIGCONT)
     #expect(target.take() == ["continue all"])
-    // It isn't held any more.
+    // The program isn't stopped by the terminal any more.
     signals.receive(SIGCONT)
     #expect(target.take() == ["signal \(SIGCONT)"])
   }

@@ -6,12 +6,12 @@ import Testing
 
 /// The wrapper is in group 100.
 @Suite("A wrapper that stops together with its program") struct StopFollowerTests {
-  private let program = NotingProgram()
+  private let program = RecordingProgram()
   private let timers = FakeTimers()
   private let stops: StopFollower
 
   init() {
-    stops = StopFollower(program, timers: timers, ownGroup: 100)
+    stops = StopFollower(program, timers: timers, wrapperGroup: 100)
   }
 
   @Test("It stops once, until the shell continues it")
@@ -23,7 +23,7 @@ import Testing
     #expect(program.take() == ["stop wrapper \(SIGTTIN)"])
     program.isStoppingWrapper = false
     program.stopSignal = nil
-    stops.noteContinue()
+    stops.didContinue()
     timers.advance(by: .seconds(1))
     #expect(program.take() == ["use"])
     program.stopSignal = SIGSTOP
@@ -32,14 +32,14 @@ import Testing
   }
 
   @Test(
-    "It sees the end of its stop also if it never reads the SIGCONT, and stops again for a second Ctrl-Z"
+    "It detects the end of its stop without reading SIGCONT, and stops again for a second Ctrl-Z"
   )
   func lostContinue() {
     program.stopSignal = SIGTSTP
     stops.follow()
     timers.advance(by: .seconds(5))
     _ = program.take()
-    // `fg` and Ctrl-Z: only the second stop of the program is heard of.
+    // After `fg` and Ctrl-Z, only the second stop of the program is noticed.
     program.isStoppingWrapper = false
     stops.follow()
     timers.advance(by: StopFollower.pace)
@@ -53,7 +53,7 @@ import Testing
     program.stopSignal = SIGTSTP
     stops.follow()
     program.isStoppingWrapper = false
-    stops.noteContinue()
+    stops.didContinue()
     stops.follow()
     program.stopSignal = nil
     timers.advance(by: .seconds(1))
@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test(
-    "It doesn't follow a stop that the program's SIGCONT ends in a moment, and none of a sleeping program"
+    "It doesn't follow a stop that a SIGCONT is about to end, nor a stop of a sleeping program"
   )
   func notNow() {
     program.stopSignal = SIGTSTP
