@@ -74,7 +74,7 @@ final class LogKeeper {
     self.init(services.loop) { [jobs = services.jobs] id, rotation, then in
       let times = LogTimes(path: times(id))
       let watch = writes.watch
-      // The time limit is an hour, since a large log on a slow disk takes seconds.
+      // An hour is as good as no limit: a large log on a slow disk takes seconds.
       jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
         // The report is requested first, so that a write after the check is reported. Without it
         // the log is checked with each sample.

@@ -272,7 +272,7 @@ final class RecordWait: Sendable {
 
   /// Checks for the record. Not for the loop's thread.
   ///
-  /// - Parameter waits: wait for the answer, until `patience` after `init` at most.
+  /// - Parameter waits: whether to wait for the answer, until `patience` after `init` at most.
   /// - Returns: why a later daemon may not find the worker; nil: it would find it, or that isn't
   ///   known yet and `waits` is false.
   func obstacle(waits: Bool) -> String? {
