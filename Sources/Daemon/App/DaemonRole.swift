@@ -19,7 +19,7 @@ package struct DaemonRole {
   var resumeOverride: ResumePreference?
   /// The processes of a worker without a cgroup are searched only among the descendants of this
   /// process.
-  var looksAtDescendantsOnly: Bool
+  var scansOnlyDescendants: Bool
   var pace = SamplingPace()
   /// A running program's writes and new processes count as activity (`WorkMeter`).
   var metersWork: Bool
@@ -35,7 +35,7 @@ package struct DaemonRole {
     DaemonRole(
       log: DaemonLog(), hasSuccessor: true, leavesCgroup: getenv("DORMOUSE_CGROUP") == nil,
       resumeOverride: ResumeChoice.fromEnvironment().override,
-      looksAtDescendantsOnly: false, metersWork: false)
+      scansOnlyDescendants: false, metersWork: false)
   }
 
   /// The role for one worker, which is the program of the daemon's caller.
@@ -51,7 +51,7 @@ package struct DaemonRole {
     DaemonRole(
       log: DaemonLog(ofWrapper: log, errors: errors), hasSuccessor: false,
       // The wrapper shares its cgroup with its caller.
-      leavesCgroup: false, looksAtDescendantsOnly: true, pace: pace, metersWork: true,
+      leavesCgroup: false, scansOnlyDescendants: true, pace: pace, metersWork: true,
       sharedImages: sharedImages, program: program)
   }
 

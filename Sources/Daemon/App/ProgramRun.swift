@@ -44,9 +44,9 @@ package final class ProgramRun {
     // all of /proc.
     clinux_become_subreaper()
     clinux_raise_descriptor_limit()
-    OwnOOMScore().useForWorkers()
+    DaemonOOMScore().useForWorkers()
     clinux_stay_out_of_core_files()
-    OwnProcess.ignoreWriteSignals()
+    DaemonProcess.ignoreWriteSignals()
   }
 
   /// Starts the program.
@@ -149,7 +149,7 @@ package final class ProgramRun {
       // Usually no daemon runs, which isn't a failure.
       try? UnixSocket.connected(to: path, .stream)
     } then: { outcome in
-      if case .done(let found) = outcome { then(found) } else { then(nil) }
+      if case .done(let connection) = outcome { then(connection) } else { then(nil) }
     }
   }
 }

@@ -36,7 +36,7 @@ import Testing
     try ending.add("two", .suspended)
     try ending.add("gone", .terminated)
     end.end()
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(ending.asked == ["stop one", "stop two"])
   }
 
@@ -73,7 +73,7 @@ import Testing
   func nothing() {
     end.end()
     #expect(end.hasEnded)
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(ending.lines.count == 1)
     #expect(ending.hasLogged("all workers have ended; the daemon ends"))
   }
@@ -96,7 +96,7 @@ import Testing
   func finish() throws {
     let control = try ControlWorld()
     let (world, end) = (control.world, control.world.ending)
-    world.driver.connect([world.notes], whenQuiet: { [weak end] in end?.engineIsQuiet() })
+    world.driver.connect([world.notes], whenQuiet: { [weak end] in end?.engineDidBecomeQuiet() })
     try world.scratch.write("run/file", "")
     try world.control.open { _ in control.service }
     let client = try ControlTestClient(world.socket)
@@ -189,9 +189,9 @@ import Testing
   @Test("A second signal ends the daemon at once and leaves the remaining workers running")
   func secondSignal() throws {
     try ending.add("web")
-    end.signalHasCome()
+    end.didReceiveSignal()
     #expect(ending.asked == ["stop web"] && !end.hasEnded)
-    end.signalHasCome()
+    end.didReceiveSignal()
     #expect(end.hasEnded && ending.asked == ["stop web"])
     let lines = ending.lines.count
     #expect(ending.lines.last?.hasSuffix("workers that still run are left running") == true)

@@ -33,7 +33,7 @@ import Testing
   func leaveStopped() throws {
     try ending.add("web", .suspended)
     end.leave()
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(ending.asked == ["wake web"] && !end.hasEnded)
     ending.isAwake("web")
     #expect(end.hasEnded && ending.hasLogged("the daemon ends; 1 worker remains"))
@@ -82,7 +82,7 @@ import Testing
     ending.send({ .suspendFailed($0, "it is busy") }, "passing")
     #expect(!end.hasEnded)
     ending.world.returning.isOver(adopted.id)
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(end.hasEnded && ending.asked.isEmpty)
   }
 
@@ -95,7 +95,7 @@ import Testing
     end.leave()
     #expect(!end.hasEnded)
     memory.thawed?(nil)
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(end.hasEnded)
   }
 
@@ -107,7 +107,7 @@ import Testing
     end.leave()
     // The child is forked and doesn't run its program yet: without the launcher nothing would
     // record it.
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(!end.hasEnded)
     worker.process = try .forTest("web")
     ending.world.workers.launching = []
@@ -146,7 +146,7 @@ import Testing
     end.leave()
     #expect(!end.hasEnded)
     ending.outlivesKill("web")
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(end.hasEnded && ending.saved("web") == "terminating")
   }
 

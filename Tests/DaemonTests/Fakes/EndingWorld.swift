@@ -14,7 +14,7 @@ final class EndingWorld {
   init() throws {
     world = try AdapterWorld()
     end = world.ending
-    world.notes.whenQuiet = { [weak end] in end?.engineIsQuiet() }
+    world.notes.whenQuiet = { [weak end] in end?.engineDidBecomeQuiet() }
   }
 
   @discardableResult

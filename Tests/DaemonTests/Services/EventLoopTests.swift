@@ -53,10 +53,10 @@ import Testing
     for (id, seconds) in [(1, 3), (2, 1), (3, 1)] as [(UInt64, Int)] {
       list.add(.init(at: start + .seconds(seconds), id: id, label: label, action: note("\(id)")))
     }
-    #expect(list.takeDue(at: start, upTo: 9) == nil)
-    #expect(list.takeDue(at: start + .seconds(1), upTo: 9)?.id == 2)
+    #expect(list.popDue(at: start, upTo: 9) == nil)
+    #expect(list.popDue(at: start + .seconds(1), upTo: 9)?.id == 2)
     // The second timer was set after the turn had begun.
-    #expect(list.takeDue(at: start + .seconds(9), upTo: 2)?.id == 1)
+    #expect(list.popDue(at: start + .seconds(9), upTo: 2)?.id == 1)
     #expect(list.first == start + .seconds(1))
     list.cancel(3)
     #expect(list.first == nil)

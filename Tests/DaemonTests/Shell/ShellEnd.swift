@@ -158,7 +158,7 @@ final class ShellEnd: WorkerProcesses {
     // A SIGKILL that began during the clearing does no harm, because it finds the same processes.
     let clearedAt = run.deeds.clearedAt
     let early = run.deeds.kills.filter {
-      $0 < clearedAt && clearedAt - $0 < WorkerEnding.patience
+      $0 < clearedAt && clearedAt - $0 < WorkerEnding.timeout
     }
     if !early.isEmpty { run.complain("reaped while a SIGKILL is under way") }
     run.deeds.isReaped = true

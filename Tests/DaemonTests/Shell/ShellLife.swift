@@ -138,7 +138,7 @@ extension ShellWorld {
     if !others.isEmpty, !survivors.hasRemains {
       complain("timers still run, of \(others.sorted())")
     }
-    ending.signalHasCome()
+    ending.didReceiveSignal()
     run(until: clock.now + .seconds(3000))
     checkEnd()
     if clients.wereCutOff { complain("requests are answered by the daemon's end alone") }
@@ -149,13 +149,13 @@ extension ShellWorld {
     // Some of the faults last for a while.
     if random.chance(50) { heal() }
     switch verb {
-    case .shutdown: ending.signalHasCome()
+    case .shutdown: ending.didReceiveSignal()
     case .leave: clients.askToLeave()
     }
     run(until: clock.now + random.duration(upTo: .seconds(100)))
     if verb == .leave, !ending.hasEnded, random.chance(20) {
       count("shutdown instead of leave")
-      ending.signalHasCome()
+      ending.didReceiveSignal()
     }
     run(until: clock.now + .seconds(100))
     heal()
@@ -173,7 +173,7 @@ extension ShellWorld {
     if let omission = endCheck.omission { complain(omission) }
     if let launch = launching.unfinished { complain(launch) }
     for omission in clients.omissions { complain(omission) }
-    // The daemon doesn't wait for a worker that ends late after SIGKILL (`DaemonEnd.lastPatience`).
+    // The daemon doesn't wait for a worker that ends late after SIGKILL (`DaemonEnd.lastTimeout`).
     // The next daemon removes its image, which the record names.
     let image = images.first { !survivors.holds($0) && saved.known[$0.name] == nil }
     if !phase.isLeaving, let image { complain("an image of \(image) is left") }

@@ -151,7 +151,7 @@ final class ShellWorld {
     driver.connect([self, chronicle]) { [unowned self] in
       execute($0)
     } whenQuiet: { [unowned self] in
-      ending.engineIsQuiet()
+      ending.engineDidBecomeQuiet()
     }
     saved.losesReport = { [unowned self] in chance(5) }
     saved.pid = { [unowned self] in run(of: $0)?.number }

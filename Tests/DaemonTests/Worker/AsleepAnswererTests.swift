@@ -105,7 +105,7 @@ import Testing
     if path == nil { try own.wait(for: .onlyChecks(1)) } else { try own.wait(for: .call) }
     try InjectedFault(EMFILE, of: "a connection").during { try watches.serve() }
     #expect(watches.active == 0 && answerer.count == 0 && own.asleep.queued == 1)
-    timers.advance(by: AsleepAnswerer.shortageRest)
+    timers.advance(by: AsleepAnswerer.shortagePause)
     #expect(watches.active == 1 && wakes.all.isEmpty)
     if path == nil { try watches.serve() } else { _ = try serve(client) }
     #expect(answerer.count == 1 && own.asleep.queued == 0)

@@ -100,11 +100,11 @@ import Testing
   func stopped() throws {
     try world.store(2)
     world.storing.wasStopped()
-    world.timers.advance(by: DescriptorStoring.patience)
+    world.timers.advance(by: DescriptorStoring.removalDelay)
     #expect(world.names.count == 2, "it runs again")
     world.worker.process = nil
     world.storing.wasStopped()
-    world.timers.advance(by: DescriptorStoring.patience - .milliseconds(1))
+    world.timers.advance(by: DescriptorStoring.removalDelay - .milliseconds(1))
     #expect(world.names.count == 2)
     world.timers.advance(by: .milliseconds(1))
     #expect(world.names.isEmpty)
@@ -117,10 +117,10 @@ import Testing
     world.worker.process = nil
     world.storing.wasStopped()
     world.storing.wasStopped()
-    world.timers.advance(by: DescriptorStoring.patience)
+    world.timers.advance(by: DescriptorStoring.removalDelay)
     world.storing.wasStopped()
     try world.store(1, "new")
-    world.timers.advance(by: DescriptorStoring.patience)
+    world.timers.advance(by: DescriptorStoring.removalDelay)
     #expect(world.names == ["new"] && world.lines.count == 1)
   }
 
@@ -132,11 +132,11 @@ import Testing
     let (workers, id) = (world.adapters.workers, world.worker.id)
     workers.launching = [id]
     world.storing.wasStopped()
-    world.timers.advance(by: DescriptorStoring.patience)
+    world.timers.advance(by: DescriptorStoring.removalDelay)
     workers.launching = []
     world.adapters.driver.send(.adopted(id, world.worker.profile, .background))
     world.storing.wasStopped()
-    world.timers.advance(by: DescriptorStoring.patience)
+    world.timers.advance(by: DescriptorStoring.removalDelay)
     #expect(world.names == ["state"])
   }
 }

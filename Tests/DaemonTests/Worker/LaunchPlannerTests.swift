@@ -178,7 +178,7 @@ import Testing
   @Test("A memory limit isn't enforced without a cgroup of the worker's own, and a warning says so")
   func memoryLimit() throws {
     let id = WorkerID("web")
-    world.planner.complainOfMemoryLimit(id, limit: .megabytes(5), cgroup: nil, error: nil)
+    world.planner.warnOfMemoryLimit(id, limit: .megabytes(5), cgroup: nil, error: nil)
     #expect(world.said.count == 1)
     #expect(world.said[0].contains("is not enforced: it has no cgroup of its own"))
     var plan = try world.plan()

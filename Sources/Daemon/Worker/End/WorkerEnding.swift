@@ -31,7 +31,7 @@ final class WorkerEnding {
 
   /// The timeout of each step. A process may keep others from reading its entries in /proc, and a
   /// thread may hang at them.
-  static let patience = Duration.seconds(15)
+  static let timeout = Duration.seconds(15)
   static let maxTries = 6
   /// An operation reports its end. If the report is lost, a check at this interval detects it.
   static let interval = Duration.seconds(1)
@@ -85,15 +85,15 @@ final class WorkerEnding {
     handle.worker?.run.stopCommand?.cancel()
     killCount += 1
     let number = killCount
-    kills[number] = timers.after(Self.patience) { [weak self] in
-      self?.killHasEnded(number, "no effect of SIGKILL within \(Self.patience.spoken)")
+    kills[number] = timers.after(Self.timeout) { [weak self] in
+      self?.killDidEnd(number, "no effect of SIGKILL within \(Self.timeout.spoken)")
     }
     processes.kill(process, of: id.name) { [weak self, handle] failure in
       guard let self else {
         if let failure { handle.log(.warning, failure) }
         return
       }
-      killHasEnded(number, failure)
+      killDidEnd(number, failure)
       failedKills = failure == nil ? 0 : failedKills + 1
       if failure != nil { killLater() }
     }
@@ -112,7 +112,7 @@ final class WorkerEnding {
       })
   }
 
-  private func killHasEnded(_ number: UInt64, _ failure: String?) {
+  private func killDidEnd(_ number: UInt64, _ failure: String?) {
     if let failure { handle.log(.warning, failure) }
     guard let timer = kills.removeValue(forKey: number) else { return }
     timers.cancel(timer)
@@ -134,16 +134,16 @@ final class WorkerEnding {
   /// number of times.
   func rootHasEnded() {
     guard step == .runs || step == .waits else { return }
-    takeLastMessages()
+    readLastMessages()
     // Handling its last message may already have completed its end.
     guard step == .runs || step == .waits else { return }
     step = .waits
     set(nextKill: nil)
-    look()
+    scan()
   }
 
   /// Reads the last messages while their sender can still be identified, and ends all watches.
-  private func takeLastMessages() {
+  private func readLastMessages() {
     guard let worker = handle.worker else { return }
     worker.wakeWatch?.stop()
     if worker.configuration.fdstore > 0 { worker.conversation?.receiveNotifications(limit: 64) }
@@ -156,35 +156,35 @@ final class WorkerEnding {
   /// would consume a ptrace stop that the tracing thread waits for.
   private var mustWait: Bool { handle.worker?.sleep?.isActing == true || !kills.isEmpty }
 
-  private func look() {
-    if mustWait { return lookAgain(in: Self.interval) }
+  private func scan() {
+    if mustWait { return checkLater(in: Self.interval) }
     step = .looks
     begin(orElse: .unknown) {
       $0.processes.lookForWhatIsLeft(of: $0.process, then: $1)
     } then: {
-      $0.hasLooked($1)
+      $0.didScan($1)
     }
   }
 
-  private func lookAgain(in pause: Duration) {
+  private func checkLater(in pause: Duration) {
     step = .waits
     set(timer: timers.after(pause) { [weak self] in self?.rootHasEnded() })
   }
 
-  private func hasLooked(_ left: WhatIsLeft) {
-    if mustWait { return lookAgain(in: Self.interval) }
+  private func didScan(_ left: WhatIsLeft) {
+    if mustWait { return checkLater(in: Self.interval) }
     // A shell that was asked to end ends at once. The processes that it leaves behind have been
     // asked, too.
     if !left.isEmpty, handle.state == .terminating, !isKilled {
-      return lookAgain(in: Self.savingInterval)
+      return checkLater(in: Self.savingInterval)
     }
-    if let worker = handle.worker, worker.external != nil { return externalEnds(worker) }
+    if let worker = handle.worker, worker.external != nil { return endExternal(worker) }
     clear(others: left.others, tries: 1)
   }
 
   /// Handles the end of an external worker's root process: its other processes aren't ended, and it
   /// isn't reaped, since another program supervises it.
-  private func externalEnds(_ worker: WorkerUnit) {
+  private func endExternal(_ worker: WorkerUnit) {
     end()
     ends.externalRootHasEnded(worker)
     // Another process represents the worker now, and has an instance of its own.
@@ -202,12 +202,12 @@ final class WorkerEnding {
         then($0)
       }
     } then: {
-      $0.hasCleared($1, others: others, tries: tries)
+      $0.didClear($1, others: others, tries: tries)
     }
   }
 
   /// - Parameter outcome: the outcome of the attempt; nil: it was lost.
-  private func hasCleared(_ outcome: Clearing?, others: Int, tries: Int) {
+  private func didClear(_ outcome: Clearing?, others: Int, tries: Int) {
     let failure = outcome.map(\.failure) ?? "can't look for its remaining processes"
     if let failure {
       handle.log(.warning, "can't kill all of its processes: \(failure)")
@@ -247,7 +247,7 @@ final class WorkerEnding {
 
   /// Removes the worker's cgroup. The worker has ended only when its cgroup can be used again.
   private func removeGroup(_ status: ExitStatus) {
-    let lost = "can't remove its cgroup within \(Self.patience.spoken)"
+    let lost = "can't remove its cgroup within \(Self.timeout.spoken)"
     begin(orElse: lost) {
       $0.processes.removeGroup(of: $0.process, $0.id.name, then: $1)
     } then: {
@@ -276,15 +276,15 @@ final class WorkerEnding {
     then: @escaping (WorkerEnding, Outcome) -> Void
   ) {
     let number = outcomes.begin()
-    let take: (Outcome) -> Void = { [weak self] outcome in
+    let complete: (Outcome) -> Void = { [weak self] outcome in
       guard let self, step != .isOver, outcomes.isLatest(number) else { return }
       // A repeated or later outcome doesn't count any more.
       _ = outcomes.begin()
       set(timer: nil)
       then(self, outcome)
     }
-    set(timer: timers.after(Self.patience) { take(lost) })
-    work(self, take)
+    set(timer: timers.after(Self.timeout) { complete(lost) })
+    work(self, complete)
   }
 
   /// Replaces the timer of the step; there is at most one.

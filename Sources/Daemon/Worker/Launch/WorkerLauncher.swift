@@ -49,7 +49,7 @@ final class WorkerLauncher: EngineObserver {
     let attempt = LaunchAttempt(steps, timers) { [unowned self] text in
       host.log(id, text)
     } then: { [unowned self] outcome in
-      ended(id, outcome)
+      didEnd(id, outcome)
     }
     attempts[id] = attempt
     workers.launching.insert(id)
@@ -57,7 +57,7 @@ final class WorkerLauncher: EngineObserver {
     turns.take(id, isWanted: cause?.isWaitedFor ?? true) { attempt.proceed() }
   }
 
-  private func ended(_ id: WorkerID, _ outcome: LaunchAttempt.Outcome) {
+  private func didEnd(_ id: WorkerID, _ outcome: LaunchAttempt.Outcome) {
     attempts[id] = nil
     workers.launching.remove(id)
     switch outcome {
@@ -65,8 +65,8 @@ final class WorkerLauncher: EngineObserver {
       host.programRuns(id)
       driver.send(.launched(id))
       host.hasLaunched(id)
-    case .failed(let why):
-      driver.send(.launchFailed(id, why))
+    case .failed(let reason):
+      driver.send(.launchFailed(id, reason))
       host.launchHasFailed(id)
       turns.end(id)
     case .unwanted: turns.end(id)
