@@ -44,7 +44,7 @@ package struct DaemonRole {
   ///   - log: the path of the log file; nil: only errors are logged.
   ///   - errors: where errors are written if `log` is nil; nil: standard error.
   ///   - sharedImages: returns the bytes of all images on the disk that share the budget.
-  package static func standingFor(
+  package static func wrapper(
     _ program: any CallersProgram, log: String?, errors: Descriptor? = nil,
     pace: SamplingPace, sharedImages: @escaping @Sendable () -> Int64
   ) -> DaemonRole {
@@ -84,7 +84,7 @@ package protocol CallersProgram: AnyObject {
   var directory: String? { get }
 
   /// The program has been launched, and has its caller's descriptors.
-  func hasLaunched()
-  func hasEnded(_ status: ExitStatus)
-  func hasChanged(_ transition: Transition)
+  func didLaunch()
+  func didEnd(_ status: ExitStatus)
+  func didChange(_ transition: Transition)
 }

@@ -104,13 +104,13 @@ struct DirectiveExecution {
     if transition.to == .terminating, case .pressure = transition.cause {
       jetsam.recordVictim(driver.state, stall: pressure.lastStall)
     }
-    program?.hasChanged(transition)
+    program?.didChange(transition)
     guard let worker = workers[transition.worker] else { return }
     recordWriter.save(worker, state: transition.to)
     if transition.to == .terminated {
       senses.logs.forget(worker.id)
     } else if transition.from == .launching, transition.to.runs {
-      senses.logs.keepSmall(worker)
+      senses.logs.checkLog(worker)
     }
     if transition.to == .foreground { worker.conversation?.lifecycle.didEnterForeground() }
     supervision.supervise(transition)

@@ -77,7 +77,7 @@ package final class ProgramRun {
   }
 
   /// Removes what the run has left. Called at the end, even if the run never began.
-  package func clearAway() {
+  package func cleanUp() {
     shared.cgroups?.remove()
     services.log.drain()
   }
@@ -107,7 +107,7 @@ package final class ProgramRun {
   package func wake(_ reason: String) { driver.send(.wakeNeeded(id, reason)) }
 
   /// Counts the program as used now.
-  package func noteUse() {
+  package func recordUse() {
     unit?.sample.sign = nil
     driver.send(.activity(id))
   }

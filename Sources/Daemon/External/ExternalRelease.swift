@@ -86,7 +86,7 @@ extension ExternalAdoption {
   /// Drops all that the daemon has of the worker's process.
   private func clearAway(_ worker: WorkerUnit) {
     ends.processes.forget(worker.id.name)
-    ends.clearAway(worker)
+    ends.cleanUp(worker)
     ends.records.remove(worker.id.name)
   }
 
@@ -98,7 +98,7 @@ extension ExternalAdoption {
 
   /// Handles the end of an external worker's first process. The processes that it leaves behind
   /// belong to its manager.
-  func externalRootHasEnded(_ worker: WorkerUnit) {
+  func externalRootDidEnd(_ worker: WorkerUnit) {
     releasing.remove(worker.id)
     if !worker.isKilled, followSuccessor(worker) { return }
     let id = worker.id

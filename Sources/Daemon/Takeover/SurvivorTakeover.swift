@@ -60,7 +60,7 @@ struct SurvivorTakeover {
         root: record.process, tree: try memory.tree(of: process))
     }
     try processes.adopt(process, as: worker)
-    worker.noteLaunch()
+    worker.recordLaunch()
     if let launched = worker.launched,
       (launched.command, launched.directory) != (record.command, record.directory)
     {

@@ -75,12 +75,14 @@ final class KernelWorkerProcesses: WorkerProcesses {
     }
   }
 
-  func lookForWhatIsLeft(of process: WorkerProcess, then: @escaping (WhatIsLeft) -> Void) {
+  func findRemainingProcesses(
+    of process: WorkerProcess, then: @escaping (RemainingProcesses) -> Void
+  ) {
     scanner.withTree(of: process) { [process] tree in
       // An empty tree has no process that could have children.
       guard let pids = tree?.pids else { return then(.unknown) }
       let root = process.identity.pid
-      then(WhatIsLeft(isEmpty: pids.isEmpty, others: pids.count { $0 != root }))
+      then(RemainingProcesses(isEmpty: pids.isEmpty, others: pids.count { $0 != root }))
     }
   }
 
@@ -89,7 +91,7 @@ final class KernelWorkerProcesses: WorkerProcesses {
     then: @escaping (Clearing) -> Void
   ) {
     let killing = process.killing
-    let strays = Strays(
+    let escaped = EscapedDescendants(
       root: process.identity, mark: mark, notify: notify, processes: services.processes)
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: name, isUrgent: process.cgroup != nil) {
@@ -98,8 +100,8 @@ final class KernelWorkerProcesses: WorkerProcesses {
       // its limit.
       let escaped =
         killing.cgroup == nil
-        ? strays.kill(within: Self.escapedTimeout) : (killed: 0, failure: nil)
-      done(Clearing(strays: escaped.killed, failure: failure ?? escaped.failure))
+        ? escaped.kill(within: Self.escapedTimeout) : (killed: 0, failure: nil)
+      done(Clearing(escaped: escaped.killed, failure: failure ?? escaped.failure))
     }
   }
 

@@ -31,7 +31,7 @@ final class WorkerUnit {
   /// worker's exit is handled after it.
   var isBusy: Bool { run.sleep?.isBusy ?? false }
   /// The image, while the worker is hibernated.
-  var image: ImageOnDisk? { run.sleep?.rest.image }
+  var image: ImageOnDisk? { run.sleep?.resumeMethod.image }
   /// The memory that a lazy restore hasn't restored yet.
   var missing: MissingBytes? { run.sleep?.missing }
   /// Waits until the images of an earlier run have been removed. Not for the loop's thread.
@@ -69,7 +69,7 @@ final class WorkerUnit {
   var isSettling: Bool { run.liveness?.isSettling == true || run.shedOverHTTP?.isSettling == true }
 
   /// Records the current configuration as that of the launch.
-  func noteLaunch() { run.launchedWith = $configuration }
+  func recordLaunch() { run.launchedWith = $configuration }
 
   /// Ends the run. This is the only way in which a run ends: the watches and timers on the loop are
   /// removed, open requests are answered, and then the run is replaced by a new one.
@@ -86,12 +86,12 @@ final class WorkerUnit {
     run.ending?.end()
     run.liveness?.end()
     run.readiness?.end()
-    let held = run.heldOfLoop
+    let held = run.openWatches
     assert(held.isEmpty, "\(id): not given back at the end of its run: \(held)")
     run = WorkerRun()
   }
 
-  func noteImageWritten(_ bytes: Int64) { imageBytesWritten &+= bytes }
+  func recordImageWritten(_ bytes: Int64) { imageBytesWritten &+= bytes }
 
   /// The event that the worker has opened or closed a channel for requests, or has answered for the
   /// first time.

@@ -22,11 +22,11 @@ import Testing
     end.end()
     #expect(end.phase.isEnding && end.phase.isClosing)
     #expect(ending.asked == ["stop web"])
-    ending.hasStopped("web")
+    ending.didStop("web")
     #expect(ending.asked == ["stop web", "stop api"])
-    ending.hasStopped("api")
+    ending.didStop("api")
     #expect(ending.asked == ["stop web", "stop api", "stop db"] && !end.hasEnded)
-    ending.hasStopped("db")
+    ending.didStop("db")
     #expect(end.hasEnded)
   }
 
@@ -47,9 +47,9 @@ import Testing
     end.end()
     ending.outlivesKill("web")
     #expect(ending.asked == ["stop web", "stop db"])
-    ending.hasStopped("db")
+    ending.didStop("db")
     #expect(!end.hasEnded, "web still runs")
-    ending.hasStopped("web")
+    ending.didStop("web")
     #expect(end.hasEnded)
   }
 
@@ -135,7 +135,7 @@ import Testing
     ending.send({ .adopted($0, worker.profile, .background) }, "web")
     ending.world.returning.isOver(worker.id)
     #expect(ending.asked == ["stop web"] && !end.hasEnded)
-    ending.hasStopped("web")
+    ending.didStop("web")
     #expect(end.hasEnded)
   }
 
@@ -145,9 +145,9 @@ import Testing
     try ending.add("ours")
     end.end()
     #expect(ending.asked == ["wake theirs", "stop ours"])
-    ending.hasStopped("ours")
+    ending.didStop("ours")
     #expect(!end.hasEnded)
-    ending.isAwake("theirs")
+    ending.didWake("theirs")
     #expect(end.hasEnded && ending.world.workers[WorkerID("theirs")] == nil)
     #expect(ending.hasLogged("theirs: released"))
   }
@@ -170,7 +170,7 @@ import Testing
     ending.cantBeWoken("theirs")
     end.end()
     #expect(ending.asked.count == 5)
-    ending.isAwake("theirs")
+    ending.didWake("theirs")
     #expect(end.hasEnded)
   }
 
@@ -182,7 +182,7 @@ import Testing
     #expect(ending.hasLogged("; it is asked to stop again in 1 s"))
     ending.world.timers.advance(by: .seconds(1))
     #expect(ending.asked == ["stop web", "stop web"])
-    ending.hasStopped("web")
+    ending.didStop("web")
     #expect(end.hasEnded)
   }
 
@@ -196,7 +196,7 @@ import Testing
     let lines = ending.lines.count
     #expect(ending.lines.last?.hasSuffix("workers that still run are left running") == true)
     // Nothing more happens even if the worker ends afterwards.
-    ending.hasStopped("web")
+    ending.didStop("web")
     #expect(ending.lines.count == lines)
   }
 
@@ -206,7 +206,7 @@ import Testing
     try ending.add("well")
     end.end()
     ending.pass(seconds: 5)
-    ending.hasStopped("well")
+    ending.didStop("well")
     ending.outlivesKill("hung")
     ending.pass(seconds: 9)
     #expect(!end.hasEnded)
@@ -226,7 +226,7 @@ import Testing
       ending.pass()
     }
     #expect(!end.hasEnded)
-    ending.hasStopped("slow")
+    ending.didStop("slow")
     ending.pass(seconds: 10)
     #expect(end.hasEnded)
   }

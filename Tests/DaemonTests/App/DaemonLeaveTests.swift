@@ -35,7 +35,7 @@ import Testing
     end.leave()
     end.engineDidBecomeQuiet()
     #expect(ending.asked == ["wake web"] && !end.hasEnded)
-    ending.isAwake("web")
+    ending.didWake("web")
     #expect(end.hasEnded && ending.hasLogged("the daemon ends; 1 worker remains"))
   }
 
@@ -48,7 +48,7 @@ import Testing
       hadEnded.append(end?.hasEnded)
       if case .resumed = $0 { driver?.send(.footprint(web.id, .megabytes(1))) }
     }
-    ending.isAwake("web")
+    ending.didWake("web")
     #expect(hadEnded == [false, false] && end.hasEnded)
   }
 
@@ -172,9 +172,9 @@ import Testing
     end.leave()
     end.end()
     #expect(ending.asked == ["wake web", "stop web"] && !end.hasEnded)
-    ending.isAwake("web")
+    ending.didWake("web")
     #expect(!end.hasEnded, "it is quiet, but web is to end")
-    ending.hasStopped("web")
+    ending.didStop("web")
     #expect(end.hasEnded && end.phase.isEnding)
   }
 }

@@ -23,9 +23,9 @@ import Testing
     var host: String? { "nvim" }
     var directory: String? { "/home/me/shop" }
     private(set) var changes: [WorkerState] = []
-    func hasLaunched() {}
-    func hasEnded(_ status: Lifecycle.ExitStatus) {}
-    func hasChanged(_ transition: Transition) { changes.append(transition.to) }
+    func didLaunch() {}
+    func didEnd(_ status: Lifecycle.ExitStatus) {}
+    func didChange(_ transition: Transition) { changes.append(transition.to) }
   }
 
   init() throws {
@@ -93,7 +93,7 @@ import Testing
     world.notes.forget()
     let (worker, memory) = try addSleeper(.resuming)
     execution.execute(.inspect(worker.id))
-    #expect(memory.asked == ["look"] && world.notes.all == [])
+    #expect(memory.asked == ["inspect"] && world.notes.all == [])
   }
 
   // MARK: ends
@@ -183,7 +183,7 @@ import Testing
   func pressure() throws {
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.driver.send(.pressureSet(.critical, for: .seconds(1)))
-    world.hasEnded(worker, .pressure(.critical))
+    world.reportEnd(worker, .pressure(.critical))
     execution.execute(.pressureChanged(from: .normal, to: .critical, why: "no memory"))
     execution.execute(.pressureChanged(from: .critical, to: .warning, why: "some memory"))
     world.timers.advance(by: .seconds(2))

@@ -18,9 +18,9 @@ import Testing
     private(set) var changes: [WorkerState] = []
     private(set) var launches = 0
 
-    func hasLaunched() { launches += 1 }
-    func hasEnded(_ status: Lifecycle.ExitStatus) {}
-    func hasChanged(_ transition: Transition) { changes.append(transition.to) }
+    func didLaunch() { launches += 1 }
+    func didEnd(_ status: Lifecycle.ExitStatus) {}
+    func didChange(_ transition: Transition) { changes.append(transition.to) }
   }
 
   private let scratch: Scratch
@@ -46,7 +46,7 @@ import Testing
         configuration: configuration, stateDirectory: scratch.path + "/state",
         socket: scratch.path + "/tool.sock", environment: [:], version: "1",
         reload: { ParseResult(value: nil, diagnostics: []) }),
-      .standingFor(
+      .wrapper(
         program, log: scratch.path + "/log", pace: SamplingPace(), sharedImages: { 0 }))
   }
 
@@ -67,13 +67,13 @@ import Testing
     #expect(run.state == nil && run.process == nil && run.isReaped && !run.isBusy)
     #expect(run.footprint == .zero && isAbsent(scratch.path + "/tool.sock"))
     run.sampleAgain()
-    run.clearAway()
+    run.cleanUp()
   }
 
   @Test(
     "A program that can't be started ends the launch, and the turn returns when its caller says so")
   func failed() throws {
-    defer { run.clearAway() }
+    defer { run.cleanUp() }
     run.begin()
     #expect(run.state == .launching && !isAbsent(scratch.path + "/tool.sock"))
     let end = EventLoop.now + .seconds(60)
@@ -85,7 +85,7 @@ import Testing
 
   @Test("What is known of it is reported as `status` has it")
   func report() throws {
-    defer { run.clearAway() }
+    defer { run.cleanUp() }
     run.begin()
     var states: [String] = []
     let end = EventLoop.now + .seconds(60)
@@ -98,7 +98,7 @@ import Testing
     "A connection to a daemon that isn't there calls back with nothing, and to one that is, with it"
   )
   func connect() throws {
-    defer { run.clearAway() }
+    defer { run.cleanUp() }
     let listener = try UnixSocket.bound(to: scratch.path + "/there", .stream)
     #expect(listen(listener.raw, 1) == 0)
     var found: [Bool] = []

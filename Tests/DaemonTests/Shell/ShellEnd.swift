@@ -26,7 +26,7 @@ extension WorkerEnds {
         driver: world.driver, workers: world.workers, requests: world.requests,
         supervision: supervision.real, limit: 2),
       program: nil, keepLastLines: { _, _ in },
-      externalRootHasEnded: { [unowned world] in world.externals.externalRootHasEnded($0) })
+      externalRootDidEnd: { [unowned world] in world.externals.externalRootDidEnd($0) })
   }
 }
 
@@ -114,7 +114,9 @@ final class ShellEnd: WorkerProcesses {
       }, then)
   }
 
-  func lookForWhatIsLeft(of process: WorkerProcess, then: @escaping (WhatIsLeft) -> Void) {
+  func findRemainingProcesses(
+    of process: WorkerProcess, then: @escaping (RemainingProcesses) -> Void
+  ) {
     guard let run = world.runs.run(of: process) else {
       return world.complain("a run that is over is looked at")
     }
@@ -123,7 +125,7 @@ final class ShellEnd: WorkerProcesses {
       run.id.name, .milliseconds(30),
       { [unowned world] run in
         if world.chance(3) { return .unknown }
-        return WhatIsLeft(isEmpty: run.children == 0, others: run.children)
+        return RemainingProcesses(isEmpty: run.children == 0, others: run.children)
       }, then)
   }
 

@@ -47,7 +47,7 @@ final class ShellExternals {
   }
 
   /// - Parameter rule: the rule by which it was adopted.
-  func wasLetGo(_ run: ShellRun, _ rule: String?) {
+  func didRelease(_ run: ShellRun, _ rule: String?) {
     released.append(run)
     guard run.body == .running else { return }
     world.count("released external")

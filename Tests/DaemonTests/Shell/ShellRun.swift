@@ -33,8 +33,8 @@ final class ShellRun {
   /// ends them.
   var children: Int
   /// The operation on its memory.
-  var underway: Underway?
-  var isUnderWay: Bool { underway?.isTrue == true }
+  var operation: OperationFlag?
+  var isUnderWay: Bool { operation?.isRunning == true }
   private var unit: WorkerUnit? { world.run(of: id) === self ? world.workers[id] : nil }
   var sleep: WorkerSleep? { unit?.sleep }
   /// The inputs while the worker sleeps.

@@ -74,13 +74,13 @@ final class ShellRuns {
   }
 
   /// The engine knows that the worker's program runs.
-  func hasLaunched(_ id: WorkerID) {
+  func didLaunch(_ id: WorkerID) {
     guard let run = runs[id] else { return }
     world.workers[id]?.readiness?.begin()
     world.after(.seconds(1)) { [self] in
       guard runs[id] === run, let worker = world.workers[id] else { return }
       if let readiness = worker.readiness {
-        readiness.saidReady()
+        readiness.didReportReady()
       } else {
         world.driver.send(.ready(id))
       }
@@ -89,7 +89,7 @@ final class ShellRuns {
 
   // MARK: end
 
-  func launchHasFailed(_ id: WorkerID) {
+  func launchDidFail(_ id: WorkerID) {
     guard let worker = world.workers[id] else { return }
     // The worker isn't declared any more, and its removal only waited for the launch.
     if world.driver.state.state(of: id) == nil { world.supervision.removeWorker(id) }
@@ -97,7 +97,7 @@ final class ShellRuns {
   }
 
   /// Removes the run. `WorkerEnds` removes the worker's image at this moment.
-  func isCleared(_ name: String) {
+  func didClear(_ name: String) {
     let id = WorkerID(name)
     world.images.remove(id)
     guard let worker = world.workers[id] else { return }
@@ -112,7 +112,7 @@ final class ShellRuns {
     }
     units.append(Weak(object: worker))
     guard let run else { return }
-    if run.isExternal { world.externalHost.wasLetGo(run, worker.external?.rule) }
+    if run.isExternal { world.externalHost.didRelease(run, worker.external?.rule) }
     cleared.insert(id)
     // The questions of the run are dropped by then.
     world.clock.after(.zero) { [unowned world] in world.liveness.forget(run) }
@@ -123,7 +123,7 @@ final class ShellRuns {
   }
 
   /// The engine is informed that the worker has ended.
-  func hasEnded(_ id: WorkerID, _ status: ExitStatus) {
+  func didEnd(_ id: WorkerID, _ status: ExitStatus) {
     if cleared.remove(id) == nil, status != .unknown { world.complain("\(id) has ended twice") }
   }
 

@@ -6,8 +6,8 @@ import PolicyFile
 @testable import Daemon
 @testable import Simulation
 
-/// The real `RestartSupervisor`, `DependencyStarter`, `WorkerSupervision` and `FirstMoments` over a
-/// simulated world. They are connected as the daemon connects them.
+/// The real `RestartSupervisor`, `DependencyStarter`, `WorkerSupervision` and `StartConfirmation`
+/// over a simulated world. They are connected as the daemon connects them.
 final class ShellSupervision {
   private unowned let world: ShellWorld
   /// Workers whose restart rules have changed since they ended.
@@ -23,7 +23,7 @@ final class ShellSupervision {
   private(set) lazy var real = WorkerSupervision(
     workers: world.workers, restarts: restarts, starter: starter, reloads: reloads,
     liveness: world.liveness.supervisor, listening: listening)
-  private(set) lazy var firstMoments = FirstMoments(
+  private(set) lazy var startConfirmation = StartConfirmation(
     timers: world.clock, driver: world.driver, workers: world.workers, requests: world.requests,
     restarts: restarts,
     scanner: ProcessScanner(world.clock, launchedAt: restarts.launchedAt) {

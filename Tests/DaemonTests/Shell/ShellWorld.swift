@@ -274,7 +274,7 @@ final class ShellWorld {
       if workers[id]?.external?.rule != nil { count("changed by rule") }
     case .exited(let id, let status):
       count("exited")
-      runs.hasEnded(id, status)
+      runs.didEnd(id, status)
     case .request(let request): supervision.note(request)
     case .unhealthy(let id, _):
       liveness.note(unhealthy: id)

@@ -62,7 +62,7 @@ import Testing
     if record == .late { records.afterSaves { gate.pass() } }
     if record != .missing { world.recordWriter.save(worker, state: .launching) }
     let patience = record == .late ? Duration.milliseconds(50) : .seconds(60)
-    let memory = world.makeMemory(recordPatience: patience)
+    let memory = world.makeMemory(recordTimeout: patience)
     var outcome: String?
     let order = HibernationOrder(
       target: try #require(worker.target()), rules: worker.configuration.policy.hibernate,

@@ -9,7 +9,7 @@ import Testing
     let timers = FakeTimers()
     private(set) lazy var turns = LaunchTurns(
       timers: timers,
-      machine: .init(most: 4) { [unowned self] in
+      machine: .init(maxLaunches: 4) { [unowned self] in
         looks += 1
         return isBusy
       })
@@ -20,7 +20,7 @@ import Testing
 
     func take(_ names: [String], isWanted: Bool = false) {
       for name in names {
-        turns.take(WorkerID(name), isWanted: isWanted) { [unowned self] in
+        turns.enqueue(WorkerID(name), isWanted: isWanted) { [unowned self] in
           begun.append(name)
           if endsAtOnce { end(name) }
         }
@@ -108,7 +108,7 @@ import Testing
     do {
       let launch = Launch()
       kept = launch
-      world.turns.take(WorkerID("first"), isWanted: false) { withExtendedLifetime(launch) {} }
+      world.turns.enqueue(WorkerID("first"), isWanted: false) { withExtendedLifetime(launch) {} }
     }
     world.take(names)
     #expect(world.begun.count == 3 && kept == nil)

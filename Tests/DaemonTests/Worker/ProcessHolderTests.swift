@@ -30,7 +30,7 @@ import Testing
     #expect(worker.exitWatch != nil)
     #expect(loop.watched.count == 1 && loop.watched[0].descriptor === process.pidfd)
     loop.fire()
-    #expect(begun == ["look"] && worker.hasExited && loop.watched.isEmpty)
+    #expect(begun == ["scan"] && worker.hasExited && loop.watched.isEmpty)
   }
 
   @Test("Another process of the same run continues its sleep")

@@ -95,7 +95,7 @@ import Testing
     var before: [Int] = []
     world.adapters.workerProcesses.whenAsked = { [world] in before.append(world.readies) }
     let watch = try world.watch(.notify)
-    watch.saidReady()
+    watch.didReportReady()
     #expect(before == [0] && world.readies == 1)
   }
 
@@ -204,8 +204,8 @@ import Testing
     let watch = try world.watch(.notify)
     watch.begin()
     expectQuiet()
-    watch.saidReady()
-    watch.saidReady()
+    watch.didReportReady()
+    watch.didReportReady()
     #expect(world.readies == 1)
   }
 
@@ -214,7 +214,7 @@ import Testing
     try world.writeLog("listening\n")
     let log = try world.watch(.logLine("listening"))
     log.begin()
-    log.saidReady()
+    log.didReportReady()
     try world.look()
     #expect(world.readies == 1)
     expectQuiet()
@@ -225,7 +225,7 @@ import Testing
     let asked = try world.watch(.probe(Self.probe()))
     asked.begin()
     world.pass(2000)
-    asked.saidReady()
+    asked.didReportReady()
     #expect(world.readies == 1 && world.questions.dropped == 1 && world.questions.answer == nil)
     expectQuiet()
   }

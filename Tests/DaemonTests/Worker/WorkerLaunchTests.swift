@@ -33,9 +33,9 @@ extension AdapterWorld {
     let wakes = 0
     var host: String? { nil }
     var directory: String? { nil }
-    func hasLaunched() {}
-    func hasEnded(_ status: Lifecycle.ExitStatus) {}
-    func hasChanged(_ transition: Transition) {}
+    func didLaunch() {}
+    func didEnd(_ status: Lifecycle.ExitStatus) {}
+    func didChange(_ transition: Transition) {}
   }
 
   private func launch(

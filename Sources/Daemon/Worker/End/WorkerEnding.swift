@@ -16,17 +16,17 @@ import Supervision
 final class WorkerEnding {
   enum Step: Hashable {
     /// No end of the root process has been reported.
-    case runs
+    case running
     /// The root process has ended. An operation on its memory or a SIGKILL hasn't completed, or the
     /// worker's other processes may still save their work.
-    case waits
+    case waiting
     /// The worker's remaining processes are searched.
-    case looks
+    case scanning
     /// The remaining processes are being killed, or will be killed again after a pause.
-    case clears
+    case clearing
     /// The worker's cgroup is being removed, and then the end of its log is read.
-    case tidies
-    case isOver
+    case tidying
+    case ended
   }
 
   /// The timeout of each step. A process may keep others from reading its entries in /proc, and a
@@ -42,7 +42,7 @@ final class WorkerEnding {
   let process: WorkerProcess
   let ends: WorkerEnds
 
-  private(set) var step = Step.runs
+  private(set) var step = Step.running
   /// The worker was asked to end, or SIGKILL was sent.
   var hasBegun = false
   /// SIGKILL has been sent to all processes of the worker.
@@ -72,12 +72,12 @@ final class WorkerEnding {
   var processes: any WorkerProcesses { ends.processes }
 
   /// The root process has ended. No operation begins any more; `WorkerEnds.concludeRun` follows.
-  var hasExited: Bool { step != .runs }
+  var hasExited: Bool { step != .running }
 
   // MARK: SIGKILL
 
   func kill() {
-    guard step != .isOver else { return }
+    guard step != .ended else { return }
     // All processes have been killed.
     if isReaped, process.cgroup == nil { return }
     set(nextKill: nil)
@@ -102,12 +102,12 @@ final class WorkerEnding {
   /// Sends SIGKILL again after a pause. The engine has sent its last directive for this end, so
   /// nothing else would end the worker.
   private func killLater() {
-    guard step == .runs else { return }
+    guard step == .running else { return }
     let pause = Self.killPauses.delay(afterRestarts: failedKills - 1)
     handle.log(.warning, "next SIGKILL in \(pause.spoken)")
     set(
       nextKill: timers.after(pause) { [weak self] in
-        guard let self, step == .runs else { return }
+        guard let self, step == .running else { return }
         kill()
       })
   }
@@ -116,12 +116,12 @@ final class WorkerEnding {
     if let failure { handle.log(.warning, failure) }
     guard let timer = kills.removeValue(forKey: number) else { return }
     timers.cancel(timer)
-    if step == .waits { rootHasEnded() }
+    if step == .waiting { rootDidEnd() }
   }
 
   /// Ends this object with the run. No outcome counts any more, and all timers are cancelled.
   func end() {
-    step = .isOver
+    step = .ended
     set(timer: nil)
     set(nextKill: nil)
     for timer in kills.values { timers.cancel(timer) }
@@ -132,12 +132,12 @@ final class WorkerEnding {
 
   /// Handles the end of the root process, or of an operation on its memory. It may be called any
   /// number of times.
-  func rootHasEnded() {
-    guard step == .runs || step == .waits else { return }
+  func rootDidEnd() {
+    guard step == .running || step == .waiting else { return }
     readLastMessages()
     // Handling its last message may already have completed its end.
-    guard step == .runs || step == .waits else { return }
-    step = .waits
+    guard step == .running || step == .waiting else { return }
+    step = .waiting
     set(nextKill: nil)
     scan()
   }
@@ -158,20 +158,20 @@ final class WorkerEnding {
 
   private func scan() {
     if mustWait { return checkLater(in: Self.interval) }
-    step = .looks
+    step = .scanning
     begin(orElse: .unknown) {
-      $0.processes.lookForWhatIsLeft(of: $0.process, then: $1)
+      $0.processes.findRemainingProcesses(of: $0.process, then: $1)
     } then: {
       $0.didScan($1)
     }
   }
 
   private func checkLater(in pause: Duration) {
-    step = .waits
-    set(timer: timers.after(pause) { [weak self] in self?.rootHasEnded() })
+    step = .waiting
+    set(timer: timers.after(pause) { [weak self] in self?.rootDidEnd() })
   }
 
-  private func didScan(_ left: WhatIsLeft) {
+  private func didScan(_ left: RemainingProcesses) {
     if mustWait { return checkLater(in: Self.interval) }
     // A shell that was asked to end ends at once. The processes that it leaves behind have been
     // asked, too.
@@ -186,7 +186,7 @@ final class WorkerEnding {
   /// isn't reaped, since another program supervises it.
   private func endExternal(_ worker: WorkerUnit) {
     end()
-    ends.externalRootHasEnded(worker)
+    ends.externalRootDidEnd(worker)
     // Another process represents the worker now, and has an instance of its own.
     if worker.process != nil { worker.ending = nil }
   }
@@ -194,7 +194,7 @@ final class WorkerEnding {
   // MARK: remaining processes
 
   private func clear(others: Int, tries: Int) {
-    step = .clears
+    step = .clearing
     let mark = ends.launchPlanner.mark(of: id)
     let notify = handle.worker?.conversation?.notifyPath
     begin(orElse: nil) { (ending, then: @escaping (Clearing?) -> Void) in
@@ -221,7 +221,7 @@ final class WorkerEnding {
           })
       }
     }
-    reap(others: others + (outcome?.strays ?? 0))
+    reap(others: others + (outcome?.escaped ?? 0))
   }
 
   private func reap(others: Int) {
@@ -233,7 +233,7 @@ final class WorkerEnding {
     }
     let status = status(processes.reap(process, of: id.name))
     isReaped = true
-    step = .tidies
+    step = .tidying
     ends.restarts.record(leftBehind: others, by: id)
     removeGroup(status)
   }
@@ -277,7 +277,7 @@ final class WorkerEnding {
   ) {
     let number = outcomes.begin()
     let complete: (Outcome) -> Void = { [weak self] outcome in
-      guard let self, step != .isOver, outcomes.isLatest(number) else { return }
+      guard let self, step != .ended, outcomes.isLatest(number) else { return }
       // A repeated or later outcome doesn't count any more.
       _ = outcomes.begin()
       set(timer: nil)

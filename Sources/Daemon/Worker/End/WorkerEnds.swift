@@ -28,7 +28,7 @@ struct WorkerEnds {
   let keepLastLines: (WorkerID, [String]?) -> Void
   /// Called when the root process of an external worker has ended. Another process may represent
   /// the worker from now on.
-  let externalRootHasEnded: (WorkerUnit) -> Void
+  let externalRootDidEnd: (WorkerUnit) -> Void
 
   /// - Parameter signal: sent instead of the worker's `stop_signal`.
   func terminate(_ id: WorkerID, by signal: Int32? = nil) {
@@ -38,7 +38,7 @@ struct WorkerEnds {
   func kill(_ id: WorkerID) { ending(of: workers[id])?.kill() }
 
   /// Handles the end of the worker's root process, or of an operation that its end waits for.
-  func rootHasEnded(_ worker: WorkerUnit) { ending(of: worker)?.rootHasEnded() }
+  func rootDidEnd(_ worker: WorkerUnit) { ending(of: worker)?.rootDidEnd() }
 
   /// The `WorkerEnding` of the worker's current run; nil: it has no process.
   private func ending(of worker: WorkerUnit?) -> WorkerEnding? {
@@ -57,9 +57,9 @@ struct WorkerEnds {
     restarts.record(
       footprint: driver.state.footprint(of: id), lastWords: lastLines?.last, of: id)
     keepLastLines(id, lastLines)
-    clearAway(worker)
+    cleanUp(worker)
     records.remove(id.name)
-    program?.hasEnded(status)
+    program?.didEnd(status)
     driver.send(.exited(id, status))
     listening.offer(worker)
     // The worker isn't declared any more, and its removal only waited for its end.
@@ -68,7 +68,7 @@ struct WorkerEnds {
   }
 
   /// Removes what belongs to a worker's run: sockets, watches, image and process.
-  func clearAway(_ worker: WorkerUnit) {
+  func cleanUp(_ worker: WorkerUnit) {
     let before = worker.profile
     // The conversation ends before the files of its sockets are removed, so that it can't create
     // new ones.

@@ -64,7 +64,7 @@ final class DescriptorStoring {
 
   /// The operator has stopped the worker. If it isn't started again soon, the descriptors are
   /// closed.
-  func wasStopped() {
+  func didStop() {
     guard let stopped = store else { return }
     timers.after(Self.removalDelay) { [weak self] in
       guard let self, store === stopped, isDown else { return }

@@ -49,7 +49,7 @@ final class ReadinessWatch {
   }
 
   /// The worker has reported readiness itself. That counts, whichever condition the rule has.
-  func saidReady() { if !readiness.isReady { becomeReady() } }
+  func didReportReady() { if !readiness.isReady { becomeReady() } }
 
   /// The run has ended.
   func end() {
@@ -153,7 +153,7 @@ final class ReadinessWatch {
     cancelQuestion = probes.put(asked, to: process) { [weak self] outcome in
       guard let self, cancelQuestion != nil, probe != nil else { return }
       cancelQuestion = nil
-      if probe?.record(success: outcome == .success) == .passing { return saidReady() }
+      if probe?.record(success: outcome == .success) == .passing { return didReportReady() }
       if let next = probe?.nextQuestion(after: began, answeredAt: timers.now) {
         schedule(at: next)
       }

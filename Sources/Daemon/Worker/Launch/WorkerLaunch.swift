@@ -174,7 +174,7 @@ final class WorkerLaunch: LaunchSteps {
     if isRecorded { services.records.remove(id.name) }
     // The worker may run already, and nothing watches for its end.
     let killing = worker.process?.killing
-    launches.ends.clearAway(worker)
+    launches.ends.cleanUp(worker)
     guard cgroup != nil || killing != nil else { return then() }
     let done = services.loopReturn.callback { [self] (failure: String?) in
       if let failure { log(.warning, "can't kill all of its processes: \(failure)") }

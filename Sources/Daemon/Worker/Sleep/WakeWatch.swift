@@ -53,7 +53,7 @@ final class WakeWatch {
   private let daemonLog: DaemonLog
   /// Wakes the worker for its own timers.
   let timer: WakeTimer
-  private let answerer: AsleepAnswerer
+  private let answerer: HealthCheckResponder
   private var watched: (inputs: any WakeInputs, token: EventLoop.Token)?
   /// The cause of the worker's wake, until it runs.
   private var pendingReason: String?
@@ -79,7 +79,7 @@ final class WakeWatch {
     self.memory = memory
     daemonLog = log
     timer = WakeTimer(timers) { [driver] in driver.send(.timerDue(id, $0)) }
-    answerer = AsleepAnswerer(watches, timers) { log(.warning, "\(id): \($0)") }
+    answerer = HealthCheckResponder(watches, timers) { log(.warning, "\(id): \($0)") }
   }
 
   private func log(_ priority: DaemonLog.Priority, _ text: String) {
@@ -126,7 +126,7 @@ final class WakeWatch {
   /// - Parameters:
   ///   - times: the worker's timers; empty if it has clients.
   ///   - isWriting: the worker wrote regularly until now.
-  func noteStoppedWork(_ times: [DueTime], isWriting: Bool) {
+  func recordStoppedWork(_ times: [DueTime], isWriting: Bool) {
     guard watched != nil, timer.due == nil else { return }
     guard let work = StoppedTimer(times).map(StoppedWork.timer) ?? (isWriting ? .writing : nil)
     else { return }
@@ -141,7 +141,7 @@ final class WakeWatch {
   }
 
   /// Wakes the worker if input arrived too late for it to read. The engine knows that it sleeps.
-  func wakeForWhatWaits() {
+  func wakeForWaitingInput() {
     if let reason = watched?.inputs.waiting { wake(reason) }
   }
 
@@ -158,7 +158,7 @@ final class WakeWatch {
 
   /// Reports the cause of the wake again: the worker couldn't be resumed, and the input wouldn't be
   /// reported again.
-  func repeatCall() {
+  func repeatWake() {
     if let reason = pendingReason { driver.send(.wakeNeeded(id, reason)) }
   }
 

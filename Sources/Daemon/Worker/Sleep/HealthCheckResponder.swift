@@ -16,7 +16,7 @@ import Supervision
 ///   worker. This is for a port that only health checks use.
 ///
 /// Belongs to the loop's thread.
-final class AsleepAnswerer {
+final class HealthCheckResponder {
   /// The time that a client has to send its request.
   private static let requestTimeout = Duration.seconds(1)
   /// A client that is still connected after this time, and has sent nothing, waits for a greeting

@@ -9,18 +9,18 @@ import Testing
 
 /// The sockets are real, since the tests check what the kernel shows of them. There is no process,
 /// and time passes when a test says so.
-@Suite("Health checks of a sleeping worker") struct AsleepAnswererTests {
+@Suite("Health checks of a sleeping worker") struct HealthCheckResponderTests {
   private final class Wakes { var all: [String] = [] }
 
   private let timers = FakeTimers()
   private let watches = FakeWatches()
   private let wakes = Wakes()
   private let own: OwnListener
-  private let answerer: AsleepAnswerer
+  private let answerer: HealthCheckResponder
 
   init() throws {
     own = try OwnListener()
-    answerer = AsleepAnswerer(watches, timers) { _ in }
+    answerer = HealthCheckResponder(watches, timers) { _ in }
   }
 
   private func answer(_ path: String? = nil) {
@@ -105,7 +105,7 @@ import Testing
     if path == nil { try own.wait(for: .onlyChecks(1)) } else { try own.wait(for: .call) }
     try InjectedFault(EMFILE, of: "a connection").during { try watches.serve() }
     #expect(watches.active == 0 && answerer.count == 0 && own.asleep.queued == 1)
-    timers.advance(by: AsleepAnswerer.shortagePause)
+    timers.advance(by: HealthCheckResponder.shortagePause)
     #expect(watches.active == 1 && wakes.all.isEmpty)
     if path == nil { try watches.serve() } else { _ = try serve(client) }
     #expect(answerer.count == 1 && own.asleep.queued == 0)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("The answer to a start") struct StartAnswerTests {
+@Suite("The answer to a start") struct StartConfirmationTests {
   /// A worker whose processes are in the state that a test sets.
   private final class World {
     let restarts: RestartWorld
@@ -21,7 +21,7 @@ import Testing
     private var waiting: [(ProcessScan?) -> Void] = []
     private(set) var looks = 0
     private(set) var answers: [Answer] = []
-    private(set) lazy var moments = FirstMoments(
+    private(set) lazy var moments = StartConfirmation(
       timers: restarts.timers, driver: restarts.driver, workers: restarts.workers,
       requests: restarts.requesting, restarts: restarts.supervisor,
       scanner: ProcessScanner(restarts.timers, launchedAt: restarts.supervisor.launchedAt) {
@@ -54,7 +54,7 @@ import Testing
     /// Reports that the worker's root process has ended. Its remaining processes are being cleared.
     func exit() {
       worker?.ending = end.ending
-      end.ending.rootHasEnded()
+      end.ending.rootDidEnd()
     }
 
     /// Launches the worker, and gives the engine's answer.

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("A look at what may not answer") struct SharedLookTests {
+@Suite("A look at what may not answer") struct CoalescedProbeTests {
   /// Turns the loop until `isDone` returns true, for a minute at most.
   private func turn(_ loop: EventLoop, until isDone: () -> Bool) throws {
     let end = EventLoop.now + .seconds(60)
@@ -19,7 +19,7 @@ import Testing
     let loop = try EventLoop(check: nil)
     let jobs = try LoopJobs(loop, JobPool(name: "test-looks", most: 256, endsAfter: .seconds(5)))
     let count = Atomic(0)
-    let look = SharedLook<Int>(jobs, about: "a disk", within: .seconds(60)) {
+    let look = CoalescedProbe<Int>(jobs, about: "a disk", within: .seconds(60)) {
       { count.add(1, ordering: .relaxed).newValue }
     }
     var found: [Int?] = []
@@ -33,7 +33,7 @@ import Testing
   @Test("A line makes a limited number of looks at once, and one that hangs gives up its place")
   func line() throws {
     let loop = try EventLoop(check: nil)
-    let line = LookLine(loop, width: 2, patience: .milliseconds(50))
+    let line = ConcurrencyLimiter(loop, width: 2, timeout: .milliseconds(50))
     var begun: [Int] = []
     var ends: [() -> Void] = []
     for number in 0..<4 {
@@ -60,7 +60,7 @@ import Testing
     var ends: [Int32] = [0, 0]
     #expect(pipe(&ends) == 0)
     let (output, input) = (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
-    let look = SharedLook<Int>(jobs, about: "a disk", within: .milliseconds(50)) {
+    let look = CoalescedProbe<Int>(jobs, about: "a disk", within: .milliseconds(50)) {
       { Int((try? output.read(upTo: 1))?.first ?? 0) }
     }
     var found: [Int?] = []
