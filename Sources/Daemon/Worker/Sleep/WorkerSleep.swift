@@ -203,8 +203,7 @@ final class WorkerSleep {
       resumeMethod = .thaw(mayBeStopped: false)
       return notSuspended(reason)
     }
-    didRecoverAfterInspection(
-      outcome, call: "it was not suspended (\(reason)), and is still stopped")
+    didRecover(outcome, call: "it was not suspended (\(reason)), and is still stopped")
   }
 
   private func hibernationEnded(
@@ -270,8 +269,7 @@ final class WorkerSleep {
     case .hibernated: didFindAsleep(.hibernated, in: .recover(image))
     case .suspended: didFindAsleep(.suspended, in: resumeMethod.withoutImage)
     default:
-      begin(
-        { $0.recover(expecting: .unknown, then: $1) }, then: { $0.didRecoverAfterInspection($1) })
+      begin({ $0.recover(expecting: .unknown, then: $1) }, then: { $0.didRecover($1) })
     }
   }
 
@@ -284,7 +282,7 @@ final class WorkerSleep {
     wakeIfUnwatched(call)
   }
 
-  private func didRecoverAfterInspection(_ outcome: RecoveryOutcome, call: String = unwatched) {
+  private func didRecover(_ outcome: RecoveryOutcome, call: String = unwatched) {
     guard !hasEnded else { return }
     switch outcome.result {
     case .success(let done):
