@@ -117,7 +117,7 @@ extension ExternalAdoption {
         .min(by: { $0.startTime < $1.startTime })
     else { return false }
     do {
-      let process = try ends.memory.hold(eldest.identity, old.plan)
+      let process = try ends.memory.openProcess(eldest.identity, old.plan)
       // If there is no list, each check reads what runs in the cgroup.
       worker.external?.jobs = (try? ends.memory.tree(of: process)).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)

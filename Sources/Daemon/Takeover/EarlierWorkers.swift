@@ -18,7 +18,7 @@ enum SurvivorRest {
 // These functions handle what an earlier daemon has left: its workers' processes, memory and
 // images. They run while the daemon starts, and may wait.
 extension KernelMemory {
-  func hold(
+  func openProcess(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
     try WorkerProcess.adopt(process, plan: plan, opensMemory: false)

@@ -176,7 +176,7 @@ import Testing
 
   @Test("A failed adoption leaves no worker behind")
   func notHeld() throws {
-    world.memory.endsWhenHeld = { _ in true }
+    world.memory.endsWhenOpened = { _ in true }
     let heard = world.ask()
     try world.examined()
     #expect(text(heard).hasPrefix("web can't be adopted: "))
@@ -254,10 +254,10 @@ import Testing
   @Test("One whose cgroup is empty has no successor, and none that has just ended")
   func noSuccessor() throws {
     let worker = try adoptInGroup()
-    world.memory.endsWhenHeld = { _ in true }
+    world.memory.endsWhenOpened = { _ in true }
     externals.externalRootDidEnd(worker)
     #expect(world.workers.count == 0)
-    world.memory.endsWhenHeld = { _ in false }
+    world.memory.endsWhenOpened = { _ in false }
     let next = try adoptInGroup()
     world.memory.tree = ProcessTree(processes: [])
     externals.externalRootDidEnd(next)

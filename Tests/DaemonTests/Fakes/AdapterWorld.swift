@@ -260,7 +260,7 @@ final class AdapterWorld {
 
   /// Turns the loop until the jobs about a worker that were begun on other threads have reported
   /// their outcomes.
-  func settle(_ name: String = "web") throws {
+  func finishJobs(_ name: String = "web") throws {
     var isBack = false
     let back = services.loopReturn.callback { (_: Bool) in isBack = true }
     services.mechanics.submit(about: name) { back(true) }

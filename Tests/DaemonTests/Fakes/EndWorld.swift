@@ -66,7 +66,7 @@ final class EndWorld {
   }
 
   /// Whether no timer is set, and no late outcome changes anything.
-  var isAtRest: Bool {
+  var isStable: Bool {
     let before = (begun.count, gone.count, lines.count)
     processes.repeatAll()
     ending.rootDidEnd()

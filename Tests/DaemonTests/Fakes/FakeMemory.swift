@@ -23,7 +23,7 @@ final class FakeMemory: WorkerMemory {
   // Workers that another daemon or supervisor has started. The test's own process represents each
   // of them.
   /// Whether the worker's process ends right before it is opened.
-  var endsWhenHeld: (String) -> Bool = { _ in false }
+  var endsWhenOpened: (String) -> Bool = { _ in false }
   var rests: [String: SurvivorRest] = [:]
   var tree = ProcessTree(processes: [])
   private var recoveries: [String: (RecoveryOutcome) -> Void] = [:]
@@ -95,10 +95,10 @@ final class FakeMemory: WorkerMemory {
   }
   func dropIdleBases() { dropped += 1 }
 
-  func hold(
+  func openProcess(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
-    if endsWhenHeld(plan.name) {
+    if endsWhenOpened(plan.name) {
       throw SystemCallError("pidfd_open", on: plan.name, code: ESRCH)
     }
     // No process has such a pid, so the test's own process is used.

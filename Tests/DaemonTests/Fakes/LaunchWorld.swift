@@ -108,7 +108,7 @@ final class LaunchWorld: EngineObserver, LaunchHost {
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     switch event {
     case .launched: events.append("launched")
-    case .launchFailed(_, let why): events.append("failed: \(why)")
+    case .launchFailed(_, let reason): events.append("failed: \(reason)")
     default: break
     }
   }

@@ -52,14 +52,14 @@ final class ShellEnd: WorkerProcesses {
   /// Performs an operation: its effect happens after a while, and its outcome is reported after
   /// that.
   private func operate<Outcome>(
-    _ name: String, _ most: Duration, _ effect: @escaping (ShellRun) -> Outcome,
+    _ name: String, _ longest: Duration, _ effect: @escaping (ShellRun) -> Outcome,
     _ then: @escaping (Outcome) -> Void
   ) {
     guard let run = world.run(of: WorkerID(name)) else {
       return world.complain("\(name) is ended, and has no run")
     }
     // An operation on a run's processes may outlive the run.
-    world.after(most, rarely: .seconds(40)) { [unowned world] in
+    world.after(longest, rarely: .seconds(40)) { [unowned world] in
       let outcome = effect(run)
       world.report(late: .seconds(100), twice: .seconds(60)) { then(outcome) }
     }
@@ -71,11 +71,11 @@ final class ShellEnd: WorkerProcesses {
 
   func ask(_ process: WorkerProcess, of name: String, by signal: Int32) {
     guard let run = world.run(of: WorkerID(name)) else { return }
-    world.after(.milliseconds(50)) { [self] in take(run) }
+    world.after(.milliseconds(50)) { [self] in handleSignal(run) }
   }
 
   /// Handles a signal that asks the process to end. A stopped process continues to handle it.
-  private func take(_ run: ShellRun) {
+  private func handleSignal(_ run: ShellRun) {
     if run.children > 0, world.chance(70) { world.after(.seconds(1)) { run.children = 0 } }
     switch run.body {
     case .evicted: run.complain("sent SIGTERM without memory to run in")
@@ -92,7 +92,7 @@ final class ShellEnd: WorkerProcesses {
     operate(
       target.name, .milliseconds(50),
       { [self] run in
-        if signal != nil { take(run) }
+        if signal != nil { handleSignal(run) }
         return world.chance(5) ? "a thread doesn't go on" : nil
       }, then)
   }

@@ -104,7 +104,7 @@ final class ShellLaunch: LaunchSteps {
         end(step, refusal, then)
         world.after(.seconds(5)) { then(refusal) }
       }
-      if isUndone { takeAway() }
+      if isUndone { removeCreated() }
     }
   }
 
@@ -132,7 +132,7 @@ final class ShellLaunch: LaunchSteps {
     isUndone = true
     world.count("undone")
     world.after(.milliseconds(300), rarely: .seconds(90)) { [self] in
-      takeAway()
+      removeCreated()
       switch world.fate() {
       case .reported: then()
       case .late: world.after(.seconds(60)) { then() }
@@ -144,7 +144,7 @@ final class ShellLaunch: LaunchSteps {
     }
   }
 
-  private func takeAway() {
+  private func removeCreated() {
     if let child { launching.kill(child) }
     child = nil
   }

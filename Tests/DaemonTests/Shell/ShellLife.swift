@@ -33,7 +33,7 @@ extension ShellWorld {
     }
     switch isLast ? .quiet : random.pick([End.quiet, .quiet, .quiet, .shutdown, .leave, .death]) {
     case .quiet:
-      comeToRest()
+      stabilize()
       stopAll()
     case .shutdown: end(by: .shutdown)
     case .leave:
@@ -99,13 +99,13 @@ extension ShellWorld {
     driver.send(.memory(Self.reading(.gigabytes(8))))
   }
 
-  private func comeToRest() {
+  private func stabilize() {
     heal()
     // The time is longer than the period of a schedule, and than any delay of a lost or late
     // outcome.
     run(until: clock.now + .seconds(380))
     for id in workers.keys.sorted() {
-      if let why = supervision.forgotten(id) { complain("\(id) isn't started again: \(why)") }
+      if let reason = supervision.forgotten(id) { complain("\(id) isn't started again: \(reason)") }
       if let what = liveness.omission(of: id) { complain("\(id) \(what)") }
       if let what = schedules.omission(of: id) { complain("\(id) \(what)") }
       let sleeps = driver.state.state(of: id)?.sleeps == true
@@ -175,7 +175,7 @@ extension ShellWorld {
     for omission in clients.omissions { complain(omission) }
     // The daemon doesn't wait for a worker that ends late after SIGKILL (`DaemonEnd.lastTimeout`).
     // The next daemon removes its image, which the record names.
-    let image = images.first { !survivors.holds($0) && saved.known[$0.name] == nil }
+    let image = images.first { !survivors.holds($0) && saved.lastSaved[$0.name] == nil }
     if !phase.isLeaving, let image { complain("an image of \(image) is left") }
   }
 }

@@ -155,11 +155,11 @@ final class ShellMemory: WorkerMemory {
 
   // MARK: workers that another daemon has started
 
-  func hold(
+  func openProcess(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
     if let run = world.runs.all.first(where: { $0.number == process.pid }) {
-      guard run.takeSuccessor() else {
+      guard run.replaceBySuccessor() else {
         throw SystemCallError("pidfd_open", on: plan.name, code: ESRCH)
       }
       world.count("followed by a successor")
@@ -167,7 +167,7 @@ final class ShellMemory: WorkerMemory {
     }
     let run =
       process.pid == ShellProcesses.stranger
-      ? try world.externalHost.take(plan.name) : try world.survivors.take(plan.name, process)
+      ? try world.externalHost.makeRun(plan.name) : try world.survivors.claim(plan.name, process)
     world.runs.beginAdopted(run)
     return run.process
   }

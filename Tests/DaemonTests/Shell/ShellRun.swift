@@ -76,7 +76,7 @@ final class ShellRun {
   var hasSuccessor: Bool { isExternal && body == .dead && lastBody == .running }
 
   /// Replaces the root process by another one of the cgroup. Returns false if none is left.
-  func takeSuccessor() -> Bool {
+  func replaceBySuccessor() -> Bool {
     guard hasSuccessor else { return false }
     (body, children, process) = (
       .running, 0, world.processes.next(isFrozenAsleep: world.hasFreezer)

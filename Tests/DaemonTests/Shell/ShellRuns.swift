@@ -32,7 +32,7 @@ final class ShellRuns {
 
   /// An object that outlives its run or its worker; nil: none.
   var remains: String? {
-    if let part = past.first(where: { $0.object.object != nil }) { return part.what }
+    if let object = past.first(where: { $0.object.object != nil }) { return object.what }
     return units.lazy.compactMap { $0.object as? WorkerUnit }.first { [world] in
       world.workers[$0.id] !== $0
     }.map { "\($0.id) itself, which was removed," }
@@ -42,8 +42,8 @@ final class ShellRuns {
 
   func attach(_ run: ShellRun, to worker: WorkerUnit) throws {
     begin(run)
-    try hold(run, worker)
-    settle(run, worker)
+    try attachProcess(run, worker)
+    startWorking(run, worker)
   }
 
   /// Adds a run whose process is attached.
@@ -56,11 +56,11 @@ final class ShellRuns {
   func beginAdopted(_ run: ShellRun) {
     begin(run)
     world.clock.after(.zero) { [self] in
-      if runs[run.id] === run, let worker = world.workers[run.id] { settle(run, worker) }
+      if runs[run.id] === run, let worker = world.workers[run.id] { startWorking(run, worker) }
     }
   }
 
-  private func settle(_ run: ShellRun, _ worker: WorkerUnit) {
+  private func startWorking(_ run: ShellRun, _ worker: WorkerUnit) {
     if world.chance(50) { worker.traffic = world.processes.traffic }
     if world.chance(40), world.workers[run.id] === worker {
       world.driver.send(
@@ -69,7 +69,7 @@ final class ShellRuns {
     run.begin()
   }
 
-  private func hold(_ run: ShellRun, _ worker: WorkerUnit) throws {
+  private func attachProcess(_ run: ShellRun, _ worker: WorkerUnit) throws {
     try holder.attach(run.process, to: worker)
   }
 
@@ -93,7 +93,7 @@ final class ShellRuns {
     guard let worker = world.workers[id] else { return }
     // The worker isn't declared any more, and its removal only waited for the launch.
     if world.driver.state.state(of: id) == nil { world.supervision.removeWorker(id) }
-    if !worker.isDeclared { noteRemovals { world.ends.endedRuns.forgetOldRuns(after: id) } }
+    if !worker.isDeclared { recordRemovals { world.ends.endedRuns.forgetOldRuns(after: id) } }
   }
 
   /// Removes the run. `WorkerEnds` removes the worker's image at this moment.
@@ -107,8 +107,8 @@ final class ShellRuns {
       ("liveness monitor", old.liveness), ("readiness watch", old.readiness),
       ("request for memory", old.shed),
     ]
-    for (what, part) in parts {
-      if let part { past.append(("\(id): its \(what)", Weak(object: part))) }
+    for (what, object) in parts {
+      if let object { past.append(("\(id): its \(what)", Weak(object: object))) }
     }
     units.append(Weak(object: worker))
     guard let run else { return }
@@ -139,7 +139,7 @@ final class ShellRuns {
   }
 
   /// Performs an action that may remove workers from the registry, and records the removals.
-  func noteRemovals(_ action: () -> Void) {
+  func recordRemovals(_ action: () -> Void) {
     let before = Array(world.workers.values)
     action()
     for worker in before where world.workers[worker.id] == nil {

@@ -51,13 +51,13 @@ final class ShellSupervision {
   }
 
   /// Records a request that the engine has got.
-  func note(_ request: Request) {
+  func record(_ request: Request) {
     if request.occasion == nil, request.verb == .stop || request.verb == .terminate {
       stoppedByPerson.insert(request.worker)
     }
   }
 
-  func note(_ transition: Transition) {
+  func record(_ transition: Transition) {
     if transition.to == .launching {
       stoppedByPerson.remove(transition.worker)
       changedSince.remove(transition.worker)
@@ -65,7 +65,7 @@ final class ShellSupervision {
     real.supervise(transition)
   }
 
-  func removeWorker(_ id: WorkerID) { world.runs.noteRemovals { real.removeWorker(id) } }
+  func removeWorker(_ id: WorkerID) { world.runs.recordRemovals { real.removeWorker(id) } }
 
   func rulesWillChange(of id: WorkerID) {
     if state(of: id) == .terminated { changedSince.insert(id) }

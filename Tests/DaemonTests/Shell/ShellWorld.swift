@@ -275,9 +275,9 @@ final class ShellWorld {
     case .exited(let id, let status):
       count("exited")
       runs.didEnd(id, status)
-    case .request(let request): supervision.note(request)
+    case .request(let request): supervision.record(request)
     case .unhealthy(let id, _):
-      liveness.note(unhealthy: id)
+      liveness.record(unhealthy: id)
       check(id, nil, event, "unhealthy")
     default: break
     }
@@ -294,6 +294,6 @@ final class ShellWorld {
 extension ShellWorld: EngineObserver {
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     check(event)
-    endCheck.note(event, directives)
+    endCheck.record(event, directives)
   }
 }

@@ -61,8 +61,8 @@ import Testing
     let records = world.services.records
     if record == .late { records.afterSaves { gate.pass() } }
     if record != .missing { world.recordWriter.save(worker, state: .launching) }
-    let patience = record == .late ? Duration.milliseconds(50) : .seconds(60)
-    let memory = world.makeMemory(recordTimeout: patience)
+    let timeout = record == .late ? Duration.milliseconds(50) : .seconds(60)
+    let memory = world.makeMemory(recordTimeout: timeout)
     var outcome: String?
     let order = HibernationOrder(
       target: try #require(worker.target()), rules: worker.configuration.policy.hibernate,

@@ -138,7 +138,7 @@ import Testing
 
   @Test("A port that another program has doesn't prevent the worker's other sockets")
   func takenByProgram() throws {
-    let own = try OwnListener()
+    let own = try TestListener()
     let port = try freePort()
     world.add("web", tcp(port, "a"), tcp(own.port, "b"))
     world.open()

@@ -24,11 +24,11 @@ import Testing
   func logLine(rule: ReadinessRule) throws {
     let watch = try world.watch(rule)
     watch.begin()
-    try world.look()
+    try world.deliverOutcome()
     #expect(world.readies == 0 && world.pending == [.milliseconds(50)], "it looks again")
     try world.writeLog("starting\nlistening on 80\n")
     world.pass()
-    try world.look()
+    try world.deliverOutcome()
     #expect(world.readies == 1)
     expectQuiet()
   }
@@ -50,9 +50,9 @@ import Testing
   func unreadable() throws {
     let watch = try world.watch(.logLine("listening"), log: world.adapters.scratch.path)
     watch.begin()
-    try world.look()
+    try world.deliverOutcome()
     world.pass()
-    try world.look()
+    try world.deliverOutcome()
     #expect(world.lines.count == 1 && world.pending == [.milliseconds(50)])
     #expect(world.lines[0].hasPrefix("can't search its log for readiness: "))
   }
@@ -74,7 +74,7 @@ import Testing
     // The job has ten seconds of the fake time, which polls would use up.
     #expect(try eventually { world.threads.isIdle(about: "log of web") })
     world.pass()
-    try world.look()
+    try world.deliverOutcome()
     #expect(world.readies == 1 && world.lines == [])
   }
 
@@ -84,7 +84,7 @@ import Testing
     let watch = try world.watch(.logLine("listening"))
     watch.begin()
     world.worker?.process = try .forTest()
-    try world.look()
+    try world.deliverOutcome()
     world.pass()
     #expect(world.readies == 0)
     expectQuiet()
@@ -142,7 +142,7 @@ import Testing
       return world.pending != [.milliseconds(50)]
     }
     #expect(isFound)
-    try world.look()
+    try world.deliverOutcome()
     #expect(world.readies == 1 && world.lines.count == 1)
     #expect(world.lines.first?.hasPrefix("port \(port) is held by nginx (pid 71)") == true)
     expectQuiet()
@@ -215,7 +215,7 @@ import Testing
     let log = try world.watch(.logLine("listening"))
     log.begin()
     log.didReportReady()
-    try world.look()
+    try world.deliverOutcome()
     #expect(world.readies == 1)
     expectQuiet()
   }
@@ -236,7 +236,7 @@ import Testing
     let log = try world.watch(.logLine("listening"))
     log.begin()
     log.end()
-    try world.look()
+    try world.deliverOutcome()
     let asked = try world.watch(.probe(Self.probe()))
     asked.begin()
     world.pass(2000)
@@ -258,7 +258,7 @@ import Testing
     let asked = try world.watch(.probe(Self.probe()))
     asked.begin()
     if let id = world.worker?.id { world.adapters.driver.send(.ready(id)) }
-    try world.look()
+    try world.deliverOutcome()
     world.pass(60_000)
     #expect(world.readies == 1 && world.questions.asked.isEmpty)
     expectQuiet()

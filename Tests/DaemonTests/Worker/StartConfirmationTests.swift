@@ -15,18 +15,18 @@ import Testing
     /// The processor time in a scan, and whether the worker is idle; nil: its processes can't be
     /// read.
     var found: (ticks: UInt64, rests: Bool)?
-    /// Whether scans wait for `answerLook`.
+    /// Whether scans wait for `answerScan`.
     var isSlow = false
     private let own: ProcessStat
     private var waiting: [(ProcessScan?) -> Void] = []
-    private(set) var looks = 0
+    private(set) var scans = 0
     private(set) var answers: [Answer] = []
-    private(set) lazy var moments = StartConfirmation(
+    private(set) lazy var confirmation = StartConfirmation(
       timers: restarts.timers, driver: restarts.driver, workers: restarts.workers,
       requests: restarts.requesting, restarts: restarts.supervisor,
       scanner: ProcessScanner(restarts.timers, launchedAt: restarts.supervisor.launchedAt) {
         [unowned self] in
-        looks += 1
+        scans += 1
         if isSlow { waiting.append($0) } else { $0(scan) }
       })
 
@@ -63,12 +63,12 @@ import Testing
       ask(code)
     }
     func ask(_ code: Answer.Code = .done) {
-      moments.watch(id, Answer(code, "web is running")) { [self] in answers.append($0) }
+      confirmation.watch(id, Answer(code, "web is running")) { [self] in answers.append($0) }
     }
     func pass(_ milliseconds: Int) {
       restarts.timers.advance(by: .milliseconds(milliseconds))
     }
-    func answerLook(times: Int = 1) {
+    func answerScan(times: Int = 1) {
       let all = waiting
       waiting = []
       for then in all { for _ in 0..<times { then(scan) } }
@@ -145,14 +145,14 @@ import Testing
     world.worker?.configuration.readiness = nil
     world.ask(.failed)
     world.ask(.refused)
-    #expect(world.codes == [.done, .failed, .refused] && world.looks == 0)
+    #expect(world.codes == [.done, .failed, .refused] && world.scans == 0)
   }
 
   @Test("A start is answered at once if the worker has run for a while")
   func longAgo() {
     world.restarts.launch("web", for: .seconds(5))
     world.ask()
-    #expect(world.codes == [.done] && world.looks == 0)
+    #expect(world.codes == [.done] && world.scans == 0)
   }
 
   @Test("A start is answered at once if there is no worker, or it has no process")
@@ -169,7 +169,7 @@ import Testing
     world.found = (30, false)
     world.start()
     world.ask()
-    #expect(world.looks == 1)
+    #expect(world.scans == 1)
     world.pass(1100)
     #expect(world.codes == [.done, .done])
   }
@@ -181,8 +181,8 @@ import Testing
     world.start()
     world.pass(2000)
     world.worker = .forTest("web")
-    world.answerLook()
-    #expect(world.answers.isEmpty && world.looks == 1)
+    world.answerScan()
+    #expect(world.answers.isEmpty && world.scans == 1)
   }
 
   @Test("A start is answered if a look has no outcome, and a late outcome changes nothing")
@@ -190,12 +190,12 @@ import Testing
     world.isSlow = true
     world.start()
     world.pass(9_900)
-    #expect(world.answers.isEmpty && world.looks == 1)
+    #expect(world.answers.isEmpty && world.scans == 1)
     world.pass(200)
     #expect(world.codes == [.done])
-    world.answerLook()
+    world.answerScan()
     world.pass(5000)
-    #expect(world.codes == [.done] && world.looks == 1)
+    #expect(world.codes == [.done] && world.scans == 1)
   }
 
   @Test("One look at a time examines a started worker, also if an outcome comes twice")
@@ -203,9 +203,9 @@ import Testing
     world.isSlow = true
     world.found = (1, false)
     world.start()
-    world.answerLook(times: 2)
+    world.answerScan(times: 2)
     world.pass(30)
-    #expect(world.looks == 2)
+    #expect(world.scans == 2)
   }
 
   @Test("A start is answered if the worker's processes can't be read")

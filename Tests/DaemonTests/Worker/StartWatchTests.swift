@@ -65,7 +65,7 @@ import Testing
     child.outcome = .success(process)
     loop.fire()
     #expect(heard.outcomes.count == 1 && isOver)
-    if case .success(let found)? = heard.outcomes.first { #expect(found === process) }
+    if case .success(let reported)? = heard.outcomes.first { #expect(reported === process) }
     loop.timers.advance(by: .seconds(60))
     watch.abandon()
     #expect(

@@ -72,7 +72,7 @@ import Testing
 
   @Test("Nothing is left of the wake watch when its worker ends")
   func end() throws {
-    let own = try OwnListener()
+    let own = try TestListener()
     world.worker.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
     inputs.answered = [own.asleep]
     listen()
@@ -93,7 +93,7 @@ import Testing
 
   @Test("A worker that ended while it was being suspended isn't watched")
   func ended() throws {
-    let own = try OwnListener()
+    let own = try TestListener()
     inputs.answered = [own.asleep]
     watch.end()
     listen()
@@ -136,7 +136,7 @@ import Testing
 
   @Test("A watch that the loop refuses is logged, and no health check is answered either")
   func refusedWatch() throws {
-    let own = try OwnListener()
+    let own = try TestListener()
     inputs.answered = [own.asleep]
     let watch = world.makeWatch(RefusingWatches())
     watch.listen(at: .success(inputs))
@@ -250,7 +250,7 @@ import Testing
   @Test(
     "A request at a port for health checks wakes with priority and is repeated, like any arrival")
   func answeredPort() throws {
-    let own = try OwnListener()
+    let own = try TestListener()
     world.worker.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
     inputs.answered = [own.asleep]
     listen()
@@ -259,7 +259,7 @@ import Testing
     try own.wait(for: .call)
     try world.watches.serve()
     watch.repeatWake()
-    let why = "a connection on port \(own.port)"
-    #expect(world.wakes == [why, why] && world.memory.prioritized == 1)
+    let reason = "a connection on port \(own.port)"
+    #expect(world.wakes == [reason, reason] && world.memory.prioritized == 1)
   }
 }

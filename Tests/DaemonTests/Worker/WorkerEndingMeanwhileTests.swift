@@ -28,11 +28,11 @@ import Testing
   func killIsLost() {
     ending.kill()
     ending.rootDidEnd()
-    timers.advance(by: WorkerEnding.patience)
+    timers.advance(by: WorkerEnding.timeout)
     processes.succeed()
     #expect(world.gone.count == 1)
     #expect(world.lines == ["no effect of SIGKILL within 15 s"])
-    #expect(world.isAtRest)
+    #expect(world.isStable)
   }
 
   @Test("A worker's end waits for the last of several SIGKILLs, and takes each outcome once")
@@ -66,7 +66,7 @@ import Testing
     processes.cleared()
     processes.removals.last?(nil)
     processes.readings.last?(nil)
-    #expect(world.gone.count == 1 && world.isAtRest)
+    #expect(world.gone.count == 1 && world.isStable)
   }
 
   @Test("After the root process was reaped a SIGKILL is sent to the cgroup only, not by number")

@@ -24,7 +24,7 @@ import Testing
     #expect(world.begun == Self.inOrder)
     #expect(world.gone == [.exited(3)])
     #expect(world.world.keptLines[world.worker.id] == ["listening", "no such port"])
-    #expect(ending.isReaped && world.isAtRest)
+    #expect(ending.isReaped && world.isStable)
   }
 
   // MARK: SIGKILL
@@ -42,7 +42,7 @@ import Testing
     processes.kills.last?("not permitted")
     ending.rootDidEnd()
     processes.succeed()
-    #expect(processes.kills.count == 9 && world.gone.count == 1 && world.isAtRest)
+    #expect(processes.kills.count == 9 && world.gone.count == 1 && world.isStable)
   }
 
   @Test("Another SIGKILL replaces the one that was to follow a failed one")
@@ -88,9 +88,9 @@ import Testing
   }
 
   @Test("A worker's end continues when its processes aren't found within 15 s")
-  func lookIsLost() {
+  func scanIsLost() {
     ending.rootDidEnd()
-    timers.advance(by: WorkerEnding.patience)
+    timers.advance(by: WorkerEnding.timeout)
     #expect(world.begun == ["scan", "clear"])
     processes.scanned()
     #expect(world.begun == ["scan", "clear"], "the outcome is too late")
@@ -128,7 +128,7 @@ import Testing
   @Test("A worker's end continues without another try when clearing has no outcome within 15 s")
   func clearingIsLost() {
     world.endRoot()
-    timers.advance(by: WorkerEnding.patience)
+    timers.advance(by: WorkerEnding.timeout)
     #expect(world.begun.suffix(2) == ["reap", "remove group"])
     #expect(processes.clearings.count == 1)
     #expect(
@@ -166,12 +166,12 @@ import Testing
   func tidyingIsLost() {
     world.endRoot()
     processes.cleared()
-    timers.advance(by: WorkerEnding.patience)
+    timers.advance(by: WorkerEnding.timeout)
     #expect(world.begun.last == "read log")
     #expect(world.lines == ["can't remove its cgroup within 15 s"])
-    timers.advance(by: WorkerEnding.patience)
+    timers.advance(by: WorkerEnding.timeout)
     #expect(world.gone.count == 1 && world.world.keptLines.isEmpty)
-    #expect(world.isAtRest)
+    #expect(world.isStable)
   }
 
   // MARK: other runs
@@ -181,7 +181,7 @@ import Testing
     world.worker.external = ExternalWorker(mayBeTerminated: false)
     world.endRoot(leaving: RemainingProcesses(isEmpty: false, others: 5))
     #expect(world.world.externalEnds == [world.worker.id] && world.begun == ["scan"])
-    #expect(world.gone.isEmpty && world.isAtRest)
+    #expect(world.gone.isEmpty && world.isStable)
   }
 
   @Test("A run that is closed during its end has no effect on the next run", arguments: 0..<5)
@@ -195,7 +195,7 @@ import Testing
     worker.endRun(world.world.loop)
     worker.process = try .forTest()
     world.world.ends.terminate(worker.id)
-    #expect(world.isAtRest && world.gone.isEmpty)
+    #expect(world.isStable && world.gone.isEmpty)
     #expect(worker.ending !== ending && !worker.hasExited && !worker.isReaped)
   }
 }

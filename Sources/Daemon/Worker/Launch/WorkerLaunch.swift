@@ -105,7 +105,7 @@ final class WorkerLaunch: LaunchSteps {
       return nil
     }
     for remark in made.remarks { log(remark.level, remark.text) }
-    launches.conversations.makeConversation(worker, over: made.take() ?? WorkerChannels())
+    launches.conversations.makeConversation(worker, over: made.claim() ?? WorkerChannels())
     return failureText {
       try worker.conversation?.listen()
       try worker.conversation?.listenToConnections()

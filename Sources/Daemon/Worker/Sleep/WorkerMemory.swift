@@ -78,7 +78,7 @@ protocol WorkerMemory: AnyObject {
 
   /// Opens a pidfd of the process. Its memory isn't opened yet. The error ESRCH means that the
   /// process has ended.
-  func hold(
+  func openProcess(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess
 
