@@ -50,7 +50,7 @@ struct DaemonOOMScore {
 
   /// The value of this process; nil: it can't be read. Without /proc, no value could be inherited
   /// that could be seen or changed.
-  private var own: Int32? { (try? readText(path)).flatMap { Int32($0.prefix { $0 != "\n" }) } }
+  private var current: Int32? { (try? readText(path)).flatMap { Int32($0.prefix { $0 != "\n" }) } }
 
   /// The value for workers, if that of the daemon is known. No worker gets a protected value, even
   /// if the daemon was started with one (`OOMScoreAdjust=` in its unit).

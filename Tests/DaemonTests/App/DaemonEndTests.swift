@@ -53,7 +53,7 @@ import Testing
     #expect(end.hasEnded)
   }
 
-  @Test("The daemon's last words name processes that it couldn't adopt, and what ends them")
+  @Test("The daemon's last log line names processes that it couldn't adopt, and what ends them")
   func unadopted() throws {
     try ending.add("adopted", .terminated).process = .forTest()
     let others = [

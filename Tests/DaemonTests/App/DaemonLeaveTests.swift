@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(
-    "A sleeping worker that only a signal or a tracer holds is woken before the daemon leaves it")
+    "A sleeping worker that only a signal or a tracer stops is woken before the daemon leaves it")
   func leaveStopped() throws {
     try ending.add("web", .suspended)
     end.leave()
@@ -52,7 +52,7 @@ import Testing
     #expect(hadEnded == [false, false] && end.hasEnded)
   }
 
-  @Test("While the daemon leaves, a worker that only a signal would hold isn't suspended again")
+  @Test("While the daemon leaves, a worker that only a signal would stop isn't suspended again")
   func noSuspension() throws {
     try ending.addFrozen("frozen", .suspending)
     let web = try ending.add("web", .suspending)

@@ -80,7 +80,7 @@ import Testing
     return texts
   }
 
-  @Test("It gets each message as one datagram")
+  @Test("The service manager gets each message as one datagram")
   func sent() throws {
     let socket = try UnixSocket.bound(to: path, .datagram)
     ServiceManager.send("READY=1", to: path)
@@ -88,7 +88,7 @@ import Testing
     #expect(try received(socket) == ["READY=1", "STOPPING=1"])
   }
 
-  @Test("An abstract socket is reached as well")
+  @Test("A service manager at an abstract socket is reached")
   func abstract() throws {
     let name = "@dormouse-test-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
     let socket = try UnixSocket.bound(to: name, .datagram)
@@ -96,7 +96,7 @@ import Testing
     #expect(try received(socket) == ["READY=1"])
   }
 
-  @Test("Without one, or with one that has ended or doesn't read, the daemon waits for nothing")
+  @Test("The daemon doesn't wait for a service manager that is absent, has ended or doesn't read")
   func absent() throws {
     ServiceManager.send("READY=1", to: nil)
     ServiceManager.send("READY=1", to: "")

@@ -62,7 +62,7 @@ import Testing
     #expect(control == nil && isAbsent(scratch.path + "/tool.sock"))
   }
 
-  @Test("Before it begins there is no worker, no process, and no socket")
+  @Test("Before its start, a run has no worker, no process and no socket")
   func before() {
     #expect(run.state == nil && run.process == nil && run.isReaped && !run.isBusy)
     #expect(run.footprint == .zero && isAbsent(scratch.path + "/tool.sock"))
@@ -83,7 +83,7 @@ import Testing
     #expect(isAbsent(scratch.path + "/tool.sock"), "the socket is closed with the last turn")
   }
 
-  @Test("What is known of it is reported as `status` has it")
+  @Test("A worker's state is reported as `status` shows it")
   func report() throws {
     defer { run.cleanUp() }
     run.begin()

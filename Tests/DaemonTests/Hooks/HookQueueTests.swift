@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test("What waits is bounded: 32 commands of one worker's event, 128 of all")
+  @Test("At most 32 commands of one worker's event wait, and at most 128 in all")
   func bounded() {
     let queue = Waiting()
     let taken = (0..<100).count { _ in queue.add(entry(of: "web")) }
@@ -88,7 +88,7 @@ import Testing
     #expect(others == 96)
   }
 
-  @Test("What was dropped is one line, with its number and the last event")
+  @Test("Dropped commands are logged in one line, with their number and the last event")
   func losses() {
     var losses = HookLosses()
     for _ in 0..<3 { losses.add(.init(event: .hibernated, worker: "web")) }

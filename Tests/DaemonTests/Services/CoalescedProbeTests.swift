@@ -7,14 +7,14 @@ import Testing
 
 @testable import Daemon
 
-@Suite("A look at what may not answer") struct CoalescedProbeTests {
+@Suite("Inspections of what may not respond") struct CoalescedProbeTests {
   /// Turns the loop until `isDone` returns true, for a minute at most.
   private func turn(_ loop: EventLoop, until isDone: () -> Bool) throws {
     let end = EventLoop.now + .seconds(60)
     while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
   }
 
-  @Test("Calls during a look share the next one, and no look begins beside another")
+  @Test("Calls during an inspection share the next one, and only one runs at a time")
   func shared() throws {
     let loop = try EventLoop(check: nil)
     let jobs = try LoopJobs(loop, JobPool(name: "test-looks", most: 256, endsAfter: .seconds(5)))
@@ -30,7 +30,7 @@ import Testing
     #expect(values == [1, 2, 2])
   }
 
-  @Test("A line makes a limited number of looks at once, and one that hangs gives up its place")
+  @Test("A limited number of inspections run at once, and one that hangs doesn't count")
   func limiter() throws {
     let loop = try EventLoop(check: nil)
     let limiter = ConcurrencyLimiter(loop, width: 2, timeout: .milliseconds(50))
@@ -53,7 +53,7 @@ import Testing
     ends[0]()
   }
 
-  @Test("A look that hangs is given up at its limit, and later ones fail at once until it ends")
+  @Test("An inspection that hangs is given up at its limit, and later ones fail until it ends")
   func hangs() throws {
     let loop = try EventLoop(check: nil)
     let jobs = try LoopJobs(loop, JobPool(name: "test-looks", most: 256, endsAfter: .seconds(5)))

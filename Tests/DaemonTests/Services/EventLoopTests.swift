@@ -45,7 +45,7 @@ import Testing
     #expect(heard.names.sorted() == ["after", "at"])
   }
 
-  @Test("A moment on the clock that stands still isn't due because the other one has passed")
+  @Test("A time of the clock that stops isn't due because the other clock has passed it")
   func separateClocks() {
     var list = TimerList<AwakeInstant>()
     let start = AwakeInstant(nanoseconds: 5_000_000_000)

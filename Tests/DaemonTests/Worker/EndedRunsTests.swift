@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test("Of more than a hundred ended workers of `run` the oldest are removed")
+  @Test("The oldest of more than 100 ended workers of `run` are removed")
   func oldest() throws {
     for number in 0..<EndedRuns.limit { try end(number) }
     #expect(remaining == ["run0", "run1"])

@@ -93,7 +93,7 @@ import Testing
     #expect(outcome.killed > 0 && outcome.killed == children.killed.count)
   }
 
-  @Test("What is found only after the deadline is killed, and reported with the number of looks")
+  @Test("Processes that are found after the deadline are killed, and the failure reports that")
   func late() {
     children.set {
       $0.add(51)

@@ -127,7 +127,7 @@ import Testing
     #expect(answerer.count == 2 && wakes.all.isEmpty && timers.pending.isEmpty)
   }
 
-  @Test("Any other HTTP request is answered with 503, and wakes the worker")
+  @Test("An HTTP request for another path is answered with 503, and wakes the worker")
   func otherPath() throws {
     answer("/healthz")
     let client = try LoopbackClient(listener.port)
@@ -165,7 +165,7 @@ import Testing
     #expect(wakes.all.isEmpty && timers.pending.isEmpty && watches.active == 1)
   }
 
-  @Test("Of more than 64 clients at the same time the next one is answered with 503")
+  @Test("A client beyond 64 at the same time is answered with 503")
   func crowd() throws {
     answer("/healthz")
     let clients = try (0..<64).map { _ in try LoopbackClient(listener.port) }

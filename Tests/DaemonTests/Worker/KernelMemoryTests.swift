@@ -10,7 +10,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What threads do to a worker's processes and memory") struct KernelMemoryTests {
+@Suite("Operations on a worker's processes and memory") struct KernelMemoryTests {
   private let world: AdapterWorld
 
   init() throws { world = try AdapterWorld() }

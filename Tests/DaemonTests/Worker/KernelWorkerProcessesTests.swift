@@ -7,7 +7,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What threads do to the processes of a worker that ends")
+@Suite("Operations on the processes of a worker that ends")
 struct KernelWorkerProcessesTests {
   private let world: AdapterWorld
   private let processes: KernelWorkerProcesses

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What a worker is launched with") struct LaunchPlannerTests {
+@Suite("The plan of a launch") struct LaunchPlannerTests {
   private final class World {
     let scratch: Scratch
     let restarts: RestartWorld

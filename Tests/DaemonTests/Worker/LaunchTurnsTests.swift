@@ -101,7 +101,7 @@ import Testing
     #expect(world.begun == names && world.timers.pending.isEmpty)
   }
 
-  @Test("Nothing is kept of a launch that has begun, while others wait")
+  @Test("A launch that has begun isn't kept in memory while others wait")
   func nothingKept() {
     final class Launch {}
     weak var kept: Launch?

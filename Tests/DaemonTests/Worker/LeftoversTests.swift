@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(
-    "Without cgroups, processes that write the worker's log are looked for if its record is damaged"
+    "Without cgroups, processes that write the worker's log are found if its record is damaged"
   )
   func logs() throws {
     processes.set { $0.logs["/logs/web.log"] = [41] }

@@ -78,7 +78,7 @@ import Testing
     #expect(world.events.isEmpty)
   }
 
-  @Test("Signals are looked for at all workers that sleep at that time, and not at ended ones")
+  @Test("All workers that sleep at that time are checked for signals, and ended ones aren't")
   func sleepers() {
     world.sleepers = [(WorkerID("gone"), 7), (WorkerID("web"), 100)]
     world.waiting[100]?.unheeded = mask(2)
@@ -116,7 +116,7 @@ import Testing
     #expect(world.round() == [100, 104])
   }
 
-  @Test("A signal that comes after its process was looked at is found in the next round")
+  @Test("A signal that comes after its process was checked is found in the next round")
   func betweenLooks() {
     world.sleep(3)
     world.afterRead = { [world] in if $0 == 101 { world.send(12, to: 101) } }
@@ -127,7 +127,7 @@ import Testing
     #expect(world.events == [woken("w1", by: 12)])
   }
 
-  @Test("A worker that has just fallen asleep is looked at even if the count is unchanged")
+  @Test("A worker that has just fallen asleep is checked even if the count is unchanged")
   func newSleeper() {
     world.sleep(3)
     world.signals.follow()

@@ -33,7 +33,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("A look at a log that isn't over in time is repeated, and one warning is logged")
+  @Test("The search of a log that takes too long is repeated, and one warning is logged")
   func overdue() throws {
     try world.writeLog("listening\n")
     let watch = try world.watch(.logLine("listening"))
@@ -46,7 +46,7 @@ import Testing
     #expect(world.lines == ["can't read its log: check its file system"])
   }
 
-  @Test("A look at a log that can't be read is repeated, and one warning is logged")
+  @Test("The search of a log that can't be read is repeated, and one warning is logged")
   func unreadable() throws {
     let watch = try world.watch(.logLine("listening"), log: world.adapters.scratch.path)
     watch.begin()
@@ -57,7 +57,7 @@ import Testing
     #expect(world.lines[0].hasPrefix("can't search its log for readiness: "))
   }
 
-  @Test("A look at a log for which a thread still waits is made later")
+  @Test("A log is searched later while a thread still waits for it")
   func busy() throws {
     let answers = Signal()
     defer { answers.raise() }
@@ -90,7 +90,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("When a worker is ready, its memory is opened again before the engine hears of it")
+  @Test("When a worker is ready, its memory is opened again before the engine is informed")
   func refreshed() throws {
     var before: [Int] = []
     world.adapters.workerProcesses.whenAsked = { [world] in before.append(world.readies) }
@@ -128,7 +128,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("An older program that holds the port of a worker is named")
+  @Test("A warning names an older program that has the port of a worker open")
   func foreignListener() throws {
     let listener = try Descriptor.socket(family: AF_INET, type: SOCK_STREAM, isBlocking: false)
     try #require(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
@@ -209,7 +209,7 @@ import Testing
     #expect(world.readies == 1)
   }
 
-  @Test("A worker that reports readiness is ready, whatever its rule looks for")
+  @Test("A worker that reports readiness is ready, whatever its rule requires")
   func saidBefore() throws {
     try world.writeLog("listening\n")
     let log = try world.watch(.logLine("listening"))
@@ -230,7 +230,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("Readiness isn't looked for after the run has ended")
+  @Test("Readiness isn't checked after the run has ended")
   func ended() throws {
     try world.writeLog("listening\n")
     let log = try world.watch(.logLine("listening"))
@@ -250,7 +250,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("Readiness isn't looked for when the engine doesn't wait for it")
+  @Test("Readiness isn't checked when the engine doesn't wait for it")
   func notLaunching() throws {
     try world.writeLog("listening\n")
     let log = try world.watch(.logLine("listening"))

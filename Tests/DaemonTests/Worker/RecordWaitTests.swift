@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test("So is a disk that doesn't answer in time")
+  @Test("A record that isn't on the disk in time is an obstacle")
   func overdue() {
     let began = Clocks.monotonic
     let wait = RecordWait(timeout: .milliseconds(20))

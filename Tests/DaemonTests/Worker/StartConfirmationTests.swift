@@ -80,7 +80,7 @@ import Testing
 
   init() throws { world = try World() }
 
-  @Test("A start is answered as soon as the worker rests, and not within 100 ms")
+  @Test("A start is answered as soon as the worker is idle, but not within 100 ms")
   func rests() {
     world.found = (3, true)
     world.start()
@@ -110,7 +110,7 @@ import Testing
     #expect(world.codes == [.done])
   }
 
-  @Test("A start isn't answered while a worker that rested at one look has worked until the next")
+  @Test("A start isn't answered if the worker has worked between two scans that found it idle")
   func restsNow() {
     world.found = (20, true)
     world.start()
@@ -123,7 +123,7 @@ import Testing
     #expect(world.codes == [.done], "it rests")
   }
 
-  @Test("The answer to a start says how the worker ended in its first moments")
+  @Test("The answer to a start says how the worker ended soon after its launch")
   func ends() {
     world.found = (3, false)
     world.start()
@@ -164,7 +164,7 @@ import Testing
     #expect(world.codes == [.done, .done])
   }
 
-  @Test("One look at the worker answers all clients that wait for its start")
+  @Test("One scan of the worker answers all clients that wait for its start")
   func several() {
     world.found = (30, false)
     world.start()
@@ -174,7 +174,7 @@ import Testing
     #expect(world.codes == [.done, .done])
   }
 
-  @Test("A look at a worker that has been replaced since doesn't answer the start")
+  @Test("A scan of a worker that has been replaced since doesn't answer the start")
   func replaced() {
     world.isSlow = true
     world.found = (30, false)
@@ -185,7 +185,7 @@ import Testing
     #expect(world.answers.isEmpty && world.scans == 1)
   }
 
-  @Test("A start is answered if a look has no outcome, and a late outcome changes nothing")
+  @Test("A start is answered if a scan has no outcome, and a late outcome changes nothing")
   func lost() {
     world.isSlow = true
     world.start()
@@ -198,7 +198,7 @@ import Testing
     #expect(world.codes == [.done] && world.scans == 1)
   }
 
-  @Test("One look at a time examines a started worker, also if an outcome comes twice")
+  @Test("Only one scan of a started worker runs at a time, even if an outcome comes twice")
   func twice() {
     world.isSlow = true
     world.found = (1, false)

@@ -112,7 +112,7 @@ import Testing
     #expect(heard.failures.count == 1 && heard.failures[0].hasPrefix("can't watch its start: "))
   }
 
-  @Test("What is reported may begin the next start")
+  @Test("The callback of a start may begin the next one")
   func next() throws {
     let second = try Child()
     second.outcome = .failure(.noCommand)

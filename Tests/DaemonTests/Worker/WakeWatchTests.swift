@@ -196,7 +196,7 @@ import Testing
     watch.stop()
   }
 
-  @Test("That a worker wrote regularly until it was put to sleep is logged once, with the remedy")
+  @Test("A worker that wrote regularly until its suspension is logged once, with the remedy")
   func stoppedWriting() throws {
     for _ in 1...2 {
       listen()

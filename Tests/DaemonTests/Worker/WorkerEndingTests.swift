@@ -137,7 +137,7 @@ import Testing
     #expect(processes.clearings.count == 1 && world.lines.count == 1)
   }
 
-  @Test("An outcome that comes twice is taken once, also during the pause before the next try")
+  @Test("An outcome that comes twice counts once, also during the pause before the next try")
   func repeated() {
     world.endRoot()
     let first = processes.clearings.last

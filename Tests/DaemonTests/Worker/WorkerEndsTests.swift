@@ -78,7 +78,7 @@ import Testing
     #expect(processes.begun == ["scan", "clear", "reap", "remove group", "read log"])
   }
 
-  @Test("Of workers of `run`, only the last ones that ended are still known")
+  @Test("Only the last ended workers of `run` are still known")
   func oldRuns() throws {
     for name in ["one", "two", "three"] {
       end(try world.add(name, isDeclared: false))
@@ -190,7 +190,7 @@ import Testing
     #expect(worker.hasExited && worker.ending === ending)
   }
 
-  @Test("The engine hears that a worker has lost its channels only if it had some")
+  @Test("The engine is informed of lost channels only if the worker had some")
   func channels() throws {
     let worker = try world.add()
     world.ends.cleanUp(worker)

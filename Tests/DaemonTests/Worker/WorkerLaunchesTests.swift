@@ -9,7 +9,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What a launch is for the daemon") struct WorkerLaunchesTests {
+@Suite("The daemon's components in a launch") struct WorkerLaunchesTests {
   private let world: AdapterWorld
   private let host: WorkerLaunches
 
@@ -18,7 +18,7 @@ import Testing
     host = world.launches
   }
 
-  @Test("There is nothing to launch of a worker that isn't known")
+  @Test("An unknown worker has no launch steps")
   func unknown() throws {
     #expect(host.steps(ofLaunching: WorkerID("web")) == nil)
     try world.add("web", .terminated)
@@ -79,7 +79,7 @@ import Testing
     #expect(world.workers[worker.id] == nil)
   }
 
-  @Test("A `run` that can't be launched counts among those that are forgotten one day")
+  @Test("A worker of `run` that can't be launched counts among the ended ones that are removed")
   func failedRuns() throws {
     for name in ["one", "two", "three"] {
       try world.add(name, .terminated, isDeclared: false)

@@ -149,7 +149,7 @@ struct WorkerRunTests {
       ])
   }
 
-  @Test("A run lists what the loop still holds for it")
+  @Test("A run lists the watches that the loop still has for it")
   func held() throws {
     let run = WorkerRun()
     #expect(run.openWatches.isEmpty)

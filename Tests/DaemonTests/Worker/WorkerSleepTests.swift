@@ -82,7 +82,7 @@ import Testing
     withExtendedLifetime((conversation, worker)) {}
   }
 
-  @Test("A suspension's outcome counts when the disk of its next image has been looked at, too")
+  @Test("A suspension's outcome counts when the disk of its next image has been read, too")
   func disk() {
     world.disk.isHeldBack = true
     sleep.suspend()
@@ -93,7 +93,7 @@ import Testing
     #expect(world.worker.asleepSince == world.timers.now)
   }
 
-  @Test("A resume from an image ends the watch for what wakes it, and has the disk looked at again")
+  @Test("A resume from an image ends the wake watch, and the disk of the images is read again")
   func awake() {
     putToSleep()
     #expect(world.watches.active == 1 && world.disk.count == 1)
@@ -118,7 +118,7 @@ import Testing
     #expect(world.named == ["hibernateFailed"] && memory.asked.isEmpty)
   }
 
-  @Test("A sleep takes an outcome once, and none after the end of the run")
+  @Test("A sleep accepts an outcome once, and none after the end of the run")
   func once() {
     sleep.suspend()
     memory.stop(with: world.inputs)
