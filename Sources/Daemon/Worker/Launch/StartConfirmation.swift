@@ -64,7 +64,7 @@ final class StartConfirmation {
 
   private func age(of id: WorkerID) -> Duration { timers.now - restarts.launchedAt(of: id) }
 
-  /// - Parameter before: the processor time that the worker had used if it was idle at the last
+  /// - Parameter idleTicks: the processor time that the worker had used if it was idle at the last
   ///   reading; nil: it wasn't idle.
   private func sample(at worker: WorkerUnit, idleSince idleTicks: UInt64?) {
     let id = worker.id

@@ -185,7 +185,7 @@ struct SuspendJob: Sendable {
 
   /// The maximum age of an open request that keeps the worker awake. For an idle worker it is that
   /// of `TrafficMonitor`, because the request may have arrived since its last check. The time that
-  /// this job has taken is added, since it makes no request older.
+  /// this job has taken is added, because it doesn't make a request older.
   func limitOfRequests(after taken: Duration) -> Duration {
     (mustBeIdle ? TrafficMonitor.maxRequest : WakeSources.recently) + taken
   }

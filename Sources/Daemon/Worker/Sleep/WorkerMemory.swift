@@ -177,7 +177,7 @@ struct ImageOnDisk: Sendable {
     self.length = length
   }
 
-  /// - Parameter mark: nil: it isn't recorded.
+  /// - Parameter mark: distinguishes the image from others; nil: it isn't recorded.
   init(path: String, mark: ImageMark? = nil, length: Int64? = nil) {
     self.init(RestingImage(path: path, expecting: .of(mark)), length: length)
   }
