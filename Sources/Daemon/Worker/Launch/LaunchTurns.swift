@@ -7,8 +7,8 @@ import Policy
 /// Each launch uses a thread and some memory for a moment: after a hundred at once the heap would
 /// keep gaps (0.45 MB, Benchmarks/results/2026-11-22-idle.md). If many programs start up at once on
 /// few processors, all of them are ready late. Therefore a launch counts until its worker is ready.
-/// A worker that starts slowly delays the others by at most 100 ms (`countedTime`), or by at most
-/// 3 s (`maxCountedTime`) while threads wait for a processor: then one more program would be ready no
+/// A worker that starts slowly delays the others by at most 100 ms (`countedTime`), or by at most 3
+/// s (`maxCountedTime`) while threads wait for a processor: then one more program would be ready no
 /// earlier. Belongs to the loop's thread.
 final class LaunchTurns {
   /// After this time a launch doesn't count any more, unless threads wait for a processor.
