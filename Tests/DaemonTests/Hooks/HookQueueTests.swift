@@ -92,7 +92,7 @@ import Testing
   func losses() {
     var losses = HookLosses()
     for _ in 0..<3 { losses.add(.init(event: .hibernated, worker: "web")) }
-    let line = losses.take()
+    let line = losses.drain()
     #expect(
       line
         == "3 events started no command (on): too many wait (last: hibernated of web)")

@@ -67,7 +67,7 @@ import Testing
     let order = HibernationOrder(
       target: try #require(worker.target()), rules: worker.configuration.policy.hibernate,
       dropsCache: false)
-    let underway = memory.hibernate(order) {
+    let operation = memory.hibernate(order) {
       switch $0.result {
       case .success: outcome = "hibernated"
       case .failure(let error): outcome = error.description
@@ -75,7 +75,7 @@ import Testing
     }
     #expect(outcome == nil)
     try world.turn { outcome != nil }
-    #expect(!underway.isTrue)
+    #expect(!operation.isRunning)
     let left = try listDirectory(world.state.images).filter { $0.hasPrefix("web.image") }
     gate.open()
     records.drain()
