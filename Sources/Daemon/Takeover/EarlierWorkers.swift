@@ -70,7 +70,7 @@ extension KernelMemory {
   }
 
   func findInputs(
-    of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
+    of target: HibernationTarget, daemonSockets: Set<String>, answering ports: Set<UInt16>,
     then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
   ) -> Underway {
     let (underway, done) = callback(then)
@@ -79,7 +79,7 @@ extension KernelMemory {
         Result { () throws(SystemCallError) in
           let tree = try ProcessTree.discover(
             root: target.root, session: target.session, cgroup: target.cgroup)
-          return try WakeSources(of: tree, ownChannels: ownChannels, answering: ports)
+          return try WakeSources(of: tree, daemonSockets: daemonSockets, answering: ports)
         })
     }
     return underway

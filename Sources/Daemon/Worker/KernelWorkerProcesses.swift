@@ -127,9 +127,9 @@ final class KernelWorkerProcesses: WorkerProcesses {
   func readLastLines(
     of process: WorkerProcess, _ name: String, then: @escaping ([String]?) -> Void
   ) {
-    guard let words = process.lastWordsReader else { return then(nil) }
+    guard let tail = process.lastLogLines else { return then(nil) }
     services.jobs.run(about: "log of \(name)", within: Self.patienceForLog) {
-      words.readLines(upTo: Self.keptLines)
+      tail.readLines(upTo: Self.keptLines)
     } then: { outcome in
       if case .done(let lines) = outcome { then(lines) } else { then(nil) }
     }

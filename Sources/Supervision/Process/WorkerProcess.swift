@@ -108,11 +108,11 @@ public final class WorkerProcess {
       logStart: prepared.logStart)
   }
 
-  /// Starts a worker and waits until its program runs, at most `WorkerStart.patience`. Don't call
+  /// Starts a worker and waits until its program runs, at most `WorkerStart.timeout`. Don't call
   /// it on the event loop's thread.
   public static func launch(_ plan: LaunchPlan) throws(LaunchError) -> WorkerProcess {
     let start = WorkerStart(try plan.prepare().forkHere())
-    let deadline = Deadline(in: WorkerStart.patience)
+    let deadline = Deadline(in: WorkerStart.timeout)
     while true {
       if let process = try start.look() { return process }
       let isDue: Bool
