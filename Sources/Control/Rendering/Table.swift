@@ -5,12 +5,12 @@ package struct Table {
     var alignsRight = false
     /// The minimum width to which cells are shortened in a narrow terminal; nil if they are never
     /// shortened.
-    var least: Int?
+    var minWidth: Int?
 
-    package init(title: String, alignsRight: Bool = false, least: Int? = nil) {
+    package init(title: String, alignsRight: Bool = false, minWidth: Int? = nil) {
       self.title = title
       self.alignsRight = alignsRight
-      self.least = least
+      self.minWidth = minWidth
     }
   }
   package struct Cell {
@@ -64,7 +64,7 @@ package struct Table {
     let widths = naturalWidths
     let others = columns.indices.dropLast().reduce(0) { sum, index in
       sum + 2
-        + (columns[index].least == nil
+        + (columns[index].minWidth == nil
           ? widths[index] : min(widths[index], Self.enoughForShortened))
     }
     return width - others >= min(widths.last ?? 0, enough)
@@ -74,7 +74,7 @@ package struct Table {
   func fitsShortened(_ width: Int) -> Bool {
     let widths = naturalWidths
     let sum = columns.indices.reduce(-2) { sum, index in
-      sum + 2 + min(widths[index], columns[index].least ?? widths[index])
+      sum + 2 + min(widths[index], columns[index].minWidth ?? widths[index])
     }
     return sum <= width
   }
@@ -126,8 +126,8 @@ package struct Table {
       let last = min(widths.last ?? 0, Self.enoughForLast)
       var excess = widths.dropLast().reduce(0) { $0 + $1 + 2 } + last - width
       for index in columns.indices.dropLast() where excess > 0 {
-        guard let least = columns[index].least, widths[index] > least else { continue }
-        let cut = min(excess, widths[index] - least)
+        guard let minWidth = columns[index].minWidth, widths[index] > minWidth else { continue }
+        let cut = min(excess, widths[index] - minWidth)
         widths[index] -= cut
         excess -= cut
       }
@@ -245,10 +245,12 @@ package func wrapped(
 
 /// `text` after `lead`. If it is wrapped, further lines begin below the text.
 ///
-/// - Parameter least: the minimum number of columns for the text, however narrow the terminal is.
-package func hanging(_ lead: String, _ text: String, to width: Int?, least: Int = 20) -> [String] {
+/// - Parameter minColumns: the minimum number of columns for the text, however narrow the terminal is.
+package func hanging(_ lead: String, _ text: String, to width: Int?, minColumns: Int = 20)
+  -> [String]
+{
   let indent = displayWidth(lead)
-  return wrapped(text, to: width.map { max($0 - indent, least) }).enumerated().map {
+  return wrapped(text, to: width.map { max($0 - indent, minColumns) }).enumerated().map {
     ($0.offset == 0 ? lead : padded("", to: indent)) + $0.element
   }
 }
