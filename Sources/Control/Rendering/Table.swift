@@ -150,8 +150,7 @@ package struct Table {
   /// The lines of the table. A cell that doesn't fit its column follows below its row, after its
   /// column's title.
   ///
-  /// - Parameter order: the titles of the columns that are narrowed, the first ones first, and
-  ///   those in one entry together.
+  /// - Parameter order: groups of titles. The columns of the first group are narrowed first.
   package func spilled(_ order: [[String]], width: Int?, color: Bool) -> [String] {
     guard let width, !fits(width) else { return lines(width: nil, color: color) }
     let widths = order.reduce(naturalWidths) { narrowed($0, $1, to: width) }
@@ -233,10 +232,10 @@ package func wrapped(
       line = String(word)
     }
     while cutsWords, !line.dropFirst().isEmpty, displayWidth(line) > columns {
-      let part = beginning(of: line, in: columns)
+      let piece = beginning(of: line, in: columns)
       // A character that is wider than the line is a line of its own.
-      lines.append(part.isEmpty ? String(line.removeFirst()) : part)
-      line.removeFirst(part.count)
+      lines.append(piece.isEmpty ? String(line.removeFirst()) : piece)
+      line.removeFirst(piece.count)
     }
   }
   let blanks = padded("", to: indent)
@@ -245,7 +244,7 @@ package func wrapped(
 
 /// `text` after `lead`. If it is wrapped, further lines begin below the text.
 ///
-/// - Parameter minColumns: the minimum number of columns for the text, however narrow the terminal is.
+/// - Parameter minColumns: the minimum width of the text, however narrow the terminal is.
 package func hanging(_ lead: String, _ text: String, to width: Int?, minColumns: Int = 20)
   -> [String]
 {

@@ -38,7 +38,7 @@ extension KernelMemory {
     guard keeper.hasKeptMemories else { return }
     do throws(SystemCallError) {
       let processes = try process.tree().processes.map(\.identity)
-      for (owner, memory) in keeper.keptMemories(of: processes) { process.hold(memory, of: owner) }
+      for (owner, memory) in keeper.keptMemories(of: processes) { process.store(memory, of: owner) }
     } catch {
       services.log(.warning, "can't take over a worker's memory from an earlier daemon: \(error)")
     }

@@ -178,7 +178,7 @@ extension PreparedLaunch {
 }
 
 /// A worker's launch between fork and execve. It belongs to the event loop's thread, which watches
-/// `report` and calls `look`, or `expire` at the deadline.
+/// `report` and calls `poll`, or `expire` at the deadline.
 public final class WorkerStart {
   private let forked: ForkedWorker
   private let start: StartingProcess
@@ -187,7 +187,7 @@ public final class WorkerStart {
   /// some seconds.
   public static let timeout = Duration.seconds(10)
 
-  /// Readable when `look` may have a new result.
+  /// Readable when `poll` may have a new result.
   public var report: Descriptor { start.report }
   /// The pid of a child of this process that nothing else may reap.
   public var pid: Int32 { start.process.pid }
@@ -198,7 +198,7 @@ public final class WorkerStart {
   }
 
   /// The worker, if its program runs by now, or nil if that isn't decided yet. It never blocks.
-  public func look() throws(LaunchError) -> WorkerProcess? {
+  public func poll() throws(LaunchError) -> WorkerProcess? {
     try worker { () throws(SpawnError) in try start.look() }
   }
 
@@ -212,10 +212,10 @@ public final class WorkerStart {
   public func abandon() { start.abandon() }
 
   private func worker(
-    _ look: () throws(SpawnError) -> SpawnedProcess?
+    _ poll: () throws(SpawnError) -> SpawnedProcess?
   ) throws(LaunchError) -> WorkerProcess? {
     do throws(SpawnError) {
-      return try look().map {
+      return try poll().map {
         WorkerProcess(forked.prepared, $0, cgroupRefusal: forked.cgroupRefusal)
       }
     } catch { throw .spawn(error) }

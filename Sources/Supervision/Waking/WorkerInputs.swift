@@ -3,7 +3,7 @@ import Linux
 
 /// Identifies an input independently of the process that has it open.
 struct InputKey: Hashable, Sendable {
-  private enum Namespace { case socket, pipe, device, own }
+  private enum Namespace { case socket, pipe, device, descriptor }
 
   private var namespace: Namespace
   private var inode: UInt64
@@ -19,7 +19,7 @@ struct InputKey: Hashable, Sendable {
     case .pipe, .fifo: namespace = .pipe
     case .device: namespace = .device
     case .inotify, .fanotify:
-      namespace = .own
+      namespace = .descriptor
       self.pid = pid
       number = open.number
     }

@@ -45,7 +45,7 @@ extension WorkerSleep {
     }
     current = memory.suspend(job, of: id.name, isRestoring: missing != nil) { [weak worker] in
       let process = worker?.process
-      if let opened = $0.opened, process?.identity == job.identity { process?.adopt(opened) }
+      if let opened = $0.opened, process?.identity == job.identity { process?.store(opened) }
       result = $0.result
       end()
     }
