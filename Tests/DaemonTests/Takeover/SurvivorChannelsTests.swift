@@ -27,7 +27,7 @@ import Testing
       $0.pressureWatch = pressure
       $0.workerSocket = worker
     }
-    return SurvivorChannels(record: record, takesDescriptors: false, log: world.log).open()
+    return SurvivorChannels(record: record, acceptsDescriptors: false, log: world.log).open()
   }
 
   @Test("A worker that had no channels gets none")
