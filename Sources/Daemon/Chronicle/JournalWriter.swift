@@ -128,11 +128,11 @@ final class JournalWriter {
 
   /// Pauses the journal. The number of a segment is left out, which shows a reader that something
   /// is missing.
-  private func giveUp(_ why: String, at now: Instant) {
+  private func giveUp(_ reason: String, at now: Instant) {
     encoder = nil
     nextSegment += 1
     retryAt = now + Self.retryAfter
-    log(.error, "journal paused for 1 min: \(why)")
+    log(.error, "journal paused for 1 min: \(reason)")
   }
 
   private func retry(_ engine: Engine, at now: Instant) {

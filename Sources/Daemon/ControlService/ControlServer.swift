@@ -190,9 +190,9 @@ final class ControlServer {
     client.unanswered.append(request.id)
     service?.handle(request, from: client.id) { [weak self, weak client] response in
       // If the request isn't in the list any more, the daemon's end has answered it.
-      guard let self, let client, let place = client.unanswered.firstIndex(of: request.id)
+      guard let self, let client, let index = client.unanswered.firstIndex(of: request.id)
       else { return }
-      client.unanswered.remove(at: place)
+      client.unanswered.remove(at: index)
       respond(to: client, response)
     }
   }

@@ -95,12 +95,12 @@ struct RemedyReporter {
   /// The remedy for health checks that keep a worker awake; nil if those at its port are answered
   /// already, so that its use is another.
   private func healthChecks(_ id: WorkerID, _ facts: WorkerFacts) -> RemedyReport? {
-    let known = facts.healthChecks.first { $0.port == facts.usedPort }
-    if known?.path != nil { return nil }
+    let answered = facts.healthChecks.first { $0.port == facts.usedPort }
+    if answered?.path != nil { return nil }
     // The operator has to fill in a port that isn't known, and the path without which a connection
     // counts as a use.
-    let new = (facts.usedPort.map { "\($0)" } ?? "PORT") + (known == nil ? "" : "/PATH")
-    let others = facts.healthChecks.filter { $0 != known }.map(\.text)
+    let new = (facts.usedPort.map { "\($0)" } ?? "PORT") + (answered == nil ? "" : "/PATH")
+    let others = facts.healthChecks.filter { $0 != answered }.map(\.text)
     let value = others.isEmpty ? new : "[\((others + [new]).joined(separator: ", "))]"
     var report = RemedyReport(
       text: "if its regular uses are health checks, they are answered for it while it sleeps",

@@ -35,9 +35,9 @@ enum ExaminationFailure: Error, Equatable, CustomStringConvertible {
 
   var description: String {
     switch self {
-    case .notStarted(let why): "the daemon can't start the process that examines it: \(why)"
+    case .notStarted(let reason): "the daemon can't start the process that examines it: \(reason)"
     case .overdue: "the examination didn't end in time; a later one may"
-    case .unreadable(let why): "the examination's report can't be read: \(why)"
+    case .unreadable(let reason): "the examination's report can't be read: \(reason)"
     }
   }
 }
@@ -68,7 +68,7 @@ struct ExaminationProgram: Sendable {
   }
 
   /// The maximum length of a report in bytes. No report is as long.
-  private static let most = 512 << 10
+  private static let maxLength = 512 << 10
 
   /// Runs the program and waits for it. It mustn't run on the event loop's thread.
   func run() -> SelfExamination.Outcome {
@@ -98,9 +98,9 @@ struct ExaminationProgram: Sendable {
   ) throws(SystemCallError) -> [UInt8]? {
     var bytes: [UInt8] = []
     while try pollDescriptor(output.raw, for: POLLIN, until: deadline) {
-      let part = try output.read(upTo: 65536)
-      if part.isEmpty || bytes.count > most { return bytes }
-      bytes += part
+      let chunk = try output.read(upTo: 65536)
+      if chunk.isEmpty || bytes.count > maxLength { return bytes }
+      bytes += chunk
     }
     return nil
   }

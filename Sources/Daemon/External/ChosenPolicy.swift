@@ -27,10 +27,10 @@ extension WorkerUnit {
       return chosen.name == nil
         ? try chosen.resolved(nil, over: machine) : configuration.policy
     }
-    var own = configuration
-    own.policy = machine
+    var unit = configuration
+    unit.policy = machine
     return try WorkerSettings(configuration.settings, environment: environment)
-      .applied(to: own, environment: environment).policy
+      .applied(to: unit, environment: environment).policy
   }
 }
 

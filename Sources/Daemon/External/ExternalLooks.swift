@@ -22,9 +22,9 @@ extension KernelWorkerProcesses {
         do throws(SettingError) {
           named = try wanted.chosenPolicy.load(from: library)
         } catch { throw .malformed("\(name) isn't adopted: \(error)") }
-        var found = try ExternalProcess.examine(wanted)
-        found.policy = named
-        return found
+        var candidate = try ExternalProcess.examine(wanted)
+        candidate.policy = named
+        return candidate
       }
     } then: {
       then($0)

@@ -47,9 +47,9 @@ final class ManagerWatching {
   private func look(at worker: WorkerUnit) {
     // During a hibernation the daemon itself stops, traces and continues the processes.
     guard let look = worker.managerWatch, !worker.isBusy, !worker.hasExited,
-      driver.state.state(of: worker.id)?.sleeps == true, let why = look()
+      driver.state.state(of: worker.id)?.sleeps == true, let reason = look()
     else { return }
     prioritize(worker.id)
-    driver.send(.wakeNeeded(worker.id, why))
+    driver.send(.wakeNeeded(worker.id, reason))
   }
 }

@@ -26,7 +26,7 @@ struct ActivitySample {
 
   /// The maximum number of successive samples that only read the processor time. The next sample is
   /// a full one.
-  static let mostSkipped = 29
+  static let maxSkipped = 29
 
   /// Whether a full sample can be skipped. The worker hasn't run since the last one, which had
   /// found no change either, so a full sample would find none. The skipped sample is counted.
@@ -34,7 +34,7 @@ struct ActivitySample {
   /// - Parameter cpu: the processor time of all its processes, in microseconds; nil if it isn't
   ///   known.
   mutating func canSkip(cpu now: UInt64?, at instant: Instant) -> Bool {
-    guard isUnchanged, now == cpu, skipped < Self.mostSkipped else {
+    guard isUnchanged, now == cpu, skipped < Self.maxSkipped else {
       skipped = 0
       return false
     }
@@ -148,7 +148,7 @@ final class ActivitySampler {
     let id = worker.id
     let rules = worker.configuration.policy.foreground
     let work = rules.mode == .activity ? found.work?.sign : nil
-    let isWriting = notesWriting(of: worker, found)
+    let isWriting = recordWriting(of: worker, found)
     if let ports = found.ports { worker.sample.ports = ports }
     if let sign = found.hasTraffic == true ? .traffic : work {
       worker.sample.sign = sign
@@ -168,14 +168,15 @@ final class ActivitySampler {
     return .worked(id)
   }
 
-  /// Whether the worker writes regularly by itself. Its writes because of a message of the daemon
-  /// don't count: while it frees memory, or when it has just changed its state.
-  private func notesWriting(of worker: WorkerUnit, _ found: ActivityFindings) -> Bool {
+  /// Records what the worker has written, and returns whether it writes regularly by itself. Its
+  /// writes because of a message of the daemon don't count: while it frees memory, or when it has
+  /// just changed its state.
+  private func recordWriting(of worker: WorkerUnit, _ found: ActivityFindings) -> Bool {
     guard let written = found.written, written.bytes > 0, worker.shed == nil,
       let since = driver.state.snapshot(of: worker.id)?.since,
       clock.now - since >= Self.afterMessage
     else { return false }
-    return worker.sample.writing.note(
+    return worker.sample.writing.record(
       written, hasClients: found.hasClients ?? true, at: clock.now)
   }
 }

@@ -196,7 +196,7 @@ final class FootprintMeter {
   /// client may be waiting for the worker.
   func measure(_ id: WorkerID) {
     guard let worker = workers[id] else { return }
-    if let found = worker.measuring.takeAtRest() { return report(found, of: worker) }
+    if let measurement = worker.measuring.takeAtRest() { return report(measurement, of: worker) }
     if let missing = worker.missing, missing.bytes > 0 { return measureSoon(id) }
     measure(worker) { [unowned self] measurement in
       guard let measurement else { return }
@@ -208,14 +208,14 @@ final class FootprintMeter {
 
   /// Reports the figure later. Input that has come while the worker fell asleep is then reported to
   /// the engine first, and wakes the worker. Otherwise the worker could be hibernated before.
-  private func report(_ found: Measurement, of worker: WorkerUnit) {
-    worker.sample.anonymous = found.anonymous
+  private func report(_ measurement: Measurement, of worker: WorkerUnit) {
+    worker.sample.anonymous = measurement.anonymous
     let process = worker.process
     clock.after(.zero) { [unowned self] in
       // The worker may have ended or run meanwhile.
       guard worker.process === process else { return }
       if worker.measuring.isStillTrue(at: clock.now) {
-        driver.send(.footprint(worker.id, found.footprint))
+        driver.send(.footprint(worker.id, measurement.footprint))
       } else if worker.measuring.isUnderWay {
         measure(worker.id)
       }

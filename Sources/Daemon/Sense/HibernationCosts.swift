@@ -34,10 +34,10 @@ final class HibernationCosts {
       written: written, unchanged: Int64(summary.unchanged), seconds: duration.seconds,
       footprintBefore: before)
     // The reason is the same for each worker and each time, so it is logged once.
-    if let why = summary.trackingRefusal, loggedRefusals.insert(why).inserted {
+    if let reason = summary.trackingRefusal, loggedRefusals.insert(reason).inserted {
       log(
         .info,
-        "\(id): its next hibernation compares pages: writes can't be tracked: \(why)")
+        "\(id): its next hibernation compares pages: writes can't be tracked: \(reason)")
     }
     if let files = summary.filePages { record(files, of: id) }
   }

@@ -68,8 +68,8 @@ final class ImageDiskMonitor {
     guard idle > 0 else { return false }
     if ByteCount(held) + footprint > rules.budget { return true }
     guard disk.total > .zero else { return false }
-    let least = Double(disk.total.bytes) * rules.minFreePercent / 100
-    return Double((disk.free - footprint).bytes) < least
+    let minFree = Double(disk.total.bytes) * rules.minFreePercent / 100
+    return Double((disk.free - footprint).bytes) < minFree
   }
 
   // MARK: events
@@ -112,11 +112,11 @@ final class ImageDiskMonitor {
   /// the latest. The bases that running workers have left on disk for their next image count as
   /// free: they are removed if room is short.
   func sendReading(then done: @escaping () -> Void = {}) {
-    needs.look { [weak self] found in
+    needs.look { [weak self] reading in
       guard let self else { return }
       // The engine may have counted an image that this reading lacks.
-      if found != nil, writtenAtLook != written { return sendReading(then: done) }
-      update(found)
+      if reading != nil, writtenAtLook != written { return sendReading(then: done) }
+      update(reading)
       let (held, idle) = disk.bytes
       needs.send(
         .disk(
@@ -127,10 +127,10 @@ final class ImageDiskMonitor {
     }
   }
 
-  private func update(_ found: ImageDisk?) {
-    if let found {
+  private func update(_ reading: ImageDisk?) {
+    if let reading {
       if !answers { needs.log(.notice, "the image disk responds again") }
-      disk = found
+      disk = reading
     } else {
       // The disk's size stays known, with no room on it for an image.
       (disk.total, disk.free) = (max(disk.total, ByteCount(1)), .zero)
@@ -141,6 +141,6 @@ final class ImageDiskMonitor {
             + "worker is hibernated until it does")
       }
     }
-    answers = found != nil
+    answers = reading != nil
   }
 }

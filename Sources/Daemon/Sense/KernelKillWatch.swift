@@ -183,12 +183,12 @@ final class KernelKillWatch {
     let cause = Self.cause(
       before: worker.kernelKills.limits, now: counts.limits(cgroup), group: cgroup?.path,
       limit: worker.configuration.limits.memory)
-    let why = "the kernel's OOM killer killed \(id): \(cause)"
-    log(.error, why)
+    let reason = "the kernel's OOM killer killed \(id): \(cause)"
+    log(.error, reason)
     let now = DaemonLog.timestamp()
     let record = JetsamRecord(
       id: jetsam.newID(at: now), time: now, policy: engine.policy.name,
-      level: engine.pressure.name, why: CodedText("out_of_memory", why),
+      level: engine.pressure.name, why: CodedText("out_of_memory", reason),
       budget: engine.budget.bytes,
       availableBefore: engine.available.bytes, availableAfter: engine.available.bytes,
       largest: id.name,

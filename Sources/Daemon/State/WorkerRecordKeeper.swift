@@ -64,9 +64,9 @@ final class WorkerRecordKeeper: WorkerRecords {
   func loadAll() throws(WorkerRecordError) -> (
     records: [WorkerRecord], failures: [WorkerRecordError]
   ) {
-    let found = try store.loadAll()
-    for record in found.records { known[record.name] = Known(record) }
-    return found
+    let result = try store.loadAll()
+    for record in result.records { known[record.name] = Known(record) }
+    return result
   }
 
   /// The last record that was saved or found.
@@ -117,8 +117,8 @@ final class WorkerRecordKeeper: WorkerRecords {
     let done = Signal()
     let obstacle = Mutex<String?>(nil)
     queue.submit { [store] in
-      let found = store.contains(name) ? Self.obstacle(store, name) : nil
-      obstacle.withLock { $0 = found }
+      let result = store.contains(name) ? Self.obstacle(store, name) : nil
+      obstacle.withLock { $0 = result }
       done.raise()
     }
     return {

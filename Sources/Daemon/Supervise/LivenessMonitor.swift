@@ -157,8 +157,8 @@ final class LivenessMonitor {
     case .success:
       lastFailure = nil
       verdict = state.record(success: true)
-    case .failure(let why):
-      lastFailure = why
+    case .failure(let reason):
+      lastFailure = reason
       verdict = state.record(success: false)
     }
     if !isPaused {
@@ -179,16 +179,16 @@ final class LivenessMonitor {
   ) {
     stopWaiting()
     let number = operations.begin()
-    let take: (Outcome?) -> Void = { [weak self] outcome in
+    let finish: (Outcome?) -> Void = { [weak self] outcome in
       guard let self, operations.isLatest(number) else { return }
       stopWaiting()
       then(self, outcome)
     }
     deadline = timers.after(limit) { [weak self] in
       self?.deadline = nil
-      take(nil)
+      finish(nil)
     }
-    work(questions) { take($0) }
+    work(questions) { finish($0) }
   }
 
   private func stopWaiting() {

@@ -133,9 +133,9 @@ final class RunQuestions {
     driver.send(.activity(worker.id))
   }
 
-  /// - Parameter why: the beginning of a sentence that says what fails.
-  func reportUnhealthy(_ why: String) {
-    if let worker { driver.send(.unhealthy(worker.id, why)) }
+  /// - Parameter reason: the beginning of a sentence that says what fails.
+  func reportUnhealthy(_ reason: String) {
+    if let worker { driver.send(.unhealthy(worker.id, reason)) }
   }
 
   /// A question's answer has come, and its connection is closed.

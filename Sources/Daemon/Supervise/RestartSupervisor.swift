@@ -150,7 +150,7 @@ final class RestartSupervisor {
     // This end is wanted whatever `restart.when` says, and is no failure. The engine has its own
     // back-off.
     case .footprint: restart(id, after: .zero, cause.sentence)
-    case .pressure: endedForMemory(id, ran: ran, rules: terms.rules, why: cause.sentence)
+    case .pressure: endedForMemory(id, ran: ran, rules: terms.rules, reason: cause.sentence)
     default:
       let decision = histories[id]?.rules.ended(
         succeeded: status == .exited(0), ran: ran, rules: terms.rules, at: timers.now)
@@ -158,14 +158,14 @@ final class RestartSupervisor {
     }
   }
 
-  private func act(on decision: RestartHistory.Decision, _ id: WorkerID, _ why: String) {
+  private func act(on decision: RestartHistory.Decision, _ id: WorkerID, _ reason: String) {
     switch decision {
     case .stay: break
-    case .restart(let delay): restart(id, after: delay, why)
+    case .restart(let delay): restart(id, after: delay, reason)
     case .giveUp(let restarts, let window):
       let text =
         "gave up after \(restarts) restart\(restarts == 1 ? "" : "s") within \(window.spoken): "
-        + "\(why); "
+        + "\(reason); "
         + "start it with `dormouse start \(id)`"
       histories[id]?.problem = text
       histories[id]?.hasGivenUp = true
@@ -176,23 +176,23 @@ final class RestartSupervisor {
   // MARK: restarts
 
   func restart(
-    _ id: WorkerID, after delay: Duration, _ why: String, forMemory: Bool = false
+    _ id: WorkerID, after delay: Duration, _ reason: String, forMemory: Bool = false
   ) {
     cancel(id)
     let moment = timers.now + delay
-    histories[id]?.plan = .backingOff(until: moment, why: why)
+    histories[id]?.plan = .backingOff(until: moment, reason: reason)
     histories[id]?.timer = timers.at(moment) { [unowned self] in
-      restartIsDue(id, why, forMemory: forMemory)
+      restartIsDue(id, reason, forMemory: forMemory)
     }
-    log(.notice, "\(id): restarts in \(delay.spoken): \(why)")
+    log(.notice, "\(id): restarts in \(delay.spoken): \(reason)")
   }
 
-  private func restartIsDue(_ id: WorkerID, _ why: String, forMemory: Bool) {
+  private func restartIsDue(_ id: WorkerID, _ reason: String, forMemory: Bool) {
     histories[id]?.timer = nil
     histories[id]?.plan = nil
     if phase.isClosing { return }
     if forMemory, driver.state.room(for: expectedFootprint(of: id)) != .enough {
-      return waitForRoom(id, why)
+      return waitForRoom(id, reason)
     }
     histories[id]?.restarts += 1
     starter?.start(id, .restart, occasion: .restart) { [log] answer in

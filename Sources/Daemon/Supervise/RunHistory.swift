@@ -18,10 +18,10 @@ struct ExitRecord: Codable, Hashable, Sendable {
 
 /// The plan to start a worker again that has ended.
 enum RestartPlan: Hashable {
-  /// It starts after a back-off. `why` is the end of its last run.
-  case backingOff(until: Instant, why: String)
-  /// It starts when there is room in memory. `why` is its termination.
-  case waitingForMemory(why: String)
+  /// It starts after a back-off. `reason` is the end of its last run.
+  case backingOff(until: Instant, reason: String)
+  /// It starts when there is room in memory. `reason` is its termination.
+  case waitingForMemory(reason: String)
 }
 
 /// The runs of one worker, as `RestartSupervisor` records them.

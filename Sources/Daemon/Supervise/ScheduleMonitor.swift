@@ -61,9 +61,9 @@ final class ScheduleMonitor {
     // If the file is missing or a line is malformed, a missed wake isn't repeated.
     let lines = ((try? readText(path)) ?? "").split(separator: "\n")
     return lines.reduce(into: [:]) { result, line in
-      let words = line.split(separator: " ", maxSplits: 1)
-      guard words.count == 2, let seconds = Int64(words[0]) else { return }
-      result[WorkerID(String(words[1]))] = seconds
+      let fields = line.split(separator: " ", maxSplits: 1)
+      guard fields.count == 2, let seconds = Int64(fields[0]) else { return }
+      result[WorkerID(String(fields[1]))] = seconds
     }
   }
 

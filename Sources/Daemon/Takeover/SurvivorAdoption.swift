@@ -34,12 +34,12 @@ struct SurvivorAdoption {
   /// Adopts the workers when the daemon starts. Some are adopted when this function returns, others
   /// later.
   func adoptSurvivors() {
-    let found: (records: [WorkerRecord], failures: [WorkerRecordError])
+    let loaded: (records: [WorkerRecord], failures: [WorkerRecordError])
     do throws(WorkerRecordError) {
-      found = try records.loadAll()
+      loaded = try records.loadAll()
     } catch { return log(.error, "can't look for workers of an earlier daemon: \(error)") }
-    for error in found.failures { log(.error, "\(error)") }
-    for record in found.records.map({ $0.correctedByNote() }) {
+    for error in loaded.failures { log(.error, "\(error)") }
+    for record in loaded.records.map({ $0.correctedByNote() }) {
       if hasEnded(record) { forget(record) } else { adopt(record) }
     }
     // The images of workers that couldn't be adopted, or whose record is damaged, stay: while such
@@ -54,10 +54,10 @@ struct SurvivorAdoption {
 
   /// Removes all that is left of a worker that has ended, except the record of its exit.
   private func forget(_ record: WorkerRecord) {
-    let why = "ended while no daemon was running"
-    log(.notice, "\(record.name): \(why)")
+    let reason = "ended while no daemon was running"
+    log(.notice, "\(record.name): \(reason)")
     restarts.record(
-      ExitRecord(at: Int64(time(nil)), why: why, status: .unknown, footprint: .zero),
+      ExitRecord(at: Int64(time(nil)), why: reason, status: .unknown, footprint: .zero),
       of: WorkerID(record.name))
     memory.removeRemains(of: record)
     snapshots.remove(record.name)
@@ -94,8 +94,8 @@ struct SurvivorAdoption {
       }
     case .withoutImage(let path):
       // A resume is recorded before it begins, so the worker's memory must still be in the image.
-      let why = "its image \(path) does not exist any more"
-      let error = HibernationError(.reading, why, aftermath: .unverifiable)
+      let reason = "its image \(path) does not exist any more"
+      let error = HibernationError(.reading, reason, aftermath: .unverifiable)
       recovered(worker, record, by: Recovered(result: .failure(error)))
     case .inDoubt:
       // From here on a missing image means that the memory is back.
@@ -153,7 +153,7 @@ struct SurvivorAdoption {
     driver.send(.adopted(id, worker.profile, state))
     worker.conversation?.offers.recount()
     recordWriter.save(worker, state: state)
-    if let why = unheard(worker, inputs.refusal) { driver.send(.wakeNeeded(id, why)) }
+    if let reason = unheard(worker, inputs.refusal) { driver.send(.wakeNeeded(id, reason)) }
     // Input may have come before the inputs were watched.
     watch.wakeForWhatWaits()
   }
@@ -177,10 +177,10 @@ struct SurvivorAdoption {
         .notice,
         "\(id): adopted and woken, pid \(record.process.pid)"
           + (restored > .zero ? ", \(restored) of memory restored" : ""))
-      let place: WorkerState = worker.returnsToFront ? .foreground : .background
+      let state: WorkerState = worker.returnsToFront ? .foreground : .background
       worker.returnsToFront = false
-      driver.send(.adopted(id, worker.profile, place))
-      recordWriter.save(worker, state: driver.state.state(of: id) ?? place)
+      driver.send(.adopted(id, worker.profile, state))
+      recordWriter.save(worker, state: driver.state.state(of: id) ?? state)
     case .failure(let error) where error.aftermath == .intact:
       // The worker sleeps on. A later attempt with more rights may succeed.
       log(.error, "\(id): adopted; it can't be woken yet: \(error)")

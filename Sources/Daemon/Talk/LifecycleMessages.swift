@@ -54,9 +54,9 @@ struct LifecycleMessages {
   /// Reports that the worker runs again. Call this before the engine gets that event: the engine
   /// may then send more messages.
   ///
-  /// - Parameter why: a clause, if the cause isn't the engine's.
-  func didResume(after asleep: Duration, why: String?) {
-    let cause = why ?? engineCause
+  /// - Parameter reason: a clause, if the cause isn't the engine's.
+  func didResume(after asleep: Duration, reason: String?) {
+    let cause = reason ?? engineCause
     conversation.say {
       .didResume(id: $0, asleepSeconds: asleep.milliseconds, cause: cause)
     }

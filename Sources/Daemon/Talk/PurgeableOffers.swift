@@ -56,23 +56,23 @@ final class PurgeableOffers {
   /// Handles an offer. The first offer of a connection has a descriptor; later offers only ask for
   /// a recount.
   ///
-  /// - Parameter own: the connection's descriptor.
+  /// - Parameter descriptor: the connection's descriptor.
   /// - Returns: what is wrong with the offer, for the worker; nil if nothing is.
   func add(
-    _ passed: Descriptor?, from connection: WorkerTalk.ConnectionID, over own: Descriptor
+    _ passed: Descriptor?, from connection: WorkerTalk.ConnectionID, over descriptor: Descriptor
   ) -> String? {
-    let isKnown = offers.contains { $0.connection?.id == connection }
+    let hasOffer = offers.contains { $0.connection?.id == connection }
     guard let passed else {
-      guard isKnown else { return "`purgeable`: the first message needs a descriptor" }
+      guard hasOffer else { return "`purgeable`: the first message needs a descriptor" }
       recountSoon()
       return nil
     }
-    if isKnown { return "`purgeable`: one memfd for each connection" }
+    if hasOffer { return "`purgeable`: one memfd for each connection" }
     do throws(PurgeableError) {
       offers.append(
         PurgeableOffer(
           region: try PurgeableRegion(passed), file: MemoryFile(passed),
-          connection: (connection, own)))
+          connection: (connection, descriptor)))
     } catch { return "`purgeable`: \(error)" }
     // A later daemon finds the memory by the inode in the record.
     if let worker = handle.worker, let state = handle.state {

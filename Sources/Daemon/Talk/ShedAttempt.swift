@@ -190,8 +190,8 @@ final class ShedAttempt {
       // The worker was asked over its socket as well, and answers there.
       if case .awaited = question { return }
       handle.send(.shedAnswered(id))
-    case .failure(let why):
-      handle.log(.warning, "its shed request failed: \(why)")
+    case .failure(let reason):
+      handle.log(.warning, "its shed request failed: \(reason)")
       if question == .answered { return handle.send(.shedAnswered(id)) }
       lookWhetherItRests()
     }

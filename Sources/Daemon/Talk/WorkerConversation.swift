@@ -151,11 +151,11 @@ final class WorkerConversation {
 
   private func serveConnections() {
     guard let talk, let process = handle.worker?.process else { return }
-    let news: [WorkerSocket.News]
+    let updates: [WorkerSocket.News]
     do throws(SystemCallError) {
-      news = try talk.socket.service(isMember: process.owns)
+      updates = try talk.socket.service(isMember: process.owns)
     } catch { return handle.log(.warning, "\(WorkerProtocol.socketVariable): \(error)") }
-    for item in news {
+    for item in updates {
       // The message before this one may have ended the run.
       guard !isOver else { return }
       didReceive(item, talk)
@@ -163,16 +163,16 @@ final class WorkerConversation {
     checkConnections(talk)
   }
 
-  private func didReceive(_ news: WorkerSocket.News, _ talk: WorkerTalk) {
-    switch news {
+  private func didReceive(_ update: WorkerSocket.News, _ talk: WorkerTalk) {
+    switch update {
     case .connected(let connection): greet(connection, talk)
     case .said(let connection, let message, let passed):
       didReceive(message, passed: passed, from: connection, over: talk)
-    case .left(let connection, let why):
-      talk.hasLeft(connection, byItself: why == nil)
+    case .left(let connection, let reason):
+      talk.hasLeft(connection, byItself: reason == nil)
       offers.connectionHasEnded(connection)
-      if let why { logRefusal("closed a connection: \(why)", talk) }
-    case .refused(let why): logRefusal("refused a connection: \(why)", talk)
+      if let reason { logRefusal("closed a connection: \(reason)", talk) }
+    case .refused(let reason): logRefusal("refused a connection: \(reason)", talk)
     }
   }
 
@@ -201,8 +201,8 @@ final class WorkerConversation {
       if let problem = reports.keep(snapshot) { _ = talk.socket.refuse(problem, to: connection) }
     case .purgeable:
       // Without a descriptor the connection has just ended.
-      guard let own = talk.socket.descriptor(of: connection) else { return }
-      if let problem = offers.add(passed, from: connection, over: own) {
+      guard let descriptor = talk.socket.descriptor(of: connection) else { return }
+      if let problem = offers.add(passed, from: connection, over: descriptor) {
         _ = talk.socket.refuse(problem, to: connection)
       }
     case .ready, .beginTask, .endTask, .hold, .status:

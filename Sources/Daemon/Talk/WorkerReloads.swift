@@ -170,7 +170,7 @@ final class WorkerReloads {
   /// The worker's run has ended. The answer has the cause and the last lines that the worker wrote.
   func workerHasEnded(_ id: WorkerID, _ cause: Cause) {
     guard reloads[id] != nil else { return }
-    let why = cause.sentence + restarts.lastWords(of: id)
-    conclude(id, Answer(.failed, "\(id) ended while it reloaded: \(why)"))
+    let reason = cause.sentence + restarts.lastWords(of: id)
+    conclude(id, Answer(.failed, "\(id) ended while it reloaded: \(reason)"))
   }
 }

@@ -89,7 +89,7 @@ final class RegisteredWrappers {
     then respond: @escaping (ControlResponse) -> Void
   ) {
     guard let entry = registry.entry(of: request.worker) else {
-      return respond(Relay.failure(request.id, name: request.worker ?? "", why: "has ended"))
+      return respond(Relay.failure(request.id, name: request.worker ?? "", reason: "has ended"))
     }
     host.ask(request, at: entry.report.socket, patience: patience) { [unowned self] in
       var answer = $0
@@ -153,13 +153,13 @@ final class RegisteredWrappers {
   private func profile(of report: WrapperReport) -> WorkerProfile {
     var policy = driver.state.policy
     // Only the ladder decides about this worker here. It uses the wrapper's policy.
-    let own = LifecyclePolicy.wrapping()
+    let wrapping = LifecyclePolicy.wrapping()
     policy.foreground.mode = .manual
     policy.background.suspendAfter = nil
     policy.background.heartbeat = nil
-    policy.hibernate = own.hibernate
+    policy.hibernate = wrapping.hibernate
     policy.hibernate.after = nil
-    policy.terminate.grace = own.terminate.grace
+    policy.terminate.grace = wrapping.terminate.grace
     var profile = WorkerProfile(policy: policy)
     profile.leader = "its wrapper, pid \(report.pid)"
     profile.mayBeTerminated = report.mayBeTerminated ?? false
@@ -246,13 +246,13 @@ final class RegisteredWrappers {
   }
 
   private func finishShed(_ id: WorkerID) {
-    let known = driver.state.footprint(of: id)
+    let footprint = driver.state.footprint(of: id)
     let shed = sheds.removeValue(forKey: id)
     ask(.status, id) { [unowned self] response in
       // A newer request is measured by itself.
       guard sheds[id] == nil else { return }
-      let after = response.workers?.first.map { ByteCount($0.footprint) } ?? known
-      driver.send(.shedFinished(id, before: shed?.footprintBefore ?? known, after: after))
+      let after = response.workers?.first.map { ByteCount($0.footprint) } ?? footprint
+      driver.send(.shedFinished(id, before: shed?.footprintBefore ?? footprint, after: after))
     }
   }
 
@@ -294,7 +294,7 @@ final class RegisteredWrappers {
     case .done:
       host.log(.warning, "\(id): killed with its wrapper, pid \(pid)")
     case .hasEnded: host.log(.error, "\(id): its wrapper, pid \(pid), has ended")
-    case .failed(let why): host.log(.error, "\(id): its wrapper can't be killed: \(why)")
+    case .failed(let reason): host.log(.error, "\(id): its wrapper can't be killed: \(reason)")
     }
   }
 }

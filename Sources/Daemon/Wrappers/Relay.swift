@@ -100,13 +100,13 @@ final class Relay {
     finish(ControlResponse(id: id, result: .done, text: "\(name) has ended"))
   }
 
-  private func fail(_ why: String) {
-    finish(Self.failure(id, name: name, why: why))
+  private func fail(_ reason: String) {
+    finish(Self.failure(id, name: name, reason: reason))
   }
 
-  static func failure(_ id: UInt64, name: String, why: String) -> ControlResponse {
+  static func failure(_ id: UInt64, name: String, reason: String) -> ControlResponse {
     ControlResponse(
-      id: id, result: .failed, text: "\(name) can't be reached: its wrapper \(why)")
+      id: id, result: .failed, text: "\(name) can't be reached: its wrapper \(reason)")
   }
 
   private func finish(_ response: ControlResponse) {

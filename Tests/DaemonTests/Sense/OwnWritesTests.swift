@@ -11,7 +11,7 @@ import Testing
   private static func times(_ seconds: [Int], _ written: Written, hasClients: Bool) -> [Bool] {
     var writing = RegularWriting()
     return seconds.map {
-      writing.note(written, hasClients: hasClients, at: Instant.zero + .seconds($0))
+      writing.record(written, hasClients: hasClients, at: Instant.zero + .seconds($0))
     }
   }
 
@@ -46,7 +46,8 @@ import Testing
     var found: [Bool] = []
     for second in 0..<10 {
       let written = Written(bytes: 29, logged: 0, reachesDisk: second == 0)
-      found.append(writing.note(written, hasClients: true, at: Instant.zero + .seconds(second * 2)))
+      found.append(
+        writing.record(written, hasClients: true, at: Instant.zero + .seconds(second * 2)))
     }
     #expect(found == [false, false] + Array(repeating: true, count: 8))
   }
@@ -55,9 +56,9 @@ import Testing
   func underWay() {
     var writing = RegularWriting()
     let line = Written(bytes: 29, logged: 0, reachesDisk: false)
-    _ = writing.note(line, hasClients: false, at: Instant.zero)
+    _ = writing.record(line, hasClients: false, at: Instant.zero)
     #expect(!writing.isUnderWay(hasClients: false, at: Instant.zero))
-    _ = writing.note(line, hasClients: false, at: Instant.zero + .seconds(2))
+    _ = writing.record(line, hasClients: false, at: Instant.zero + .seconds(2))
     #expect(writing.isUnderWay(hasClients: false, at: Instant.zero + .seconds(52)))
     #expect(!writing.isUnderWay(hasClients: false, at: Instant.zero + .seconds(53)))
     #expect(!writing.isUnderWay(hasClients: true, at: Instant.zero + .seconds(2)))

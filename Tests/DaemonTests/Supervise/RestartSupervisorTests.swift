@@ -109,7 +109,7 @@ import Testing
     }
     world.timers.advance(by: .seconds(600))
     #expect(world.restarted == [])
-    let plan = RestartPlan.waitingForMemory(why: "memory pressure was critical")
+    let plan = RestartPlan.waitingForMemory(reason: "memory pressure was critical")
     #expect(supervisor.plan(of: WorkerID("less")) == plan)
     #expect(supervisor.plan(of: WorkerID("on-failure")) == nil)
 
@@ -134,7 +134,7 @@ import Testing
     world.timers.advance(by: .seconds(5))
     #expect(world.restarted == [] && supervisor.restarts(of: web) == 0)
     #expect(
-      supervisor.plan(of: web) == .waitingForMemory(why: "memory pressure was urgent"))
+      supervisor.plan(of: web) == .waitingForMemory(reason: "memory pressure was urgent"))
     world.setPressure(.normal)
     supervisor.startWhatFits()
     world.timers.advance(by: .seconds(1))

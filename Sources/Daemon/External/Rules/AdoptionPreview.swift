@@ -82,14 +82,14 @@ public struct AdoptionPreview: Sendable {
   private static func result(_ matched: RuleLook.Matched, _ rule: AdoptionRule) -> CodedText {
     switch matched {
     case .ready: CodedText("would_adopt", "would be adopted")
-    case .tooYoung(let rest):
-      CodedText("too_young", "would be adopted in \(rest.spoken) (older_than)")
-    case .tooSmall(let footprint, let least):
+    case .tooYoung(let remaining):
+      CodedText("too_young", "would be adopted in \(remaining.spoken) (older_than)")
+    case .tooSmall(let footprint, let minimum):
       CodedText(
-        "too_small", "too small: \(footprint.map { "\($0)" } ?? "?") of \(least) (min_footprint)")
+        "too_small", "too small: \(footprint.map { "\($0)" } ?? "?") of \(minimum) (min_footprint)")
     case .contained(let pid): CodedText("contained", "belongs to pid \(pid), which matches, too")
     case .released: CodedText("released", "not adopted: you have released it")
-    case .refused(let why): CodedText("refused", "not adopted: \(why)")
+    case .refused(let reason): CodedText("refused", "not adopted: \(reason)")
     }
   }
 }

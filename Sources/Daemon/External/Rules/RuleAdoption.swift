@@ -30,7 +30,7 @@ final class RuleAdoption {
   private var waiting: [RuledProcess] = []
   private var isAdopting = false
   /// By process, what was logged, so that it isn't logged again.
-  private var noted: [ProcessIdentity: String] = [:]
+  private var logged: [ProcessIdentity: String] = [:]
   private var isSlow = false
   private var unanswering = UnansweringProcesses()
 
@@ -61,7 +61,7 @@ final class RuleAdoption {
     generation += 1
     known = [:]
     waiting = []
-    noted = [:]
+    logged = [:]
     if !rules.isEmpty, processes.forbidsStrangers {
       log(
         .warning,
@@ -137,12 +137,12 @@ final class RuleAdoption {
       // The rules have changed meanwhile.
       guard asked == generation else { return lookNow() }
       if let outcome { found(outcome) }
-      noteSlowness(outcome == nil)
+      logSlowness(outcome == nil)
       lookLater()
     }
   }
 
-  private func noteSlowness(_ isSlow: Bool) {
+  private func logSlowness(_ isSlow: Bool) {
     if isSlow, !self.isSlow {
       log(
         .warning, "adoption by rule: /proc can't be read in time. Nothing is adopted until it can")
@@ -158,19 +158,19 @@ final class RuleAdoption {
       let ruled = RuledProcess(process: each.process, rule: rules[each.rule])
       switch each.matched {
       case .ready: waiting.append(ruled)
-      case .refused(let why): note(ruled, why)
+      case .refused(let reason): logRefusal(ruled, reason)
       case .tooYoung, .tooSmall, .contained, .released: break
       }
     }
     // Processes that have ended aren't logged again.
-    if noted.count > 1000 { noted = noted.filter { known[$0.key.pid] != nil } }
+    if logged.count > 1000 { logged = logged.filter { known[$0.key.pid] != nil } }
     adoptNext()
   }
 
   /// Logs why a process isn't adopted, once for a process and reason.
-  private func note(_ ruled: RuledProcess, _ why: String) {
-    guard noted.updateValue(why, forKey: ruled.process) != why else { return }
-    log(.notice, "rule \(ruled.rule.name): pid \(ruled.process.pid) isn't adopted: \(why)")
+  private func logRefusal(_ ruled: RuledProcess, _ reason: String) {
+    guard logged.updateValue(reason, forKey: ruled.process) != reason else { return }
+    log(.notice, "rule \(ruled.rule.name): pid \(ruled.process.pid) isn't adopted: \(reason)")
   }
 
   // MARK: adoption
@@ -181,8 +181,8 @@ final class RuleAdoption {
       let ruled = waiting.removeFirst()
       // The process was adopted while it waited.
       if workers.owner(of: ruled.process.pid) != nil { continue }
-      if let why = refusal(by: ruled.rule) {
-        note(ruled, why)
+      if let reason = refusal(by: ruled.rule) {
+        logRefusal(ruled, reason)
         continue
       }
       return adopt(ruled)
@@ -201,7 +201,7 @@ final class RuleAdoption {
     let asked = generation
     externals.adopt(ruled) { [unowned self] refusal in
       isAdopting = false
-      if let refusal { note(ruled, refusal.text) }
+      if let refusal { logRefusal(ruled, refusal.text) }
       // The worker was adopted by a rule that has changed since.
       if refusal == nil, asked != generation { examineWorkers() }
       adoptNext()

@@ -18,7 +18,7 @@ struct RuleLook: Sendable {
     /// It can be adopted.
     case ready
     case tooYoung(Duration)
-    case tooSmall(ByteCount?, least: ByteCount)
+    case tooSmall(ByteCount?, minimum: ByteCount)
     /// It belongs to this process, which a rule matches.
     case contained(Int32)
     /// The operator has released it.
@@ -148,7 +148,7 @@ private struct RulePass {
       process.age < RuleLook.youth
         ? .zero : RuleLook.memory + .seconds(Int(process.stat.pid) % 20)
     case .matched(_, .ready): .zero
-    case .matched(_, .tooYoung(let rest)): min(rest, .seconds(60))
+    case .matched(_, .tooYoung(let remaining)): min(remaining, .seconds(60))
     case .matched: .seconds(15)
     }
   }
@@ -187,9 +187,9 @@ private struct RulePass {
       return .matched(rule, .contained(container))
     }
     switch choice.condition {
-    case .tooYoung(let rest): return .matched(rule, .tooYoung(rest))
-    case .tooSmall(let footprint, let least):
-      return .matched(rule, .tooSmall(footprint, least: least))
+    case .tooYoung(let remaining): return .matched(rule, .tooYoung(remaining))
+    case .tooSmall(let footprint, let minimum):
+      return .matched(rule, .tooSmall(footprint, minimum: minimum))
     case .met: break
     }
     return .matched(rule, refusal(of: stat, ancestors, by: rule).map { .refused($0) } ?? .ready)

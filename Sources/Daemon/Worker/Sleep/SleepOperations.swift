@@ -159,7 +159,7 @@ extension WorkerSleep {
     releaseMasters(worker.run.masters)
     let asleep = worker.asleepSince.map { timers.now - $0 } ?? .zero
     worker.asleepSince = nil
-    worker.conversation?.lifecycle.didResume(after: asleep, why: why)
+    worker.conversation?.lifecycle.didResume(after: asleep, reason: why)
     guard fromImage else { return }
     sleeps.imageDisk.imageGone(of: id.name, keepsBase: worker.keepsBase)
     sleeps.imageDisk.sendReading()
