@@ -1,32 +1,33 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The layers of docs/ARCHITECTURE.md, one target each. Imports go downwards only, and
-// `--explicit-target-dependency-import-check error` (see the Makefile) holds them to it.
+// Each layer of docs/ARCHITECTURE.md is a target. Imports are downwards only:
+// `--explicit-target-dependency-import-check error` (see the Makefile) checks that.
 
 let strict: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
   .enableUpcomingFeature("ExistentialAny"),
 ]
 
-// What no daemon waits for: smaller, where the others are faster.
+// The settings of modules for whose speed no daemon waits: they are small rather than fast.
 let compact = strict + [.unsafeFlags(["-Osize"], .when(configuration: .release))]
 
-// What computes most while tests run: scans of /proc were a third of a daemon's processor time there, JSON a sixth of its
-// clients', and simulated lives are the engine's. Optimized in debug builds, too, with assertions; and so tests run
-// code of the optimizer at all.
+// The settings of modules that compute most while tests run: scans of /proc were a third of a
+// daemon's processor time there, JSON a sixth of its clients', and simulated lives run in the
+// engine. They are optimized in debug builds, too, with assertions. So tests also run code of the
+// optimizer.
 let fast = strict + [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
 
 let package = Package(
   name: "dormouse",
-  // For WorkerKit, of which nothing but the mechanisms is Linux's.
+  // WorkerKit is for macOS, too: only its mechanisms are Linux's.
   platforms: [.macOS(.v15)],
   products: [
     .executable(name: "dormouse", targets: ["dormouse"]),
     .library(name: "WorkerKit", targets: ["WorkerKit"]),
-    // For Companions: the daemon's socket, its messages, and what they are made of.
+    // The daemon's socket and its messages, for Companions.
     .library(name: "Control", targets: ["Control", "JSONLines", "Linux"]),
-    // For Companions/Containers: what a label may say of a policy.
+    // The policies that a label may set, for Companions/Containers.
     .library(name: "Settings", targets: ["Policy", "PolicyFile"]),
   ],
   dependencies: [
@@ -42,18 +43,18 @@ let package = Package(
       pkgConfig: "yaml-0.1",
       providers: [.apt(["libyaml-dev"])]),
     .target(name: "CLinux"),
-    // CRC-32, of both kinds, for whatever is written to a disk.
+    // CRC-32 of both kinds, for all that is written to a disk.
     .target(name: "Checksum", swiftSettings: fast),
 
-    // JSON without Foundation, its Codable values, lines of a stream, and base64: for journal, control
-    // socket and workers.
+    // JSON without Foundation, its Codable values, lines of a stream, and base64: for the journal,
+    // the control socket and workers.
     .target(name: "JSONLines", swiftSettings: fast),
     .target(name: "WorkerProtocol", dependencies: ["JSONLines"], swiftSettings: strict),
 
-    // Pictures: axes, numbers, what SVG needs.
+    // Pictures: axes, numbers, SVG.
     .target(name: "Drawing", swiftSettings: strict),
 
-    // What a cooperative worker links: no Foundation, and nothing of the daemon.
+    // The library that a cooperative worker links. It has no Foundation, and nothing of the daemon.
     .target(name: "CWorkerKit"),
     .target(
       name: "WorkerKit", dependencies: ["CWorkerKit", "JSONLines", "WorkerProtocol"],
@@ -77,7 +78,7 @@ let package = Package(
       name: "Journal", dependencies: ["Checksum", "JSONLines", "Lifecycle", "Policy"],
       swiftSettings: strict),
 
-    // What the own history says about policies.
+    // Finds what the recorded history shows about policies.
     .target(
       name: "Deciding",
       dependencies: ["JSONLines", "Journal", "Lifecycle", "Policy", "PolicyFile", "Simulation"],
@@ -94,7 +95,7 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "Control", dependencies: ["JSONLines", "Linux", "Policy"], swiftSettings: compact),
-    // Footprints over time: the format, what can be said of them, and their pictures.
+    // Footprints over time: their format, their statistics and their pictures.
     .target(
       name: "FootprintTrace", dependencies: ["Control", "Drawing", "JSONLines"],
       swiftSettings: compact),
@@ -106,7 +107,7 @@ let package = Package(
       ],
       swiftSettings: strict),
 
-    // `dormouse wrap`: the daemon's parts around one program.
+    // `dormouse wrap`: the daemon's components around one program.
     .target(
       name: "Wrap",
       dependencies: [
@@ -117,7 +118,8 @@ let package = Package(
     // `dormouse integrate`: edits the configuration of editors and agents.
     .target(name: "Integrate", dependencies: ["Control", "Linux", "YAML"], swiftSettings: compact),
 
-    // Beside the daemon: what measures a worker's resume, examines a machine, and records footprints.
+    // Modules beside the daemon: they measure a worker's resume, examine a machine, and record
+    // footprints.
     .target(
       name: "Bench",
       dependencies: ["CLinux", "Control", "Drawing", "Hibernation", "Linux", "Supervision"],
@@ -143,20 +145,20 @@ let package = Package(
       ],
       swiftSettings: compact),
 
-    // Benchmarks/engine.py runs it.
+    // Benchmarks/engine.py runs this program.
     .executableTarget(
       name: "EngineBenchmark", dependencies: ["Lifecycle", "Policy", "Simulation"],
       path: "Benchmarks/Engine", exclude: ["mallocs.c"], swiftSettings: strict),
-    // Links Foundation, to measure its NSCache beside ours.
+    // This program links Foundation, to measure its NSCache beside WorkerKit's cache.
     .executableTarget(
       name: "WorkerKitBenchmark", dependencies: ["WorkerKit"], path: "Benchmarks/WorkerKit",
       swiftSettings: strict),
 
-    // What tests share: no product of this package, and no Foundation.
+    // The code that tests share. It isn't a product of this package, and has no Foundation.
     .target(
       name: "TestSupport", dependencies: ["JSONLines"], path: "Tests/TestSupport",
       swiftSettings: strict),
-    // Stand-ins for the daemon's loop.
+    // Fakes for the daemon's loop.
     .target(
       name: "DaemonFakes", dependencies: ["Daemon", "Linux", "Policy", "TestSupport"],
       path: "Tests/DaemonFakes", swiftSettings: strict),

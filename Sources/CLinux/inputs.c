@@ -41,7 +41,7 @@ static void tcp_facts(int fd, struct clinux_socket *facts) {
   facts->milliseconds_since_acknowledged = info.tcpi_last_ack_recv;
   facts->bytes_received = info.tcpi_bytes_received;
   facts->bytes_sent = info.tcpi_bytes_sent;
-  // An alias for listeners: the connections that are ready to be accepted.
+  // For listeners the field has the number of connections that are ready to be accepted.
   if (facts->is_listening) facts->unread = info.tcpi_unacked;
 }
 
@@ -91,7 +91,7 @@ int clinux_is_terminal(int fd) { return isatty(fd); }
 int clinux_open_cached(const char *start, const char *path) {
   int directory = open(start, O_PATH | O_CLOEXEC);
   if (directory < 0) return -errno;
-  // Zeroed as a whole: openat2(2) refuses unknown values in every field.
+  // It is zeroed as a whole, because openat2(2) refuses unknown values in every field.
   struct open_how how;
   memset(&how, 0, sizeof how);
   how.flags = O_PATH | O_CLOEXEC;
@@ -154,7 +154,8 @@ int clinux_aio_cancel(uint64_t context, void *request) {
 int clinux_aio_take(uint64_t context, uint64_t *tokens, int capacity) {
   struct io_event events[64];
   struct timespec now = {0};
-  int count = (int)syscall(SYS_io_getevents, context, 0, capacity < 64 ? capacity : 64, events, &now);
+  int limit = capacity < 64 ? capacity : 64;
+  int count = (int)syscall(SYS_io_getevents, context, 0, limit, events, &now);
   if (count < 0) return -errno;
   for (int i = 0; i < count; i++) tokens[i] = events[i].data;
   return count;

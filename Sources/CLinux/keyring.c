@@ -7,7 +7,7 @@
 
 #include "clinux_keyring.h"
 
-// linux/keyctl.h doesn't have the permissions; these are those of include/linux/key.h.
+// linux/keyctl.h doesn't have the permissions. These are the values of include/linux/key.h.
 enum {
   POSSESSOR_VIEW = 0x01000000,
   POSSESSOR_READ = 0x02000000,
@@ -21,7 +21,7 @@ static long control(int operation, long a, long b, long c, long d) {
   return result < 0 ? -errno : result;
 }
 
-// Finds a key in the user keyring, and possesses it: a link in this thread's keyring.
+// Finds a key in the user keyring, and possesses it by a link in this thread's keyring.
 static long take(const char *description) {
   return control(KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING, (long)"user", (long)description,
                  KEY_SPEC_THREAD_KEYRING);
@@ -39,7 +39,7 @@ int64_t clinux_key_read(const char *description, void *buffer, int64_t capacity)
 }
 
 int clinux_key_add(const char *description, const void *payload, int64_t length) {
-  // The key isn't added to the user keyring at once: there its default permissions would let more
+  // The key isn't added to the user keyring at once: its default permissions there would let more
   // processes read it.
   long key = syscall(SYS_add_key, "user", description, payload, (size_t)length,
                      KEY_SPEC_THREAD_KEYRING);

@@ -25,8 +25,9 @@ int clinux_accept(int listener) {
 }
 
 int clinux_accept_shared(int listener) {
-  // O_NONBLOCK is a flag of the listener, which its other owners share, so it can't be set here. Another owner
-  // may take a connection between its announcement and accept; a timer that fires every 10 ms ends the wait.
+  // O_NONBLOCK is a flag of the listener, which its other owners share, so it can't be set here.
+  // Another owner may accept a connection between its announcement and this accept. So a timer that
+  // fires every 10 ms ends the wait.
   int number = SIGRTMAX - 3;
   struct sigaction action;
   memset(&action, 0, sizeof action);

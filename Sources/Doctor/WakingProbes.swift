@@ -10,8 +10,8 @@ extension Probe {
     "wake", "waking on data",
     lost:
       "Data and connections don't wake a sleeping worker, only a request does. With `foreground: "
-      + "{mode: activity}`, and wherever Yama forbids it, workers that have sockets or pipes aren't "
-      + "suspended.",
+      + "{mode: activity}`, and wherever Yama forbids it, workers that have sockets or pipes "
+      + "aren't suspended.",
     enable: "Linux 5.6 or later, and the right to trace workers (see `ptrace`); in a container, a "
       + "seccomp profile that permits pidfd_getfd."
   ) { examination in

@@ -8,8 +8,11 @@ public struct ByteCount: Codable, Hashable, Comparable, Sendable, AdditiveArithm
 
   public init(_ bytes: Int64) { self.bytes = bytes }
 
+  /// A size of `count` × 1024 bytes.
   public static func kilobytes(_ count: Int64) -> ByteCount { ByteCount(count * 1024) }
+  /// A size of `count` × 1024² bytes.
   public static func megabytes(_ count: Int64) -> ByteCount { ByteCount(count * 1024 * 1024) }
+  /// A size of `count` × 1024³ bytes.
   public static func gigabytes(_ count: Int64) -> ByteCount {
     ByteCount(count * 1024 * 1024 * 1024)
   }

@@ -208,6 +208,7 @@ public struct DiskRules: Codable, Hashable, Sendable {
 
 /// `watchdog:`
 public struct WatchdogRules: Codable, Hashable, Sendable {
+  /// What follows from a missed deadline: the worker is terminated, or the miss is only reported.
   public enum OnMiss: String, Codable, Hashable, Sendable, CaseIterable { case terminate, report }
   /// The time from start to readiness (20 s on iPhone OS). Only for workers that announce
   /// readiness.
@@ -243,6 +244,7 @@ public struct TerminationRules: Codable, Hashable, Sendable {
   public var grace: Duration
   /// The time for freed memory to show in a measurement, before the next rung or victim.
   public var settle: Duration
+  /// The order of termination. Equal workers are ordered by their last use, then by name.
   public var order: [Criterion]
   /// Whether the worker may be terminated for lack of memory. `terminate: never` is false.
   public var forMemory: Bool

@@ -109,6 +109,7 @@ public struct PressureCondition: Codable, Hashable, Sendable {
     self.fullStall = fullStall
   }
 
+  /// An amount of memory: a share of the budget, or a size.
   public enum Amount: Codable, Hashable, Sendable {
     /// A share of the budget, 0–100 %.
     case percent(Double)

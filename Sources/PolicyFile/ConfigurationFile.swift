@@ -1,27 +1,28 @@
 import Policy
 import YAML
 
-/// `dormouse.yaml` and its `conf.d`: YAML to `DaemonConfiguration`. docs/configuration.md lists the
-/// keys.
+/// Reads `dormouse.yaml` and its `conf.d` as a `DaemonConfiguration`. docs/configuration.md lists
+/// the keys.
 public enum ConfigurationFile {
-  /// Runs work that may wait for a file system, about a subject; false: it hasn't ended in time, and continues.
+  /// Runs work that may wait for a file system. `subject` is the directory concerned. The result is
+  /// false if the work hasn't ended in time; it continues then.
   public typealias FileWait =
     @Sendable (
       _ subject: String, _ work: @escaping @Sendable () -> Void
     ) -> Bool
 
-  /// However long it takes.
+  /// Runs work without a time limit.
   public static let endlessly: FileWait = { _, work in
     work()
     return true
   }
 
-  /// Reads a configuration that is one text. Paths in it start from the directory of `file`.
+  /// Reads a configuration that is one text. Its paths are relative to the directory of `file`.
   ///
   /// - Parameters:
-  ///   - library: where policies are found by name.
-  ///   - environment: what `${VAR}` is expanded from.
-  ///   - policy: a name or path that takes the place of the file's `policy:`; a path starts from the
+  ///   - library: the directories in which policies are searched by name.
+  ///   - environment: the variables for `${VAR}`.
+  ///   - policy: a name or path that replaces the file's `policy:`. A path is relative to the
   ///     working directory.
   public static func parse(
     text: String, file: String, library: PolicyLibrary, environment: [String: String],
@@ -32,12 +33,13 @@ public enum ConfigurationFile {
       library: library, environment: environment, policy: policy)
   }
 
-  /// Reads a configuration from a file, or from the directory that holds `dormouse.yaml`; with what is
-  /// in `conf.d` beside it.
+  /// Reads a configuration from a file, or from the directory that has `dormouse.yaml`, with the
+  /// files of the `conf.d` beside it.
   ///
   /// - Parameters:
-  ///   - changed: the text that `path`, a file, is to have.
-  ///   - wait: for the files of variables, which may be on a file system that doesn't answer.
+  ///   - changed: the text that is read instead of the text of `path`, which is a file.
+  ///   - wait: runs the reading of the files of variables, which may be on a file system that
+  ///     doesn't answer.
   public static func load(
     path: String, library: PolicyLibrary, environment: [String: String], policy: String? = nil,
     changed: String? = nil, wait: @escaping FileWait = endlessly
@@ -87,17 +89,19 @@ public enum ConfigurationFile {
   }
 }
 
-/// The files that a configuration consists of.
+/// The files of a configuration.
 public struct ConfigurationFiles {
-  /// What paths in all of them start from.
+  /// The directory to which paths in all of them are relative.
   var directory: String
-  /// The main file first, then those of `conf.d` by their names.
+  /// The main file first, then the files of `conf.d` by their names.
   public var paths: [String]
 
   static let mainNames = ["dormouse.yaml", "dormouse.yml"]
 
+  /// Finds the files of a configuration.
+  ///
   /// - Parameter path: a file, or a directory with a `dormouse.yaml`. A file of that name has a
-  ///   `conf.d` beside it; one of another name stands alone.
+  ///   `conf.d` beside it; a file of another name has none.
   static func find(_ path: String) -> Result<ConfigurationFiles, Unreadable> {
     if FileContents.isDirectory(path) {
       let main = mainNames.map { FilePaths.resolve($0, from: path) }.first(
@@ -113,8 +117,8 @@ public struct ConfigurationFiles {
     return find(main: path, in: FilePaths.directory(of: path))
   }
 
-  /// The configuration that a file belongs to: of one in a `conf.d`, the directory that holds it, where
-  /// there is a `dormouse.yaml`; of any other, the file itself.
+  /// Returns the configuration to which a file belongs. For a file in a `conf.d` it is the
+  /// directory above it, if that has a `dormouse.yaml`. For any other file it is the file itself.
   public static func whole(of path: String) -> String {
     let parent = FilePaths.directory(of: path)
     guard parent == "conf.d" || parent.hasSuffix("/conf.d"), FileContents.exists(path) else {
@@ -125,13 +129,13 @@ public struct ConfigurationFiles {
       ? main : path
   }
 
-  /// The first file of a configuration, whether or not it exists.
+  /// Returns the first file of a configuration, whether or not it exists.
   public static func main(of path: String) -> String {
     guard case .success(let files) = find(path) else { return path }
     return files.paths.first ?? path
   }
 
-  /// Whether a directory, or the one of a file, holds a configuration.
+  /// Returns true if the directory, or the directory of the file, has a configuration.
   public static func isThere(_ path: String) -> Bool {
     guard case .success(let files) = find(path) else { return true }
     return files.paths.contains(where: FileContents.exists)
@@ -151,7 +155,7 @@ public struct ConfigurationFiles {
         !$0.hasPrefix(".") && ($0.hasSuffix(".yaml") || $0.hasSuffix(".yml"))
       }
       .map { FilePaths.resolve($0, from: parts) }
-      // All may be in `conf.d`.
+      // All keys may be in `conf.d`, without a main file.
       let hasMain = files.isEmpty || FileContents.exists(main)
       return .success(
         ConfigurationFiles(directory: directory, paths: (hasMain ? [main] : []) + files))

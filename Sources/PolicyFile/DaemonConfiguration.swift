@@ -1,26 +1,27 @@
 import Policy
 
-/// The contents of `dormouse.yaml` and its `conf.d`, as a value. Paths in it are relative to the current
-/// directory or absolute, like the file's own path.
+/// The contents of `dormouse.yaml` and its `conf.d`. Paths are relative to the current directory or
+/// absolute, like the file's own path.
 public struct DaemonConfiguration: Hashable, Sendable {
-  /// The policy in force for the machine, `policy_overrides` applied.
+  /// The policy for the machine, with `policy_overrides` applied.
   public var policy: LifecyclePolicy
-  /// In the order of the files.
+  /// The workers in the order of the files.
   public var workers: [WorkerConfiguration]
-  /// `adopt:`, in the order of the files; the first that matches a process decides.
+  /// The rules of `adopt:`, in the order of the files. The first that matches a process decides.
   public var adoption: [AdoptionRule] = []
-  /// `nil`: the default directory.
+  /// The state directory. `nil`: the default directory.
   public var stateDirectory: String?
-  /// `nil`: the default path. At most 107 bytes, which is the kernel's limit.
+  /// The path of the control socket. `nil`: the default path. It has at most 107 bytes, the
+  /// kernel's limit.
   public var socket: String?
-  /// Which line of which file each value comes from.
+  /// The file and the line of each value.
   public var origins: Origins
-  /// Where `run --save` adds workers, whether or not it exists; `nil`: nowhere.
+  /// The file to which `run --save` adds workers, whether or not it exists. `nil`: there is none.
   public var file: String?
   public var journal = JournalConfiguration()
-  /// Where policies are looked up by their name.
+  /// The directories in which policies are searched by name.
   public var library = PolicyLibrary.builtIn
-  /// `on:` at the top.
+  /// The commands of `on:` at the top of the file.
   public var hooks = Hooks()
 
   public init(

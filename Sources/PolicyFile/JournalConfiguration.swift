@@ -1,13 +1,15 @@
 import Policy
 
-/// `journal:`. How much the daemon keeps of what happened, for `events`, `report` and `replay`.
+/// The section `journal:`: how much history the daemon keeps for `events`, `report` and `replay`.
 public struct JournalConfiguration: Hashable, Sendable {
+  /// False: the daemon writes no journal.
   public var enabled: Bool
-  /// A directory; `nil`: `journal` in the state directory.
+  /// The directory of the journal. `nil`: `journal` in the state directory.
   public var path: String?
-  /// A segment of this size is followed by the next one.
+  /// The size of a segment at which the next one begins.
   public var size: ByteCount
-  /// Segments are kept until all together hold more than this many times `size`.
+  /// The number of segment sizes that all segments together may have. The oldest segments are
+  /// removed when they have more.
   public var keep: Int
 
   public init(
@@ -40,7 +42,7 @@ extension JournalConfiguration {
 }
 
 extension Converter where Value == ByteCount {
-  /// Smaller ones would hold little more than their own beginnings.
+  /// The range of a segment's size. A smaller segment would contain little more than its header.
   fileprivate static var segment: Converter {
     Converter.size.checked(kind: "size, `64KB` to `1GB`") { size in
       (.kilobytes(64) ... .gigabytes(1)).contains(size)

@@ -1,48 +1,48 @@
 import Policy
 import YAML
 
-/// Policy files: YAML to `LifecyclePolicy` and back. docs/policy-files.md lists the keys.
+/// Reads policy files as a `LifecyclePolicy` and writes them. docs/policy-files.md lists the keys.
 public enum PolicyFile {
-  /// Reads a whole policy. Keys that the text leaves out have the defaults, those of `ios-5`; the
-  /// policy without a `name` is called after its file.
+  /// Reads a whole policy. Keys that the text doesn't have get the defaults, which are those of
+  /// `ios-5`. A policy without a `name` has the name of its file.
   public static func parse(text: String, file: String) -> ParseResult<LifecyclePolicy> {
     parseWithOrigins(text: text, file: file).map(\.policy)
   }
 
-  /// The same, with the line that each value comes from.
+  /// Reads a whole policy, with the line of each value.
   ///
   /// - Parameters:
-  ///   - name: of a policy without a `name`; `nil`: it is called after its file.
-  ///   - library: where `extends` finds policies by name.
+  ///   - name: the name of a policy that has no `name`. `nil`: it has the name of its file.
+  ///   - library: the directories in which `extends` searches policies by name.
   public static func parseWithOrigins(
     text: String, file: String, name: String? = nil, library: PolicyLibrary = .builtIn
   ) -> ParseResult<LoadedPolicy> {
     PolicyChain(library: library).parse(text: text, file: file, name: name)
   }
 
-  /// Lays the keys in a text over another policy. A pressure level, a ladder level or another list
-  /// that the text names replaces the base's as a whole.
+  /// Lays the keys of a text over another policy. A pressure level, a ladder level or another list
+  /// in the text replaces the base's as a whole.
   public static func parse(
     text: String, file: String, over base: LifecyclePolicy
   ) -> ParseResult<LifecyclePolicy> {
     parse(text: text, file: file, over: base, by: PolicyReader(scope: .overrides)).map(\.policy)
   }
 
-  /// Reads a policy from a file, by its path.
+  /// Reads a policy from a file.
   public static func load(path: String) -> ParseResult<LifecyclePolicy> {
     loadWithOrigins(path: path).map(\.policy)
   }
 
-  /// The same, with the line that each value comes from.
+  /// Reads a policy from a file, with the line of each value.
   ///
-  /// - Parameter library: where `extends` finds policies by name.
+  /// - Parameter library: the directories in which `extends` searches policies by name.
   public static func loadWithOrigins(
     path: String, library: PolicyLibrary = .builtIn
   ) -> ParseResult<LoadedPolicy> {
     PolicyChain(library: library).load(path: path)
   }
 
-  /// The keys of a text over a policy, and their places.
+  /// Lays the keys of a text over a policy, and returns their positions.
   static func parse(
     text: String, file: String, over base: LifecyclePolicy, by policyReader: PolicyReader
   ) -> ParseResult<LoadedPolicy> {
@@ -62,7 +62,7 @@ public enum PolicyFile {
   }
 }
 
-/// A policy, and where each of its values comes from.
+/// A policy, and the origin of each of its values.
 public struct LoadedPolicy: Hashable, Sendable {
   public var policy: LifecyclePolicy
   public var origins: Origins
@@ -75,7 +75,7 @@ extension ParseResult {
 }
 
 extension DiagnosticSink {
-  /// The mapping that a file consists of; an empty file is an empty mapping.
+  /// Returns the mapping of which a file consists. An empty file is an empty mapping.
   func topMapping(_ root: YAMLNode?, of what: String) -> YAMLNode.Mapping? {
     guard let root else { return YAMLNode.Mapping() }
     if let tag = root.foreignTag {

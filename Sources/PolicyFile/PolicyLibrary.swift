@@ -1,25 +1,26 @@
 import Policy
 import ShippedPolicies
 
-/// Policies by name: `NAME.yaml` in one of some directories, or one of those that are built in.
+/// Finds policies by name: `NAME.yaml` in one of some directories, or a policy that is built in.
 public struct PolicyLibrary: Hashable, Sendable {
-  /// Searched in this order; the first that has a name wins. One that doesn't exist is skipped.
+  /// The directories in the order in which they are searched. The first one that has a name
+  /// decides. A directory that doesn't exist is skipped.
   public var directories: [String]
 
   public init(directories: [String]) { self.directories = directories }
 
-  /// Only those in the executable.
+  /// The library of the policies in the executable only.
   public static let builtIn = PolicyLibrary(directories: [])
 
   /// The policy of a configuration that names none.
   public static let usualPolicy = "standard"
 
-  /// What can be loaded by name, sorted.
+  /// The names of all policies that can be loaded, sorted.
   public var names: [String] {
     Set(fileNames + ShippedPolicies.names).sorted()
   }
 
-  /// The names that the directories have files for, sorted.
+  /// The names of the policies that are files in the directories, sorted.
   public var fileNames: [String] {
     let files = directories.flatMap { FileContents.names(in: $0) }
     return Set(
@@ -28,10 +29,10 @@ public struct PolicyLibrary: Hashable, Sendable {
     .sorted()
   }
 
-  /// The file of a policy; `nil` where no directory has it.
+  /// Returns the file of a policy. `nil`: no directory has it.
   public func path(of name: String) -> String? { paths(of: name).first }
 
-  /// The files of that name in all directories, in their order.
+  /// Returns the files of a policy in all directories, in their order.
   func paths(of name: String) -> [String] {
     // A name with a slash would lead out of the directories.
     guard NameRule.allows(name) else { return [] }
@@ -39,18 +40,19 @@ public struct PolicyLibrary: Hashable, Sendable {
       .filter(FileContents.exists)
   }
 
-  /// Loads a policy by its name, or by its path: what holds a `/` or ends in `.yaml` or `.yml`.
+  /// Loads a policy by its name or its path. A text with a `/`, or with the ending `.yaml` or
+  /// `.yml`, is a path.
   public func load(_ nameOrPath: String) -> ParseResult<LifecyclePolicy> {
     loadWithOrigins(nameOrPath).map(\.policy)
   }
 
-  /// The same, with the line that each value comes from.
+  /// Loads a policy by its name or its path, with the line of each value.
   public func loadWithOrigins(_ nameOrPath: String) -> ParseResult<LoadedPolicy> {
     if Self.isPath(nameOrPath) {
       return PolicyFile.loadWithOrigins(path: nameOrPath, library: self)
     }
     guard let path = path(of: nameOrPath) else {
-      // An executable alone, copied somewhere without its files, has these.
+      // An executable without its files has these policies.
       if let text = ShippedPolicies.policy(nameOrPath) {
         return PolicyFile.parseWithOrigins(
           text: text, file: Self.builtInFile(nameOrPath), name: nameOrPath, library: self)
@@ -64,7 +66,8 @@ public struct PolicyLibrary: Hashable, Sendable {
     return PolicyFile.loadWithOrigins(path: path, library: self)
   }
 
-  /// What a policy is for: the line after its name with which its text begins. nil: it has none.
+  /// Returns the purpose of a policy: the line after its name at the beginning of its text. nil:
+  /// there is none.
   public func summary(of name: String) -> String? {
     let text: String?
     if let path = path(of: name) {
@@ -78,10 +81,10 @@ public struct PolicyLibrary: Hashable, Sendable {
     return String(first.dropFirst(lead.count))
   }
 
-  /// What messages and origins call a policy in the executable.
+  /// The path that messages and origins show for a policy in the executable.
   static func builtInFile(_ name: String) -> String { "built-in/\(name).yaml" }
 
-  /// The files of rules that `adopt:` can name, sorted.
+  /// The names of the files of rules that `adopt:` can name, sorted.
   public var ruleNames: [String] {
     let files = directories.flatMap { FileContents.names(in: FilePaths.resolve("rules", from: $0)) }
     let names = files.filter { $0.hasSuffix(".yaml") && NameRule.allows($0) }.map(
@@ -89,7 +92,8 @@ public struct PolicyLibrary: Hashable, Sendable {
     return Set(names + ShippedPolicies.ruleNames).sorted()
   }
 
-  /// `rules/NAME.yaml` of the first directory that has it, or what is built in. nil: there is none.
+  /// Returns `rules/NAME.yaml` of the first directory that has it, or the built-in one. nil: there
+  /// is none.
   func rules(_ name: String) -> Result<SourceText, Unreadable>? {
     guard NameRule.allows(name) else { return nil }
     let paths = directories.lazy.map { FilePaths.resolve("rules/\(name).yaml", from: $0) }
@@ -101,7 +105,7 @@ public struct PolicyLibrary: Hashable, Sendable {
     }
   }
 
-  /// Whether `load` takes it as a path, and not as a name.
+  /// Returns true if `load` uses the text as a path, and not as a name.
   public static func isPath(_ text: String) -> Bool {
     text.contains("/") || text.hasSuffix(".yaml") || text.hasSuffix(".yml")
   }

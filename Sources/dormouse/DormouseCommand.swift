@@ -8,8 +8,8 @@ struct DormouseCommand: ParsableCommand {
     commandName: "dormouse",
     abstract: "Puts idle processes to sleep on disk and wakes them on the next request.",
     discussion: """
-      First steps: `dormouse doctor`, `dormouse run sleeper -- sleep 1000` (starts the daemon, too), \
-      `dormouse ps`, `dormouse hibernate sleeper`, `dormouse wake sleeper`.
+      First steps: `dormouse doctor`, `dormouse run sleeper -- sleep 1000` (starts the daemon, \
+      too), `dormouse ps`, `dormouse hibernate sleeper`, `dormouse wake sleeper`.
 
       Exit codes:
 
@@ -59,10 +59,11 @@ struct DormouseCommand: ParsableCommand {
       CommandGroup(name: "Shell", subcommands: [CompletionsCommand.self]),
     ])
 
-  /// Every verb throws its error; this prints it as a sentence and exits with its code.
+  /// Runs the verb. Every verb throws its error, which is printed here as a sentence. The process
+  /// exits with the error's code.
   static func main() {
     occupyStandardDescriptors()
-    // Scripts call it often, and the parser would take a third of its time.
+    // Scripts call `--version` often, and the parser would take a third of its time.
     if CommandLine.arguments.dropFirst().elementsEqual(["--version"]) {
       return print(Dormouse.version)
     }
@@ -90,15 +91,15 @@ struct DormouseCommand: ParsableCommand {
         Glibc.exit(CommandExit.usage.rawValue)
       }
       guard let help = VerbHelp(for: error) else { exit(withError: error) }
-      // Nothing else can be done if standard output is closed.
+      // If standard output is closed, there is nothing else to do.
       try? Output.write(help.text(width: Terminal.width ?? 100))
       Glibc.exit(EXIT_SUCCESS)
     }
   }
 
-  /// If one of descriptors 0 to 2 is closed at the start (`>&-`), the next file or socket, such as an image or a
-  /// record, would get that number, and all printed or logged text with it. This occupies them with
-  /// descriptors that can't be written to.
+  /// Opens the standard descriptors that are closed at the start (`>&-`). Otherwise the next file
+  /// or socket, such as an image or a record, would get number 0, 1 or 2, and all printed or logged
+  /// text with it. These descriptors can't be written to.
   private static func occupyStandardDescriptors() {
     while true {
       let descriptor = open("/dev/null", O_RDONLY)

@@ -1,10 +1,10 @@
 import ArgumentParser
 import Control
 
-/// `dormouse --help`: the usage, the verbs that a new user needs, then all verbs by group. The manual has the
-/// rest, including exit codes (`scripts/manual`).
+/// The text of `dormouse --help`: the usage, the verbs that a new user needs, then all verbs by
+/// group. The manual has everything else, such as exit codes (`scripts/manual`).
 enum RootHelp {
-  /// Whether ArgumentParser would print the help about all verbs for these arguments.
+  /// Returns whether ArgumentParser would print the help about all verbs for these arguments.
   static func isWanted(by arguments: ArraySlice<String>) -> Bool {
     arguments.isEmpty || arguments == ["--help"] || arguments == ["-h"] || arguments == ["help"]
   }
@@ -14,7 +14,7 @@ enum RootHelp {
     HibernateCommand.self, WakeCommand.self, ExplainCommand.self,
   ]
 
-  /// - Parameter width: columns of the terminal.
+  /// - Parameter width: The width of the terminal in columns.
   static func text(width: Int) -> String {
     let configuration = DormouseCommand.configuration
     var lines = ["USAGE: dormouse <verb> [<options>] [<worker> ...]", ""]
@@ -25,7 +25,8 @@ enum RootHelp {
     }
     lines += [""]
     lines += wrapped(
-      "`dormouse <verb> --help` has a verb's options, `man dormouse` all of them, with exit codes and files.",
+      "`dormouse <verb> --help` has a verb's options, `man dormouse` all of them, with exit codes "
+        + "and files.",
       to: width)
     return lines.joined(separator: "\n") + "\n"
   }

@@ -2,16 +2,17 @@ import ArgumentParser
 import Control
 import PolicyFile
 
-/// ArgumentParser reports an unknown verb as an unexpected argument. This suggests the right verb for a mistyped
-/// one, or for one that another supervisor has under another name.
+/// A verb that doesn't exist. ArgumentParser would report it as an unexpected argument. This
+/// suggests the right verb for a mistyped one, or for one that another supervisor has under another
+/// name.
 struct UnknownVerb {
-  /// The words before it: `dormouse`, `dormouse policy`.
+  /// The command before the verb, such as `dormouse` or `dormouse policy`.
   var command: String
   var verb: String
   var known: [String]
 
-  /// nil: the first word is a verb or an option, and so is the second word after a verb with subcommands. `help`
-  /// may stand before either.
+  /// Finds a verb that doesn't exist. The result is nil if the first argument is a verb or an
+  /// option, and so is the second one after a verb with subcommands. `help` may come before either.
   static func find(in arguments: [String], of root: any ParsableCommand.Type) -> UnknownVerb? {
     let isHelp = arguments.first == "help"
     var words = isHelp ? arguments.dropFirst() : arguments[...]
@@ -26,7 +27,7 @@ struct UnknownVerb {
         var known = verbs.filter { $0.configuration.shouldDisplay }
           .compactMap { $0.configuration.commandName }
         if command == "dormouse", !isHelp { known.append("help") }
-        // It is the default verb's argument, if it isn't a mistyped verb.
+        // The word is an argument of the default verb, unless it is nearly another verb.
         if hasDefault, nearest(to: word, among: known) == nil { return nil }
         return UnknownVerb(command: command, verb: word, known: known)
       }

@@ -3,7 +3,7 @@ import Control
 
 /// ArgumentParser's message about wrong arguments, with no line wider than the terminal.
 enum UsageError {
-  /// nil: `error` is of another kind.
+  /// The result is nil if `error` isn't about wrong arguments.
   static func text(for error: any Error, width: Int) -> String? {
     guard DormouseCommand.exitCode(for: error) == .validationFailure else { return nil }
     let message = DormouseCommand.fullMessage(for: error, columns: VerbHelp.unlimited)

@@ -1,15 +1,16 @@
 import ArgumentParser
 import Control
 
-/// `dormouse VERB --help`: how the verb is called, what it does, its arguments and options, and examples. The text
-/// is ArgumentParser's in another order, and no line of it is wider than the terminal.
+/// The text of `dormouse VERB --help`: how the verb is called, what it does, its arguments and
+/// options, and examples. The text is ArgumentParser's in another order, and no line of it is wider
+/// than the terminal.
 struct VerbHelp {
   private let error: any Error
   private let usage: [String]
   private let paragraphs: [String]
   private let examples: [String]
 
-  /// nil: `error` isn't a request for a verb's help.
+  /// The result is nil if `error` isn't a request for a verb's help.
   init?(for error: any Error) {
     guard DormouseCommand.exitCode(for: error) == .success else { return nil }
     let whole = DormouseCommand.fullMessage(for: error, columns: Self.unlimited)
@@ -25,9 +26,10 @@ struct VerbHelp {
     self.examples = examples.split(separator: "\n").map(String.init)
   }
 
-  /// - Parameter width: columns of the terminal.
+  /// - Parameter width: The width of the terminal in columns.
   func text(width: Int) -> String {
-    // Options begin at column 26, and ArgumentParser can't break their texts in no room at all.
+    // Options begin at column 26. ArgumentParser needs some columns to the right of that to break
+    // their texts.
     let width = max(width, 48)
     var lines = usage.enumerated().flatMap { index, form in
       Self.wrapped(usage: form, lead: index == 0 ? "USAGE: " : "       ", to: width)
@@ -38,7 +40,7 @@ struct VerbHelp {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// What follows the usage: arguments, options and subcommands.
+  /// The text after the usage: arguments, options and subcommands.
   private func arguments(_ width: Int) -> [String] {
     let narrow = DormouseCommand.fullMessage(for: error, columns: width)
     guard let usage = Self.range(of: "\n\nUSAGE: ", in: narrow[...]) else { return [] }
@@ -53,17 +55,18 @@ struct VerbHelp {
     return lines
   }
 
-  /// Broken between arguments, and never inside of `[--option <value>]`. Options stand before the other arguments.
+  /// Breaks a usage between arguments, and never inside of `[--option <value>]`. Options come
+  /// before the other arguments.
   static func wrapped(usage: String, lead: String, to width: Int) -> [String] {
     let all = Self.words(of: usage)
     let name = all.prefix { $0.first?.isLetter == true }
     let rest = all.dropFirst(name.count)
-    // `[-- <words>]` is none.
+    // `[-- <words>]` isn't an option.
     func isOption(_ word: String) -> Bool { word.hasPrefix("[--") && !word.hasPrefix("[-- ") }
     let words = rest.filter(isOption) + rest.filter { !isOption($0) }
     let head = lead + name.joined(separator: " ")
     let isNarrow = head.count + 1 + (words.map(\.count).max() ?? 0) > width
-    // Blanks within a word aren't broken at.
+    // Blanks within an argument are replaced while lines are broken, so that no line ends at one.
     let glue: Character = "\u{A0}"
     let text = words.map { String($0.map { $0 == " " ? glue : $0 }) }.joined(separator: " ")
     return Control.wrapped(
@@ -72,7 +75,7 @@ struct VerbHelp {
     ).map { String($0.map { $0 == glue ? " " : $0 }) }
   }
 
-  /// Divided at blanks outside of brackets; `--` and what follows it stay together.
+  /// Divides a usage at blanks outside of brackets. `--` and what follows it stay together.
   private static func words(of usage: String) -> [String] {
     var words: [String] = []
     var depth = 0

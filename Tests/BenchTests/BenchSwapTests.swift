@@ -12,7 +12,7 @@ import Testing
         + "read word; echo ${#x}")
     defer { child.end() }
     #expect(try child.line() == "ready")
-    // Without swap the kernel keeps the pages; the test checks that it accepts the call.
+    // Without swap the kernel keeps the pages. The test checks that the kernel accepts the call.
     let ranges = try KernelSwap.anonymousRanges(of: child.pid)
     #expect(ranges.bytes > 1_000_000)
     do {

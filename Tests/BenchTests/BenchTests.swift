@@ -6,9 +6,9 @@ import Testing
 @testable import Bench
 @testable import Linux
 
-/// Whole runs, with programs that every machine has.
+/// Runs whole benchmarks, with programs that every machine has.
 @Suite(.serialized) struct BenchTests {
-  /// A program that reports when it is ready and then only keeps a megabyte.
+  /// A program that reports when it is ready, and then only keeps a megabyte.
   private static let quiet = [
     "/bin/sh", "-c",
     "x=dormouse; while [ ${#x} -lt 1000000 ]; do x=$x$x; done; echo ready now; read y < \"$FIFO\"",
@@ -107,7 +107,7 @@ import Testing
     throws
   {
     try withPlace { (place) throws in
-      // A process that never waits has no thread that could free its pages.
+      // This process never waits, so it has no thread that could free its pages.
       var options = place.options(["/bin/sh", "-c", "echo ready; while :; do :; done"])
       options.readiness = .line("ready")
       options.rounds = 1
@@ -144,7 +144,7 @@ import Testing
         imageDirectory: images)
     }
 
-    /// Files, groups and processes.
+    /// The files, cgroups and processes that are left.
     func leftovers() throws -> [String] {
       var found = try listDirectory(directory).filter { $0 != "fifo" }
       for group in try CgroupRoot.ownGroups() {

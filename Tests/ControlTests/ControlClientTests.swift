@@ -89,7 +89,7 @@ import Testing
     let daemon = try FakeDaemon { _ in }
     var client = try ControlClient(connectingTo: daemon.path)
     #expect(throws: ControlError.closedEarly(path: daemon.path)) {
-      // More than a socket buffer, so that sending notices it as well.
+      // This is more than a socket buffer, so that sending detects the end, too.
       try client.perform(.stop, worker: String(repeating: "x", count: 900_000))
     }
   }
@@ -154,7 +154,8 @@ import Testing
 
   @Test func `A client can wait again for an answer after a time-out`() throws {
     let daemon = try FakeDaemon { connection in
-      // Answers the first only when the second has come, which is after the time-out.
+      // It responds to the first request only when the second has arrived, which is after the
+      // timeout.
       for request in connection.requests(2) {
         connection.send(ControlResponse(id: request.id, result: .done, text: "late"))
       }
@@ -173,7 +174,7 @@ import Testing
 
   @Test
   func
-    `A client gets events in the order in which they come, also between answers and without waiting`()
+    `A client gets events in their order, also between answers and without waiting`()
     throws
   {
     let daemon = try FakeDaemon { connection in
@@ -194,7 +195,7 @@ import Testing
     let second = try client.send(.ps)
     _ = try client.response(to: second, timeout: .seconds(60))
     _ = try client.response(to: first, timeout: .seconds(60))
-    // They came before the answers: no time is needed to find them.
+    // The events arrived before the responses, so they are found without waiting.
     var texts: [String] = []
     while let event = try client.nextEvent(within: .zero) { texts.append(event.text) }
     #expect(texts == ["1 one", "1 two", "2 one", "2 two"])
@@ -260,7 +261,7 @@ import Testing
     listener: UInt32, user: UInt32, isTrusted: Bool
   ) {
     #expect(ControlClient.trusts(listener: listener, as: user, isNamed: false) == isTrusted)
-    // Root may name another user's daemon; other users may not.
+    // Root may name another user's daemon. Other users may not.
     #expect(
       ControlClient.trusts(listener: listener, as: user, isNamed: true) == (isTrusted || user == 0))
   }

@@ -3,7 +3,7 @@ import JSONLines
 import TestSupport
 
 extension FakeConnection {
-  /// The next `count` requests; fewer where the client hangs up.
+  /// The next `count` requests, or fewer if the client closes the connection.
   func requests(_ count: Int) -> [ControlRequest] {
     var framer = LineFramer()
     var result: [ControlRequest] = []

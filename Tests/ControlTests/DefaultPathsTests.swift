@@ -55,7 +55,7 @@ import Testing
 
   @Test
   func
-    `Policies are searched for in the user's, the installation's and the source tree's directories`()
+    `Policies are searched for in the directories of user, installation and source tree`()
   {
     let built = paths(
       executable: "/src/.build/x86_64-unknown-linux-gnu/release",

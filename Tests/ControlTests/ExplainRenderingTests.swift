@@ -97,7 +97,8 @@ import Testing
     #expect(text.hasPrefix("memory pressure: normal\n"))
     #expect(
       text.contains(
-        "Order in which workers are terminated, by band, regret (terminate.order):\n  1. notes (suspended): "
+        "Order in which workers are terminated, by band, regret (terminate.order):\n"
+          + "  1. notes (suspended): "
       ))
     #expect(text.contains("band 12 (0 + importance 5 + bonus 7), 40.0 MB"))
     #expect(text.contains("regret 2.1 ms/MB (25 % chance of use × 340 ms, estimated)"))

@@ -88,7 +88,8 @@ private final class Log {
     let log = try Log("")
     var reader = try LogReader(LogLocation(path: log.path), lastLines: nil)
     reader.waitForChange()
-    // Inotify, not the one-second limit, which would take that long each time. A busy machine may do so too.
+    // inotify reports the change, and not the limit of 1 s, which would take that long each time.
+    // On a busy machine inotify may take as long, too.
     var shortest = Duration.seconds(60)
     for _ in 0..<10 where shortest >= .milliseconds(900) {
       log.append("x")
@@ -137,8 +138,8 @@ private final class Log {
   }
 }
 
-/// What the daemon does with a log that has grown too large: its beginning gets a file of its own, and is
-/// then taken out. The copy has its name only after that.
+/// The rotation of a log: its beginning is copied to a file of its own, and is then removed. The
+/// copy is renamed only after that.
 @Suite struct LogReadingOverRotations {
   private func rest(_ reader: inout LogReader) throws -> String {
     var bytes: [UInt8] = []
@@ -173,7 +174,7 @@ private final class Log {
     try putAside(log, aside: "one\ntwo\n")
     log.append("three\n")
     #expect(try rest(&reader) == "two\nthree\n")
-    // Again, over the file of the first time, and longer than before.
+    // The log is written over the file of the first rotation again, and is longer than before.
     let long = String(repeating: "a longer line\n", count: 10_000)
     log.append("four\n")
     try putAside(log, aside: "three\nfour\n")
@@ -186,7 +187,7 @@ private final class Log {
     defer { unlink(log.path + ".1") }
     var reader = try LogReader(LogLocation(path: log.path), lastLines: nil)
     #expect(try rest(&reader) == "one\ntwo\n")
-    // All of what stays has been read already.
+    // Everything that stays in the log has been read already.
     try putAside(log, keeping: "two\n", aside: "one\n")
     log.append("three\n")
     #expect(try rest(&reader) == "three\n")

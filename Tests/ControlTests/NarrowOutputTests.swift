@@ -1,7 +1,7 @@
 import Control
 import Testing
 
-/// What is too wide for a terminal is broken at blanks, and no word or path is cut.
+/// Text that is too wide for a terminal is wrapped at blanks, and no word or path is cut.
 @Suite("Output in a narrow terminal") struct NarrowOutputTests {
   private static func words(_ text: String) -> [String] {
     text.split { " \n".contains($0) }.map(String.init)
@@ -30,7 +30,7 @@ import Testing
       text.contains("\n\(key)  0s     a.yaml:3\npressure.warning"), "\(text)")
     #expect(text.contains("\n    VALUE: \(long)\n"), "\(text)")
     #expect(text.contains("/home/me/dormouse.yaml:21"), "\(text)")
-    // A file or a pipe gets one line each.
+    // In a file or a pipe each value is one line.
     #expect(Self.lines(renderPolicyValues(values)).count == 3)
   }
 

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("Metrics") struct OpenMetricsTests {
-  /// Everything that a report can have.
+  /// A page with everything that a report can have.
   static func page(_ format: MetricsFormat = .openMetrics) throws -> String {
     renderOpenMetrics(
       daemon: try sample(DaemonReport.self, "daemon"), workers: [try worker()], format: format)
@@ -121,7 +121,7 @@ import Testing
   }
 
   @Test(
-    "A worker that ended with a failure counts as failed, and one that was stopped or is done does not",
+    "A worker that ended with a failure counts as failed, one that was stopped or is done doesn't",
     arguments: [
       ("backing_off", nil, 1), ("not_started", nil, 1), ("gave_up", nil, 1), ("signaled", nil, 1),
       ("exited", 1, 1),
@@ -154,7 +154,7 @@ import Testing
     let lines = try OpenMetricsTests.page(.prometheus).split(separator: "\n")
     let known = Set(
       lines.map { line in
-        // A histogram's own name, too, which no sample has.
+        // A histogram has a name of its own, too, which no sample has.
         line.hasPrefix("# ")
           ? String(line.split(separator: " ")[2]) : String(line.prefix { $0 != "{" && $0 != " " })
       })

@@ -24,9 +24,12 @@ import Testing
     #expect(
       renderProcessTable([helper, Sample.foreground]) == """
         NAME    STATE       FOOTPRINT    SAVED   IMAGE   PID      FOR  HOST  PROJECT  REASON
-        cache   hibernated     4.0 KB  81.1 MB  3.4 MB  4300     12 s  nvim  shop     suspended for 30 s
-        editor  foreground    64.2 MB        -       -  4211  4 m 5 s  -     -        foreground on request
-        2 workers: 1 foreground, 1 hibernated; footprint 64.2 MB, saved now 81.1 MB of 145.3 MB (56 %), images 3.4 MB
+        cache   hibernated     4.0 KB  81.1 MB  3.4 MB  4300     12 s  nvim  shop     \
+        suspended for 30 s
+        editor  foreground    64.2 MB        -       -  4211  4 m 5 s  -     -        \
+        foreground on request
+        2 workers: 1 foreground, 1 hibernated; footprint 64.2 MB, \
+        saved now 81.1 MB of 145.3 MB (56 %), images 3.4 MB
 
         """)
     let status = renderWorkerStatus(helper)
@@ -40,7 +43,8 @@ import Testing
     #expect(
       renderProcessTable([], daemon: daemon) == """
         no workers
-        pressure warning; 35.8 MB of 256.0 MB available (14 %); policy ios-5 (shadow mode: decisions are logged, not applied)
+        pressure warning; 35.8 MB of 256.0 MB available (14 %); policy ios-5 \
+        (shadow mode: decisions are logged, not applied)
 
         """)
   }
@@ -67,7 +71,7 @@ import Testing
     #expect(!lines.joined().contains("…"), "\(lines)")
     let words = lines.joined(separator: " ").split(separator: " ").joined(separator: " ")
     #expect(words.contains("no answer within 1 s from port 8080"), "\(lines)")
-    // 120 columns are enough for all of them, and no terminal has no limit.
+    // 120 columns are enough for all of them, and without a terminal there is no limit.
     #expect(renderProcessTable([worker], width: 120).contains("IMAGE"))
     #expect(!renderProcessTable([worker]).contains("BAND"))
     #expect(renderProcessTable([worker], wide: true).contains("hibernated    75  "))
@@ -220,8 +224,8 @@ import Testing
           policy      ios-5
 
         NAME    STATE       BAND  FOOTPRINT     PEAK      AGE  UNUSED FOR
-        game *  suspended     30    67.0 MB  70.0 MB  1 h 2 m     4 m 5 s  (terminated) lowest band; \
-        freed 67.0 MB
+        game *  suspended     30    67.0 MB  70.0 MB  1 h 2 m     4 m 5 s  (terminated) \
+        lowest band; freed 67.0 MB
         cache   hibernated    75     4.0 KB  17.4 MB      1 m        52 s
         editor  foreground   100    51.2 MB  52.0 MB      7 s      400 ms
 

@@ -1,6 +1,6 @@
 import Control
 
-/// One of each wire type with every field set, so that a round trip proves every field.
+/// One value of each wire type with every field set, so that a round trip proves every field.
 enum Sample {
   static let launch = LaunchSpecification(
     command: ["/usr/bin/python3", "-c", "print('ü\u{1B}')"], directory: "/srv",
@@ -48,7 +48,7 @@ enum Sample {
     return worker
   }
 
-  /// What reports have beside their prose.
+  /// A report with all of its coded texts.
   static var coded: WorkerReport {
     var worker = hibernated
     worker.lastShed = ShedReport(

@@ -3,7 +3,7 @@ import JSONLines
 import TestSupport
 import Testing
 
-/// docs/schemas describes every key that the types have, and no other.
+/// docs/schemas describes every key that the types have, and no other key.
 @Suite("The JSON Schemas of docs/schemas") struct SchemaTests {
   @Test(
     "Each key of a JSON Schema has a description, and no keyword is used that the tests don't check"
@@ -49,7 +49,7 @@ import Testing
     try same(KeptMemoryReport.self, "explain-savings")
     try same(EventRecord.self, "events")
     try same(WeeksReport.self, "report")
-    // Or, where there is no report, these two.
+    // If there is no report, the output has these two keys.
     try same(JetsamRecord.self, "jetsam", but: ["code", "text"])
   }
 
@@ -93,7 +93,8 @@ import Testing
     #expect(alone["askedOf"]?.text == "shell" && alone["daemon"] == nil)
   }
 
-  /// The schema's sample is one of these values, without loss, and each of the type's own keys is in it.
+  /// Checks that the schema's sample can be decoded and encoded without loss, and contains each of
+  /// the type's own keys.
   private func same<Value: Codable>(
     _ type: Value.Type, _ name: String, but others: Set<String> = []
   ) throws {
@@ -101,7 +102,7 @@ import Testing
     let value = try decode(type, name)
     let keys = try schema.keys().subtracting(["schema"]).subtracting(others)
     #expect(Self.labels(of: value) == keys, "\(type)")
-    // Keys further in: what the types leave out when they are encoded again is no key of theirs.
+    // A nested key that the types leave out when they are encoded again isn't a key of theirs.
     var expected = try schema.sample()
     var found = try json(value)
     for key in others.union(["schema"]) {
@@ -112,7 +113,7 @@ import Testing
     try compare(value, schema, [])
   }
 
-  /// All keys below, also of optional values.
+  /// Compares all nested keys, also those of optional values.
   private func compare(_ value: Any, _ schema: DocumentSchema, _ path: [String]) throws {
     for child in Mirror(reflecting: value).children {
       guard let label = child.label, let inner = Self.structure(child.value) else { continue }
@@ -122,7 +123,7 @@ import Testing
     }
   }
 
-  /// The structure in an optional or in an array; nil: it is none.
+  /// The structure in an optional or in an array; nil if there is none.
   private static func structure(_ value: Any) -> Any? {
     let mirror = Mirror(reflecting: value)
     switch mirror.displayStyle {
@@ -173,7 +174,7 @@ import Testing
     #expect(count > 80)
   }
 
-  /// Where codes are written down in the sources, and in which form.
+  /// The forms in which codes are written in the sources.
   private static var places: [(String, Regex<(Substring, Substring)>)] {
     let coded = /CodedText\(\s*"([a-z_]+)"/
     return [

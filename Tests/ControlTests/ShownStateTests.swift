@@ -75,7 +75,7 @@ import Testing
       text.contains("foreground on request; configuration changed: restart to apply"), "\(text)")
   }
 
-  /// 1970-01-12 15:46 where local time is two hours ahead of UTC.
+  /// The time is 1970-01-12 15:46 where local time is two hours ahead of UTC.
   private let clock = ReaderClock(now: 1_000_000) { _ in 7200 }
 
   @Test("A sleeping worker is shown with the time of day since when it sleeps")

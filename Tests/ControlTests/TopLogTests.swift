@@ -18,7 +18,7 @@ import Testing
     let narrow = TopLayout(columns: 80, rows: 20, workers: 3, hasPane: true)
     #expect(narrow.place == .below && narrow.listColumns == 80 && narrow.paneColumns == 80)
     #expect(narrow.listRows == 3 && narrow.paneRows == 15)
-    // Many workers get half of the room.
+    // Many workers get half of the rows.
     let many = TopLayout(columns: 80, rows: 20, workers: 90, hasPane: true)
     #expect(many.listRows == 9 && many.paneRows == 9)
     #expect(TopLayout(columns: 119, rows: 20, workers: 3, hasPane: true).place == .below)
@@ -31,7 +31,7 @@ import Testing
       let none = TopLayout(columns: columns, rows: 20, workers: 3, hasPane: false, isWhole: true)
       #expect(none.place == .none && none.listColumns == columns && none.listRows == 18)
     }
-    // No room for a title and a line.
+    // There is no room for a title and a line.
     #expect(TopLayout(columns: 80, rows: 4, workers: 3, hasPane: true).place == .none)
   }
 
@@ -73,7 +73,7 @@ import Testing
       let back = model.screen(color: false).joined(separator: "\n")
       #expect(!back.contains("line 300"), "\(back)")
       #expect(back.contains("before its end, g follows it"), "\(back)")
-      // What was read isn't replaced while it is looked at.
+      // The log isn't read again while the user reads it.
       #expect(model.wantedLog == nil)
       Self.type([.character("d")], &model)
       #expect(model.screen(color: false).contains { $0.hasSuffix("line 300") })
@@ -85,7 +85,7 @@ import Testing
       #expect(model.screen(color: false).contains { $0.hasSuffix("line 1") })
       Self.type([.character("g")], &model)
       #expect(model.screen(color: false).contains { $0.hasSuffix("line 300") })
-      // Another worker's log is followed from its end.
+      // The log of another worker is followed from its end.
       Self.type([.character("u"), .down], &model)
       #expect(model.wantedLog?.name == "a")
     }

@@ -42,7 +42,7 @@ import Testing
     #expect(names(&model) == ["c", "a", "b"])
     #expect(model.selected == "c")
     _ = type("r", &model)
-    // Reversed, equal ones are still in the order of names.
+    // In the reversed order, equal workers are still in the order of their names.
     #expect(names(&model) == ["a", "b", "c"])
   }
 
@@ -163,7 +163,7 @@ import Testing
     #expect(model.screen(color: false).last == "restart c: not done")
     let stop = try #require(type("Ry", &model).first)
     #expect(stop.verb == .stop && stop.worker == "c")
-    // Another worker that is selected meanwhile changes nothing.
+    // Selecting another worker in the meantime changes nothing.
     _ = model.press(.down)
     let done = ControlResponse(id: 1, result: .done, text: "c has ended")
     let start = try #require(model.answer(done, to: stop).first)

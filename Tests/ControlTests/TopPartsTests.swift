@@ -16,7 +16,7 @@ import Testing
     let bytes = Array(text.utf8)
     var whole = KeyReader()
     #expect(whole.keys(in: bytes) == [key] && !whole.isWaiting)
-    // The same when each byte comes alone.
+    // The result is the same when each byte arrives alone.
     var pieces = KeyReader()
     #expect(bytes.flatMap { pieces.keys(in: [$0]) } == [key] && !pieces.isWaiting)
   }
@@ -61,7 +61,7 @@ import Testing
     #expect(use.percent.isEmpty)
     use.update(["a": Self.group(12, 4), "b": Self.group(12, 1)])
     #expect(use.percent == ["a": 50])
-    // A look right after another has nothing to divide by.
+    // Right after a sample, the difference is too small for a percentage.
     use.update(["a": Self.group(12.01, 4.01), "b": Self.group(12.01, 1)])
     #expect(use.percent == ["a": 50])
     use.update(["a": Self.group(13, 6)])

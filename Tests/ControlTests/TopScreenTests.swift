@@ -13,7 +13,7 @@ import Testing
     return displayWidth(text)
   }
 
-  /// Names, states and reasons of every length.
+  /// Workers with names, states and reasons of every length.
   private static var many: [WorkerReport] {
     (0..<40).map { number in
       var worker = TopModelTests.worker(

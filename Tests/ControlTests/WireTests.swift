@@ -3,7 +3,7 @@ import JSONLines
 import Testing
 
 @Suite struct Wire {
-  /// What came back after a trip over the wire.
+  /// The value after it was encoded and decoded.
   private func roundTrip<Value: Codable>(_ value: Value) throws -> Value {
     var framer = LineFramer()
     framer.append(try WireCodec.line(for: value))

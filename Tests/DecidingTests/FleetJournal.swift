@@ -4,7 +4,7 @@ import Lifecycle
 import Policy
 import Simulation
 
-/// The journal of a simulated fleet: a history whose uses, footprints and costs are known.
+/// The journal of a simulated fleet, whose uses, footprints and costs are known.
 struct FleetJournal {
   private(set) var segments: [[UInt8]] = []
   let report: FleetReport
@@ -22,7 +22,7 @@ struct FleetJournal {
     writer.begin(Engine(policy: policy), policy, at: .zero)
     simulation.observer = { event, directives, _, now in writer.note(event, directives, at: now) }
     report = simulation.run()
-    // A journal's last record is at its end.
+    // The last record marks the end of the history.
     writer.note(
       .disk(DiskReading(total: .zero, free: .zero, images: .zero, writtenToday: .zero)), [],
       at: Instant(nanoseconds: trace.length * 1_000_000))
@@ -60,7 +60,7 @@ struct FleetJournal {
   }
 }
 
-/// `server`, in short.
+/// The policy `server`, reduced to what these tests need.
 func served(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> LifecyclePolicy {
   var policy = LifecyclePolicy(name: "test")
   policy.foreground = ForegroundRules(mode: .activity, max: nil, idleAfter: .seconds(60))
@@ -75,7 +75,7 @@ func served(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> LifecyclePo
   return policy
 }
 
-/// Workers that are used at intervals.
+/// A trace of workers that are used at intervals of `every` seconds.
 func periodic(
   _ workers: [(name: String, megabytes: Int64, every: Int64)], hours: Int64 = 30,
   duration: Int32 = 300

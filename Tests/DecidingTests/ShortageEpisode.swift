@@ -2,11 +2,11 @@ import Journal
 import Lifecycle
 import Policy
 
-/// What happens to the memory of a machine. Each of these once cost workers their lives without a gain.
+/// An episode of a machine's memory. In each of these, workers were once terminated without a gain.
 enum ShortageEpisode: String, CaseIterable {
   /// A compiler reads its files again and again: tasks stall, with 96 % of the memory available.
   case stallsWithoutShortage
-  /// The same for 2 s of each 9 s.
+  /// Tasks stall for 2 s of each 9 s, with 96 % of the memory available.
   case flappingStalls
   /// Another program holds nearly all memory. The workers' share couldn't end the shortage.
   case foreignHog
@@ -23,7 +23,7 @@ enum ShortageEpisode: String, CaseIterable {
     }
   }
 
-  /// What other programs hold while it lasts.
+  /// What other programs hold during the episode.
   var foreign: ByteCount {
     switch self {
     case .stallsWithoutShortage, .flappingStalls: .megabytes(700)
@@ -33,7 +33,7 @@ enum ShortageEpisode: String, CaseIterable {
     }
   }
 
-  /// And before and after it.
+  /// What other programs hold before and after the episode.
   var foreignOtherwise: ByteCount {
     switch self {
     case .stallsWithoutShortage, .flappingStalls, .foreignHog: .megabytes(700)
@@ -42,7 +42,7 @@ enum ShortageEpisode: String, CaseIterable {
     }
   }
 
-  /// The shares of the time that some tasks and all tasks waited, in its second `second`.
+  /// The shares of the time that some tasks and all tasks waited, in the episode's second `second`.
   func stall(in second: Int) -> (some: Double, full: Double) {
     switch self {
     case .stallsWithoutShortage: (60, 40)
@@ -51,7 +51,7 @@ enum ShortageEpisode: String, CaseIterable {
     }
   }
 
-  /// The workers' memory doesn't change what the readings say.
+  /// Whether the workers' memory doesn't change the readings.
   var isIndependentOfWorkers: Bool {
     switch self {
     case .stallsWithoutShortage, .flappingStalls, .foreignHog: true
@@ -60,7 +60,7 @@ enum ShortageEpisode: String, CaseIterable {
   }
 }
 
-/// The journal of six workers in such an episode.
+/// The journal of six workers in an episode.
 struct EpisodeJournal {
   private(set) var segment: [UInt8] = []
   /// All directives that end a worker.
@@ -139,7 +139,7 @@ struct EpisodeJournal {
     }
   }
 
-  /// Of a shell that does everything, at once but for launches.
+  /// The outcomes of a directive in a daemon that performs everything. Only launches need time.
   private mutating func outcomes(of directive: Directive) -> [Event] {
     switch directive {
     case .launch(let id):

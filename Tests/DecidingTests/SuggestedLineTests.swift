@@ -5,7 +5,7 @@ import Testing
 @testable import Deciding
 
 @Suite("Lines of YAML in suggestions") struct SuggestedLineTests {
-  /// All that can be suggested.
+  /// All settings that can be suggested.
   private static let settings: [PolicyChange.Setting] = [
     ("foreground.idle_after", "15s"), ("background.suspend_after", "never"),
     ("background.suspend_after", "2m"), ("hibernate.after", "1h"), ("hibernate.after", "never"),
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(
-    "The reader accepts each line for a worker, whatever its name is, and gives the values that it says",
+    "The reader accepts each line for a worker, whatever its name, and returns the line's values",
     arguments: ["web", "true", "10", "null", "a.b-c_d"])
   func worker(_ name: String) throws {
     let possible = Self.pairs.filter {
@@ -50,7 +50,7 @@ import Testing
     #expect(possible.count > 50)
     for settings in possible {
       let line = PolicyChange(settings).yaml(worker: name)
-      // You merge it with the entry that is there.
+      // The operator merges the line with the worker's entry.
       #expect(line.hasSuffix(" } } }"))
       let whole = "\(line.dropLast(4)), command: [sleep, \"1\"] } }\n"
       let worker = try #require(try read(whole).workers.first)

@@ -85,7 +85,8 @@ import Testing
       document.rendered(width: 100, color: false) == """
         Hibernation doesn't work here.
         asked of the running daemon (pid 812): dormouse 1.2.3 on Linux 6.18.0, as user 0
-        It suspends workers by cgroup-v2 freezer; the policy hibernates workers; 1 worker is hibernated now.
+        It suspends workers by cgroup-v2 freezer; the policy hibernates workers; 1 worker is \
+        hibernated now.
 
         2 of 2 mechanisms work; `dormouse doctor -v` lists them all.
 

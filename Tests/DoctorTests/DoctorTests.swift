@@ -5,8 +5,8 @@ import Testing
 @testable import Doctor
 @testable import Linux
 
-/// Doctor's report about the machine that runs the tests. The machine's mechanisms aren't tested, only that
-/// the report is consistent.
+/// Tests of doctor's report about the machine that runs them. They check that the report is
+/// consistent, and not which mechanisms the machine has.
 @Suite(.serialized) struct DoctorTests {
   @Test func `Doctor tries a whole hibernation of at least 1 MB, and reports its sizes and times`()
     throws
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  /// Only children that run doctor's scripts: other tests have shells of their own.
+  /// Returns only children that run doctor's scripts: other tests have shells of their own.
   private func shellsOfOurs() throws -> [Int32] {
     let scripts = [ProbeChild.echo, HibernationTrial.script]
     return try listNumbers("/proc").filter { pid in

@@ -31,7 +31,7 @@ import Testing
       kill(program.pid, SIGKILL)
       while waitpid(program.pid, nil, 0) < 0, errno == EINTR {}
     }
-    // After its start it waits for input and doesn't change any more.
+    // The program waits for input after its start, and its footprint doesn't change any more.
     var last: Footprint?
     var footprint = try #require(try Footprint.measure(program.pid))
     while footprint != last || footprint.anonymous < 64 << 10 {

@@ -3,7 +3,7 @@
 let megabyte: Int64 = 1 << 20
 
 extension Recording {
-  /// A recording with a sample of the given megabytes at each moment, and marks.
+  /// Makes a recording with a sample of the given megabytes at each moment, and with marks.
   static func steps(
     _ megabytes: [(at: Double, size: Double)], marks: [FootprintMark] = [], end: Double? = nil,
     name: String = "consume", state: String? = nil
@@ -19,7 +19,8 @@ extension Recording {
       }, marks: marks, end: end.map { RecordingEnd(at: $0, reason: .time) })
   }
 
-  /// The footprint grows by 1 MB each second for 10 s until a warning, and again until the end at 20 s.
+  /// Makes a recording whose footprint grows by 1 MB each second for 10 s until a warning, and
+  /// again until the end at 20 s.
   static func sawtooth(name: String = "consume") -> Recording {
     steps(
       (0..<20).map { (Double($0), Double($0 % 10) + 2) },
@@ -27,7 +28,7 @@ extension Recording {
       name: name, state: "foreground")
   }
 
-  /// The text that a recorder would write.
+  /// The text of the file that a recorder would write.
   var file: String {
     let lines =
       [header.json] + samples.map(\.json) + marks.map(\.json) + (end.map { [$0.json] } ?? [])

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct StatisticsTests {
   @Test func `Averages and percentiles are over time, not over samples`() {
-    // 10 MB for one second, in many samples; 20 MB for nine.
+    // The recording has 10 MB for one second, in many samples, and 20 MB for nine seconds.
     let many = (0..<100).map { (Double($0) / 100, 10.0) }
     let statistics = RecordingStatistics(.steps(many + [(1, 20)], end: 10))
     #expect(statistics.average == 19 * megabyte)
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test func `The freed memory of a warning is measured until the end of the fall`() throws {
-    // The footprint falls in three steps; then it grows again at once.
+    // The footprint falls in three steps, and then grows again at once.
     let effect = try #require(
       effects(
         [(0, 10), (1, 40), (1.2, 30), (1.5, 20), (1.6, 12), (1.8, 13), (3, 50), (4, 5)],

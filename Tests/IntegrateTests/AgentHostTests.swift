@@ -26,7 +26,8 @@ import Testing
         "one": {"type": "local", "command": ["sleep", "1"], "enabled": true},
         "web": {"type": "remote", "url": "https://example.org"},
         "off": {"type": "local", "command": ["sleep"], "enabled": false}},
-       "lsp": {"mine": {"command": ["sleep", "2"], "extensions": [".x"]}, "gopls": {"disabled": true}}}
+       "lsp": {"mine": {"command": ["sleep", "2"], "extensions": [".x"]}, "gopls": {"disabled": \
+       true}}}
       """#,
       "project/opencode.json":
         #"{"mcp": {"servers": {"two": {"type": "local", "command": ["sleep"]}}}, "lsp": true}"#,
@@ -118,7 +119,8 @@ import Testing
         """)
     #expect(
       try home.read("project/.continue/mcpServers/p.yaml")
-        == "mcpServers:\n- {name: flow, command: \"/usr/bin/dormouse\", args: [\"wrap\", \"--\", sleep]}\n"
+        == "mcpServers:\n- {name: flow, command: \"/usr/bin/dormouse\", args: [\"wrap\", \"--\", "
+        + "sleep]}\n"
     )
     home.change(.continueDev, .unwrap)
     #expect(try home.read(".continue/config.yaml") == Self.config)
@@ -164,7 +166,8 @@ import Testing
         #"{"go": {"command": "sleep", "args": ["serve"], "extensionToLanguage": {".go": "go"}}}"#,
       "project/.lsp.json": #"{"own": {"command": "sleep"}, "$schema": "x"}"#,
       ".config/zed/settings.json":
-        #"{"agent_servers": {"Custom": {"command": "sleep", "args": ["--acp"]}, "gemini": {"env": {}}}}"#,
+        #"{"agent_servers": {"Custom": {"command": "sleep", "args": ["--acp"]}, "gemini": {"env": "#
+        + #"{}}}}"#,
     ])
     #expect(home.states(.claudeCode) == ["go": "not_wrapped", "own": "not_wrapped"])
     #expect(home.states(.zed) == ["Custom": "not_wrapped"])

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Integrate
 
-/// Expects that the text can't be read, and where and why.
+/// Expects that the text can't be parsed, with this error at this position.
 func expectError(
   _ text: String, _ format: ConfigDocument.Format, line: Int, column: Int, why: String,
   at location: SourceLocation = #_sourceLocation

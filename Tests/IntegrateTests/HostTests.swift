@@ -48,7 +48,8 @@ import Testing
     home.change(.codex)
     #expect(
       try home.read("other/config.toml")
-        == "mcp_servers = { s = { command = \"/usr/bin/dormouse\", args = [\"wrap\", \"--\", 'sleep'] } }\n"
+        == "mcp_servers = { s = { command = \"/usr/bin/dormouse\", args = [\"wrap\", \"--\", "
+        + "'sleep'] } }\n"
     )
   }
 
@@ -97,7 +98,8 @@ import Testing
     let text = try home.read("xdg/zed/settings.json")
     #expect(
       text.contains(
-        #""old": {"command": {"path": "/usr/bin/dormouse", "args": ["wrap", "--", "sleep", "2"], "env": {}}}"#
+        #""old": {"command": {"path": "/usr/bin/dormouse", "args": ["wrap", "--", "sleep", "2"], "#
+          + #""env": {}}}"#
       ))
     #expect(
       text.contains(
@@ -134,7 +136,8 @@ import Testing
       ".local/share/jupyter/kernels/bare/kernel.json": #"{"argv": ["python3", "-m", "x"]}"#,
       "venv/share/jupyter/kernels/v/kernel.json": #"{"argv": ["/usr/bin/env"]}"#,
       "path/kernels/p/kernel.json":
-        #"{"argv": ["/usr/bin/env"], "metadata": {"kernel_provisioner": {"provisioner_name": "x"}}}"#,
+        #"{"argv": ["/usr/bin/env"], "metadata": {"kernel_provisioner": {"provisioner_name": "#
+        + #""x"}}}"#,
     ])
     home.environment["VIRTUAL_ENV"] = "\(home.scratch.path)/venv"
     home.environment["JUPYTER_PATH"] = "\(home.scratch.path)/path"

@@ -3,7 +3,7 @@ import TestSupport
 
 @testable import Integrate
 
-/// Hosts in a home directory of a test's own.
+/// The files of hosts in a home directory of a test's own.
 struct IntegrateHome {
   let scratch: Scratch
   var environment = ["PATH": "/usr/bin:/bin"]
@@ -12,7 +12,7 @@ struct IntegrateHome {
   init(_ files: [String: String]) throws { scratch = try Scratch(files) }
 
   var integration: Integration {
-    // A directory of another project, where no file is.
+    // The directory belongs to another project, and has no files.
     Integration(
       places: HostPlaces(
         environment: environment, home: scratch.path, directory: "\(scratch.path)/project"),
@@ -30,7 +30,7 @@ struct IntegrateHome {
 
   func read(_ name: String) throws -> String { try readText("\(scratch.path)/\(name)") }
 
-  /// The code of each server's reason, or its state, by name.
+  /// The code of each server's reason, or its state, by the server's name.
   func states(_ host: IntegratedHost) -> [String: String] {
     let servers = look(host).flatMap(\.servers)
     return Dictionary(servers.map { ($0.name, $0.refusal?.code ?? $0.state.rawValue) }) { $1 }

@@ -8,7 +8,8 @@ import Testing
 @Suite("Hosts' files") struct IntegrationTests {
   private static let sleepers = #"{"mcpServers": {"s": {"command": "sleep", "args": ["700"]}}}"#
   private static let wrapped =
-    #"{"mcpServers": {"s": {"command": "/usr/bin/dormouse", "args": ["wrap", "--", "sleep", "700"]}}}"#
+    #"{"mcpServers": {"s": {"command": "/usr/bin/dormouse", "args": ["wrap", "--", "sleep", "#
+    + #""700"]}}}"#
 
   @Test("A second run changes nothing, and undoing gives the same bytes and removes the copy")
   func idempotent() throws {
@@ -46,7 +47,8 @@ import Testing
       let list = hasCopy ? #", "args": []"# : ""
       #expect(
         try home.read(".cursor/mcp.json")
-          == #"{ "new": 1, "mcpServers": {"c": {"command": "false"}, "a": {"command": "sleep"}, "b": {"command": "true"\#(list)}}}"#
+          == #"{ "new": 1, "mcpServers": {"c": {"command": "false"}, "a": {"command": "sleep"}, "#
+          + #""b": {"command": "true"\#(list)}}}"#
       )
     }
   }
@@ -214,7 +216,8 @@ import Testing
   @Test("Servers are named as in the configuration where their command doesn't show that")
   func names() throws {
     let text =
-      #"{"mcpServers": {"my files": {"command": "npx", "args": ["x"]}, "sleep": {"command": "/bin/sleep"}}}"#
+      #"{"mcpServers": {"my files": {"command": "npx", "args": ["x"]}, "sleep": {"command": "#
+      + #""/bin/sleep"}}}"#
     var home = try IntegrateHome([".cursor/mcp.json": text, "bin/dormouse": "", "bin/npx": ""])
     chmod("\(home.scratch.path)/bin/npx", 0o755)
     home.environment["PATH"] = "\(home.scratch.path)/bin:/bin"
@@ -224,7 +227,7 @@ import Testing
     let named = #"["wrap", "--end-with-host", "--name", "my-files", "--", "npx", "x"]"#
     #expect(changed.contains(named), "\(changed)")
     #expect(changed.contains(#"["wrap", "--end-with-host", "--", "/bin/sleep"]"#), "\(changed)")
-    // They count as wrapped with the same options.
+    // The servers count as wrapped with the same options.
     var integration = home.integration
     integration.hasOwnOptions = true
     let refusals = integration.look(at: [.cursor], for: .wrap).flatMap(\.servers).map(\.refusal)

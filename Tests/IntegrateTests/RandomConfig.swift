@@ -3,7 +3,7 @@ import TestSupport
 /// Configurations with random values, blanks, comments and line ends.
 struct RandomConfig {
   var random: TestRandom
-  /// Without what only JSONC permits.
+  /// True if the text has nothing that only JSONC permits.
   var isStrict = false
   var lineEnd = "\n"
 
@@ -15,7 +15,7 @@ struct RandomConfig {
 
   mutating func count(_ most: Int) -> Int { Int(random.next() % UInt64(most + 1)) }
 
-  /// Text with quotes, as both formats read it.
+  /// A text with quotes that both formats read alike.
   mutating func string() -> String {
     let parts = [
       "a", "npx", "-y", " ", "é", "\\n", "\\\"", "\\\\", "\\u00e9", "#", "//", "/*", "{", "]", ",",
@@ -167,7 +167,7 @@ extension RandomConfig {
       }.joined()
   }
 
-  /// - Parameter start: before the first key, in place of the indentation.
+  /// - Parameter start: The text before the first key, instead of the indentation.
   mutating func yamlServer(_ indent: String, start: String) -> String {
     let command = pick(["npx", "\"npx\"", "'np x'", "./run me", "/usr/bin/é", "\"a\\x20b\""])
     var members = ["command:\(pick([" ", "  "]))\(command)\(yamlComment())\(lineEnd)"]

@@ -8,7 +8,7 @@ import Testing
   private static let words = WrapWords(
     program: "/usr/bin/dormouse", options: ["--idle-after", "10m"])
 
-  /// Wraps all, and undoes it.
+  /// Wraps all servers, and undoes it.
   @discardableResult
   private func roundTrip(
     _ text: String, _ format: ConfigDocument.Format,

@@ -2,11 +2,11 @@ import Testing
 
 @testable import Integrate
 
-/// The bytes of a file before and after.
+/// Compares the bytes of a file before and after an edit.
 @Suite("Wrapping a command in a file") struct WrapEditsTests {
   private static let words = WrapWords(program: "/usr/bin/dormouse")
 
-  /// Of the server `s` in the table `m`.
+  /// The location of the server `s` in the table `m`.
   private static let split = CommandPlace(
     name: "s", shape: .split(table: ["m", "s"], command: "command", arguments: "args"))
   private static let list = CommandPlace(name: "s", shape: .list(["argv"]))
@@ -29,7 +29,8 @@ import Testing
   func oneLine() throws {
     try check(
       #"{"m": {"s": {"command": "npx", "args": ["-y", "x"], "env": {}}}}"#,
-      #"{"m": {"s": {"command": "/usr/bin/dormouse", "args": ["wrap", "--", "npx", "-y", "x"], "env": {}}}}"#
+      #"{"m": {"s": {"command": "/usr/bin/dormouse", "args": ["wrap", "--", "npx", "-y", "x"], "#
+        + #""env": {}}}}"#
     )
     try check(
       #"{"m":{"s":{"args":["-y","x"],"command":"npx"}}}"#,
@@ -42,12 +43,15 @@ import Testing
   @Test("Arguments that are on lines of their own get one more line")
   func manyLines() throws {
     try check(
-      "{ \"m\": { \"s\": {\r\n\t\"command\": \"npx\", // c\r\n\t\"args\": [\r\n\t\t\"-y\", // d\r\n\t\t\"x\",\r\n\t],\r\n} } }",
-      "{ \"m\": { \"s\": {\r\n\t\"command\": \"/usr/bin/dormouse\", // c\r\n\t\"args\": [\r\n\t\t\"wrap\", \"--\", \"npx\",\r\n\t\t\"-y\", // d\r\n\t\t\"x\",\r\n\t],\r\n} } }"
+      "{ \"m\": { \"s\": {\r\n\t\"command\": \"npx\", // c\r\n\t\"args\": [\r\n\t\t\"-y\", // "
+        + "d\r\n\t\t\"x\",\r\n\t],\r\n} } }",
+      "{ \"m\": { \"s\": {\r\n\t\"command\": \"/usr/bin/dormouse\", // c\r\n\t\"args\": [\r\n\t\t"
+        + "\"wrap\", \"--\", \"npx\",\r\n\t\t\"-y\", // d\r\n\t\t\"x\",\r\n\t],\r\n} } }"
     )
     try check(
       #"{"m": {"s": {"command": "a", "args": [ /* why */ "b" /* c */ ]}}}"#,
-      #"{"m": {"s": {"command": "/usr/bin/dormouse", "args": [ /* why */ "wrap", "--", "a", "b" /* c */ ]}}}"#
+      #"{"m": {"s": {"command": "/usr/bin/dormouse", "args": [ /* why */ "wrap", "--", "a", "b" "#
+        + #"/* c */ ]}}}"#
     )
   }
 
@@ -55,7 +59,8 @@ import Testing
   func noArguments() throws {
     try check(
       "{\"m\": {\n  \"s\": {\n    \"command\": \"x\"\n  }\n}}",
-      "{\"m\": {\n  \"s\": {\n    \"command\": \"/usr/bin/dormouse\",\n    \"args\": [\"wrap\", \"--\", \"x\"]\n  }\n}}",
+      "{\"m\": {\n  \"s\": {\n    \"command\": \"/usr/bin/dormouse\",\n    \"args\": [\"wrap\", "
+        + "\"--\", \"x\"]\n  }\n}}",
       keepsEmptyList: false)
     try check(
       #"{"m":{"s":{"command":"x","env":{}}}}"#,
@@ -71,7 +76,8 @@ import Testing
   func afterComment() throws {
     try check(
       "{\"m\": {\"s\": {\n\t// c\n\t\"command\": \"x\", // d\n}}}",
-      "{\"m\": {\"s\": {\n\t// c\n\t\"command\": \"/usr/bin/dormouse\",\n\t\"args\": [\"wrap\", \"--\", \"x\"], // d\n}}}",
+      "{\"m\": {\"s\": {\n\t// c\n\t\"command\": \"/usr/bin/dormouse\",\n\t\"args\": [\"wrap\", "
+        + "\"--\", \"x\"], // d\n}}}",
       keepsEmptyList: false)
   }
 
@@ -79,7 +85,8 @@ import Testing
   func toml() throws {
     try check(
       "[m.s]\ncommand = 'npx'  # c\nargs = [\n  \"-y\", # d\n]\n",
-      "[m.s]\ncommand = \"/usr/bin/dormouse\"  # c\nargs = [\n  \"wrap\", \"--\", 'npx',\n  \"-y\", # d\n]\n",
+      "[m.s]\ncommand = \"/usr/bin/dormouse\"  # c\nargs = [\n  \"wrap\", \"--\", 'npx',\n  "
+        + "\"-y\", # d\n]\n",
       .toml)
     try check(
       "m = { s = { command = \"x\" } }",
@@ -91,7 +98,8 @@ import Testing
       .toml, keepsEmptyList: false)
     try check(
       "[m.s.env]\r\nA = 'b'\r\n[m.s]\r\n  command='x' # y\r\n  z=1\r\n",
-      "[m.s.env]\r\nA = 'b'\r\n[m.s]\r\n  command=\"/usr/bin/dormouse\" # y\r\n  args=[\"wrap\",\"--\",'x']\r\n  z=1\r\n",
+      "[m.s.env]\r\nA = 'b'\r\n[m.s]\r\n  command=\"/usr/bin/dormouse\" # y\r\n  "
+        + "args=[\"wrap\",\"--\",'x']\r\n  z=1\r\n",
       .toml, keepsEmptyList: false)
     try check(
       "[m.\"s\"]\ncommand = '''x'''\nargs = []\n",
@@ -115,14 +123,15 @@ import Testing
   func lists() throws {
     try check(
       "{\n \"argv\": [\n  \"/usr/bin/python3\",\n  \"-m\"\n ]\n}",
-      "{\n \"argv\": [\n  \"/usr/bin/dormouse\", \"wrap\", \"--\",\n  \"/usr/bin/python3\",\n  \"-m\"\n ]\n}",
+      "{\n \"argv\": [\n  \"/usr/bin/dormouse\", \"wrap\", \"--\",\n  \"/usr/bin/python3\",\n  "
+        + "\"-m\"\n ]\n}",
       at: Self.list)
     try check(
       #"{"argv":["/bin/x","{connection_file}"]}"#,
       #"{"argv":["/usr/bin/dormouse","wrap","--","/bin/x","{connection_file}"]}"#, at: Self.list)
   }
 
-  /// After changes that a user or a host has made.
+  /// Unwraps a text after changes that a user or a host has made.
   private func undo(
     _ before: String, _ after: String, _ format: ConfigDocument.Format = .json,
     keepsEmptyList: Bool = false

@@ -15,7 +15,7 @@ import Testing
   @Test func `Jupyter's kernels wake for their timers, unless other ones are given`() {
     let words = WrapWords(program: "d", options: ["--idle-after", "1h"], addsOptions: true)
     let suited = ["--wake-for-timers", "15s", "--idle-after", "5m", "--idle-after", "1h"]
-    // Of an option that is given twice the last one counts.
+    // If an option is given twice, the last one counts.
     #expect(words.suiting(.jupyter).options == suited)
     let own = WrapWords(program: "d", options: ["--wake-for-timers=1h"], addsOptions: true)
     #expect(own.suiting(.jupyter) == own)

@@ -37,7 +37,7 @@ import Testing
       let read = try json.decode(RandomValue.self, by: .document)
       let isSame = read == value
       try #require(isSame, "seed \(seed), round \(round)")
-      // The texts are compared too: -0.0 equals 0.0.
+      // The texts are compared too, because -0.0 equals 0.0.
       let again = try JSON(encoding: read, by: .document).line == bytes
       try #require(again, "seed \(seed), round \(round)")
     }
@@ -73,7 +73,7 @@ import Testing
     #expect(try Self.decode([Int64].self, "[-9223372036854775808]") == [.min])
     #expect(JSON(Array("9223372036854775807".utf8)) == .int(.max))
     #expect(JSON(Array("9223372036854775808".utf8)) == .unsigned(1 << 63))
-    // The same as in Foundation.
+    // Foundation reads these numbers as integers, too.
     #expect(try Self.decode([Int].self, "[1.0, 2e2, -0]") == [1, 200, 0])
   }
 
@@ -209,7 +209,7 @@ import Testing
     #expect(read.base == 3 && read.own == "o")
   }
 
-  /// Asks for containers within containers, and for a second container of the same object.
+  /// A type that requests containers within containers, and a second container of the same object.
   private struct Handmade: Codable, Equatable {
     var numbers: [Int]
     private enum Keys: CodingKey { case outer, pairs, last, more }

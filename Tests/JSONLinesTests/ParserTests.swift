@@ -1,7 +1,8 @@
 import JSONLines
 import Testing
 
-/// RFC 8259, case by case; the kinds of cases are those of Nicolas Seriot's "Parsing JSON is a minefield".
+/// Tests RFC 8259 case by case. The kinds of cases are those of Nicolas Seriot's "Parsing JSON is a
+/// minefield".
 @Suite("JSON") struct ParserTests {
   private static func parse(_ text: String) -> JSON? { JSON(Array(text.utf8)) }
 

@@ -79,7 +79,7 @@ struct RandomValue: Codable, Equatable {
     }
   }
 
-  /// Finite numbers of every size, and those at which the text changes its form.
+  /// Returns finite numbers of every size, and those at which the text changes its form.
   static func double(_ random: inout some RandomNumberGenerator) -> Double {
     let value: Double =
       switch Int.random(in: 0..<8, using: &random) {
@@ -130,7 +130,7 @@ struct RandomValue: Codable, Equatable {
   }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): the same values for the same seed.
+/// The generator SplitMix64 (Steele, Lea and Flood, 2014). The same seed gives the same values.
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
   init(seed: UInt64) { state = seed }

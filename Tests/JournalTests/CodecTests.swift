@@ -21,7 +21,7 @@ import Testing
     return WorkerProfile(policy: policy, importance: 7, canShed: true)
   }
 
-  /// At least one of each kind; the test below checks that.
+  /// At least one event of each kind. A test below checks that none is missing.
   static var events: [Event] {
     [
       .added(worker, profile), .profileChanged(worker, profile), .removed(worker),

@@ -71,7 +71,8 @@ import Testing
     #expect(check.differingEvents == 0, "\(check.differences)")
   }
 
-  /// The record as a version with other sentences would have written it, with `graceOver` without its time.
+  /// Returns the record as a version with other sentences would have written it, with `graceOver`
+  /// without its time.
   private static func reworded(_ json: JSON) -> JSON {
     switch json {
     case .array(let elements): .array(elements.map(reworded))
@@ -91,7 +92,7 @@ import Testing
   @Test("A replay finds a record whose decisions differ from the engine's")
   func otherEngine() throws {
     let recording = try Recording(seed: 11)
-    // A record without the engine's directives, with a valid checksum.
+    // This record lacks the engine's directives, and has a valid checksum.
     let lines = recording.segments[0].split(separator: UInt8(ascii: "\n"))
     var forged: [UInt8] = []
     var forgeries = 0

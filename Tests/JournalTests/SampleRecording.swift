@@ -9,7 +9,7 @@ struct Recording {
   var segments: [[UInt8]] = []
   var engines: [Engine] = []
 
-  /// `segmentSize`: the size in bytes at which the next segment begins.
+  /// - Parameter segmentSize: the size in bytes at which the next segment begins.
   init(seed: UInt64, segmentSize: Int = .max) throws {
     let writer = Writer(segmentSize: segmentSize)
     var machine = SimulatedMachine(seed: seed)
@@ -19,8 +19,8 @@ struct Recording {
     engines = writer.engines
   }
 
-  /// The first of the simulated histories that is long enough for `count` segments of a few records
-  /// each.
+  /// Returns the first of the simulated histories that is long enough for `count` segments of a few
+  /// records each.
   static func inSegments(_ count: Int) throws -> Recording {
     for seed: UInt64 in 1...100 {
       let recording = try Recording(seed: seed, segmentSize: 12_000)
@@ -77,7 +77,7 @@ struct Recording {
 }
 
 extension Engine {
-  /// The part of the engine that is public.
+  /// The public part of the engine's state.
   var visible: Visible { Visible(workers: snapshots(), nextDeadline: nextDeadline) }
 
   struct Visible: Equatable {

@@ -72,7 +72,8 @@ struct DiskTests {
     var world = world()
     world.bring(web, to: .hibernated)
     world.obey(world.ask(.wake, web))
-    // A fifth of 8 MB, and a quarter more: 2 MB.
+    // The last image was a fifth of the footprint: 8 MB are expected to need a fifth and a quarter
+    // more, 2 MB.
     world.send(.disk(reading(images: 99)))
     world.obey(world.ask(.hibernate, web))
     #expect(world.verdict(web)?.hasPrefix("images take 99 MB of disk; 2 MB more") == true)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Limits of a worker's footprint")
 struct FootprintLimitTests {
-  /// `web` is in the background, measured once a second, and nothing but its limits moves it.
+  /// A world with `web` in the background, measured once a second. Nothing but its limits moves it.
   private func world(
     _ limits: FootprintLimits, canShed: Bool = true, in state: WorkerState = .background,
     change: (inout LifecyclePolicy) -> Void = { _ in }
@@ -25,7 +25,7 @@ struct FootprintLimitTests {
     return world
   }
 
-  /// A minute and more of measurements of this size; what was decided meanwhile.
+  /// Measures this size for more than a minute. Returns what was decided meanwhile.
   @discardableResult
   private func measure(
     _ world: inout World, _ size: Int64, for seconds: Int, activity: Bool = false
@@ -67,7 +67,7 @@ struct FootprintLimitTests {
         "web: footprint 31 MB over limits.footprint.warn 30 MB for 30 s: asked to free memory"
       ])
     #expect(all.deeds == ["shed web memoryWarning", "finishShed web"])
-    // Around the limit.
+    // A footprint around the limit isn't reported again.
     #expect(reports(measure(&world, 29, for: 10) + measure(&world, 31, for: 60)).isEmpty)
     measure(&world, 26, for: 1)
     #expect(reports(measure(&world, 31, for: 60)).count == 1)
@@ -110,7 +110,7 @@ struct FootprintLimitTests {
     world.obey(world.ask(.background, web))
     world.obey(world.live(.milliseconds(1900)))
     #expect(world.state(web) == .background)
-    // No event comes: the deadline alone.
+    // No event comes: the deadline alone moves the worker.
     world.obey(world.live(.milliseconds(200)))
     #expect(world.state(web) == .hibernated)
   }
@@ -137,7 +137,7 @@ struct FootprintLimitTests {
   }
 
   @Test(
-    "A worker over `restart` that isn't in use ends in an orderly way, and is launched again with the reason"
+    "An unused worker over `restart` is terminated gracefully, and launched again with the reason"
   )
   func restarted() {
     var world = world(FootprintLimits(restart: .megabytes(30)))
@@ -150,7 +150,7 @@ struct FootprintLimitTests {
     let snapshot = world.engine.snapshot(of: web)
     #expect(snapshot?.cause.sentence == "restarted: \(sentence)")
     #expect(snapshot?.footprintRestarts?.count == 1)
-    // A start by request is none.
+    // A start on request is no restart for the footprint.
     world.obey(world.ask(.stop, web))
     #expect(causes(world.obey(world.ask(.start, web)), to: .launching) == ["started on request"])
   }
@@ -227,7 +227,7 @@ struct FootprintLimitTests {
     #expect(measure(&world, 50, for: 60).deeds.isEmpty)
     profile.footprintLimits = FootprintLimits(restart: .megabytes(40))
     world.send(.profileChanged(web, profile))
-    // Without another measurement.
+    // The deadline needs no other measurement.
     #expect(world.live(.seconds(31)).deeds == ["terminate web"])
   }
 

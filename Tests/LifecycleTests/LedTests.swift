@@ -37,7 +37,7 @@ struct LedTests {
     #expect(world.pass(.seconds(600)).deeds.isEmpty)
     world.send(.moved(clangd, .foreground))
     #expect(world.state(clangd) == .foreground)
-    // Neither worker makes room for the other.
+    // Neither worker displaces the other.
     world.add(web)
     world.bring(web, to: .foreground)
     #expect(world.state(clangd) == .foreground && world.state(web) == .foreground)
@@ -60,7 +60,7 @@ struct LedTests {
     #expect(world.read(available: 120).deeds.isEmpty)
     world.send(.moved(clangd, .suspended))
     #expect(world.send(.footprint(clangd, .megabytes(90))).deeds == ["hibernate clangd-1"])
-    // A report from the leader meanwhile doesn't count: the request has an outcome.
+    // A report from the leader meanwhile doesn't count, because the request has an outcome.
     world.send(.moved(clangd, .foreground))
     #expect(world.state(clangd) == .hibernating)
     world.send(.hibernated(clangd, world.hibernation(clangd)))
@@ -95,7 +95,7 @@ struct LedTests {
   }
 
   @Test(
-    "A running worker led by another engine is hibernated instead of its end, and returns as its leader says",
+    "A led worker that runs is hibernated instead of terminated, and returns as its leader decides",
     arguments: [WorkerState.foreground, .background])
   func hibernatedInsteadOfEnd(state: WorkerState) {
     var world = world(mayBeTerminated: true, state)

@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 import Testing
 
-/// What happens to `web` in one row of the table; the last step's directives are compared.
+/// What happens to `web` in one row of the table. The last step's directives are compared.
 enum Step: Sendable {
   case event(Event)
   case ask(Request.Verb)

@@ -3,8 +3,8 @@ import Policy
 import Testing
 
 @Suite("The machine's sleep") struct MachineSleepTests {
-  /// One worker for each kind of deadline, some seconds into it. The machine sleeps, and then time passes. Returns what is
-  /// done, each with the second in which it is.
+  /// Starts one worker for each kind of deadline, and lets some seconds pass. Then the machine
+  /// sleeps for `time`. Returns what is done after that, with the second in which it is done.
   private func deeds(afterSleeping time: Duration) -> [String] {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = nil

@@ -11,7 +11,7 @@ struct PressureTests {
   }
 
   @Test(
-    "The pressure level is the highest whose condition holds; free memory at the limit is still enough",
+    "The pressure level is the highest whose condition holds; free memory at the limit is enough",
     arguments: [
       (1000, PressureLevel.normal), (150, .normal), (149, .warning), (100, .warning),
       (99, .urgent), (50, .urgent), (49, .critical), (0, .critical),
@@ -23,7 +23,7 @@ struct PressureTests {
   }
 
   @Test(
-    "Free swap counts as available memory at levels that terminate workers, not at the one that hibernates"
+    "Free swap counts as available at levels that terminate workers, not at the one that hibernates"
   )
   func swap() {
     var world = world()
@@ -177,7 +177,7 @@ struct PressureTests {
   }
 
   @Test(
-    "A pressure level set by the operator holds at once, and falls by itself clear_after after its time"
+    "A level that the operator sets holds at once, and falls clear_after after the end of its time"
   )
   func set() {
     var world = world { $0.pressure.sustainedFor = .seconds(3) }

@@ -7,7 +7,8 @@ private let maps = WorkerID("maps")
 
 @Suite("Protection from termination for lack of memory")
 struct ProtectionTests {
-  /// `mail` is the largest, so it would be the first victim of its state.
+  /// A world in which `mail` is the largest worker, so that it would be the first victim of its
+  /// state.
   private func world(
     mail policy: ((inout LifecyclePolicy) -> Void)? = nil, in state: WorkerState = .suspended
   ) -> World {
@@ -57,7 +58,7 @@ struct ProtectionTests {
       #expect(left(world.read(available: 80)).isEmpty)
     }
     #expect(left(world.read(available: 20)) == [#"left ["mail", "web"] at critical"#])
-    // Normal again, and then short for a second time.
+    // The level is normal again, and then memory is short for a second time.
     world.read(available: 900)
     world.pass(.seconds(60))
     #expect(left(world.read(available: 20)) == [#"left ["mail", "web"] at critical"#])

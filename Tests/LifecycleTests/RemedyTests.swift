@@ -13,7 +13,8 @@ import Testing
     return world
   }
 
-  /// A life after which the worker isn't in `state`; with the suggested values, it is.
+  /// Runs `script` under the policy, after which the worker isn't in `state`, and again with the
+  /// suggested values, after which it is.
   ///
   /// - Returns: the keys that were suggested.
   private func keys(

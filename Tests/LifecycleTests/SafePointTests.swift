@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The safe point before a suspension")
 struct SafePointTests {
-  /// In the background, with its grace of ten seconds just over.
+  /// A world with a worker in the background whose grace of 10 s is just over.
   private func world(
     locks: Int = 0, _ change: (inout LifecyclePolicy) -> Void = { _ in }
   ) -> World {

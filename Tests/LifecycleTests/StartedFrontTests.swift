@@ -6,7 +6,7 @@ import Testing
 struct StartedFrontTests {
   private let names = ["a", "b", "c"].map { WorkerID($0) }
 
-  /// All are started in the order of their names, and are ready in `order`.
+  /// Starts all workers in the order of their names. They become ready in `order`.
   private func world(_ order: [Int], front: Int) -> World {
     var policy = LifecyclePolicy()
     policy.foreground.max = front
@@ -29,7 +29,7 @@ struct StartedFrontTests {
   ]
 
   @Test(
-    "Of workers started at once, the one requested last gets the foreground, in any order of readiness",
+    "Of workers started together the last requested gets the foreground, whichever is ready first",
     arguments: orders, [1, 2])
   func last(_ order: [Int], _ front: Int) {
     let world = world(order, front: front)
@@ -72,7 +72,7 @@ struct StartedFrontTests {
     world.send(.launched(names[1]))
     world.obey(world.send(.ready(names[1])))
     #expect(world.state(names[0]) == .foreground && world.state(names[1]) == .background)
-    // But the same worker enters the foreground when a person asks for it.
+    // A later request brings the same worker to the foreground.
     world.obey(world.ask(.foreground, names[1]))
     #expect(world.state(names[0]) == .background && world.state(names[1]) == .foreground)
   }

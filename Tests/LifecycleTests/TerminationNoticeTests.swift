@@ -6,7 +6,8 @@ private let mail = WorkerID("mail")
 
 @Suite("A notice before a termination for lack of memory")
 struct TerminationNoticeTests {
-  /// `mail` is the first victim and gets a notice of five seconds; `web` is the second, and gets none.
+  /// A world in which `mail` is the first victim and gets a notice of 5 s. `web` is the second, and
+  /// gets none.
   private func world(in state: WorkerState = .suspended) -> World {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = nil
@@ -43,8 +44,8 @@ struct TerminationNoticeTests {
     #expect(first.victims.isEmpty)
     #expect(
       notices(first) == [
-        "mail will be terminated in 5 s for lack of memory: lowest band (0), largest footprint (90 MB) among "
-          + "suspended workers; `dormouse protect mail` keeps it"
+        "mail will be terminated in 5 s for lack of memory: lowest band (0), largest footprint "
+          + "(90 MB) among suspended workers; `dormouse protect mail` keeps it"
       ])
     #expect(world.engine.snapshot(of: mail)?.notice?.until == world.now + .seconds(5))
     #expect(world.live(.milliseconds(4999)).victims.isEmpty)

@@ -7,7 +7,7 @@ private let mail = WorkerID("mail")
 
 @Suite("Protection for a time")
 struct TimedProtectionTests {
-  /// `mail` is the first victim.
+  /// A world in which `mail` is the first victim.
   private func world(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> World {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = nil
@@ -80,7 +80,7 @@ struct TimedProtectionTests {
   }
 
   @Test(
-    "The protection ends at the same time although the daemon restarts; one without an end ends with it"
+    "A protection for a time continues over the daemon's restart; one without an end ends there"
   )
   func restart() {
     var world = world()

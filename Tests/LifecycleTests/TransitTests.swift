@@ -11,7 +11,7 @@ struct TransitTests {
     return world
   }
 
-  /// Passes the deadline; the shell is asked for the worker's state.
+  /// Passes the deadline. The daemon is asked for the worker's state.
   private func overdue(_ state: WorkerState) -> World {
     var world = world(in: state)
     #expect(world.pass(.seconds(29)).deeds.isEmpty)

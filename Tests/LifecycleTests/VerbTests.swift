@@ -3,7 +3,7 @@ import Policy
 import Testing
 
 /// What a verb does at once in a state: deeds and answers, joined. In the transitions an earlier
-/// request is open; a `refused` there is its answer, unless both requests are refused.
+/// request is open. A `refused` there is its answer, unless both requests are refused.
 private let matrix: [WorkerState: [Request.Verb: String]] = [
   .terminated: [
     .start: "launch web", .restart: "launch web", .stop: "done", .foreground: "refused",
@@ -86,7 +86,7 @@ struct VerbTests {
     arguments: WorkerState.allCases, Request.Verb.allCases)
   func atLast(_ state: WorkerState, _ verb: Request.Verb) {
     var world = world(in: state)
-    // These set the mode of a worker in any state.
+    // These verbs set the mode of a worker in any state.
     let isMode = [.shadow, .enforce, .protect, .unprotect].contains(verb)
     let isRefused =
       state == .terminated && ![.start, .restart, .stop, .terminate].contains(verb) && !isMode
@@ -114,7 +114,8 @@ struct VerbTests {
       case .background: .background
       case .suspend: state == .hibernated || state == .hibernating ? nil : .suspended
       case .hibernate: .hibernated
-      // Where it was: none of these was in the foreground when it ended.
+      // A restarted worker returns to where it was: none of these was in the foreground when it
+      // ended.
       case .restart where state == .terminating: .background
       case .start, .restart: state == .terminating || state == .terminated ? .foreground : nil
       case .wake, .warn, .shadow, .enforce, .protect, .unprotect: nil

@@ -7,7 +7,7 @@ private let db = WorkerID("db")
 
 @Suite("Workers that wake together (`wake_with`)")
 struct WakeWithTests {
-  /// web wakes app, and app wakes db; all are in this state.
+  /// A world in which `web` wakes `app`, and `app` wakes `db`. All are in this state.
   private func chain(
     _ state: WorkerState = .hibernated, back: [WorkerID] = [],
     _ change: (inout LifecyclePolicy) -> Void = { _ in }
@@ -72,7 +72,7 @@ struct WakeWithTests {
     var world = chain(back: [web])
     world.obey(world.send(.wakeNeeded(db, "data")))
     #expect([web, app, db].allSatisfy { world.state($0) == .background })
-    // Each falls asleep by its own policy, and stays asleep.
+    // Each worker falls asleep by its own policy, and stays asleep.
     world.live(.seconds(60))
     #expect([web, app, db].allSatisfy { world.state($0) == .hibernated })
     #expect(world.live(.seconds(86_400)).deeds.isEmpty)
@@ -180,7 +180,7 @@ struct WakeWithTests {
     #expect(world.state(app) == .suspended && world.state(db) == .background)
     world.live(.seconds(1))
     #expect(world.state(db) == .suspended)
-    // A client of the first counts more than its timer.
+    // A client of the first worker has precedence over its timer.
     world = chain()
     world.ask(.wake, db)
     world.obey([.resume(db)])

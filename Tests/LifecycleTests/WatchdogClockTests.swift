@@ -4,7 +4,7 @@ import Testing
 
 @Suite("A worker's WATCHDOG=1")
 struct WatchdogClockTests {
-  /// In the foreground, and expected to send WATCHDOG=1 every 10 s.
+  /// A world with a worker in the foreground that is expected to send WATCHDOG=1 every 10 s.
   private func world(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> World {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = .seconds(3600)
@@ -55,7 +55,7 @@ struct WatchdogClockTests {
     var world = world { $0.hibernate.after = .seconds(60) }
     world.pass(.seconds(9))
     world.ask(.suspend, web)
-    // Nor is it expected while the worker is being suspended.
+    // The message isn't expected while the worker is being suspended either.
     #expect(world.state(web) == .suspending)
     #expect(world.pass(.seconds(20)).deeds.isEmpty)
     world.obey([.suspend(web)])

@@ -11,7 +11,8 @@ import Testing
       - name: tsserver
         match:
           - { command: ["*/tsserver.js*", "*/ts.js*"], exe: "*/node", name: node, user: me }
-          - { cgroup: "/a/*", unit: "jupyter-*.service", user: "1000", older_than: 10m, min_footprint: 64MB }
+          - { cgroup: "/a/*", unit: "jupyter-*.service", user: "1000", older_than: 10m, \
+    min_footprint: 64MB }
         except: { command: "*--test*" }
         mode: manage
         may_terminate: true
@@ -119,7 +120,8 @@ import Testing
     ),
     (
       "adopt: [ { rules: goples } ]", "there are no rules named `goples`",
-      "did you mean `gopls`? Available: chrome, gopls, pyright, rust-analyzer, tsserver, vscode-server"
+      "did you mean `gopls`? Available: chrome, gopls, pyright, rust-analyzer, tsserver, "
+        + "vscode-server"
     ),
     (
       "adopt: [ { rules: gopls, match: { name: x } } ]", "`match` can't stand beside `rules`",
@@ -161,9 +163,7 @@ import Testing
     #expect(configuration("adopt: [ { match: { name: x } } ]").diagnostics.isEmpty)
   }
 
-  @Test
-  func
-    `Rules of several files follow each other, and a user's file of rules takes the place of a shipped one`()
+  @Test func `Rules of several files follow each other, and a user's file replaces a shipped one`()
     throws
   {
     let scratch = try Scratch()

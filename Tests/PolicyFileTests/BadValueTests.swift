@@ -3,7 +3,7 @@ import Testing
 
 @testable import PolicyFile
 
-/// A text, and the message and suggestion that it must give, alone.
+/// A text, and the message and the suggestion of its only error.
 struct BadText: Sendable, CustomTestStringConvertible {
   var text: String
   var message: String
@@ -91,8 +91,8 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "write `terminate suspended`"),
     BadText(
       "ladder: { critical: [terminate background, terminate suspended, terminate foreground] }",
-      "`terminate suspended` comes after `terminate background`, which costs more: the cheapest rung"
-        + " comes first",
+      "`terminate suspended` comes after `terminate background`, which costs more: the "
+        + "cheapest rung comes first",
       "move `terminate suspended` in front of `terminate background`"),
     BadText(
       "ladder: { urgent: [purge] , warning: [terminate suspended] }",
@@ -109,7 +109,8 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "pressure: { warning: { stall: { some: 10%, window: 12s } } }",
       "`window` must be from `500ms` to `10s`, not `12s`"),
     BadText(
-      "pressure: { warning: { stall: { some: 0%, window: 2s } } }", "`some` must be more than zero"),
+      "pressure: { warning: { stall: { some: 0%, window: 2s } } }",
+      "`some` must be more than zero"),
     BadText(
       "pressure: { warning: { stall: { window: 2s } } }",
       "`stall` needs `some` or `full`, the share of the window that counts as a stall",
@@ -155,7 +156,8 @@ struct BadText: Sendable, CustomTestStringConvertible {
         + " it has answered"),
     BadText(
       "ladder: { critical: [terminate suspended, terminate background] }",
-      "`critical` ends with `terminate background`: a foreground worker alone can exhaust the memory",
+      "`critical` ends with `terminate background`: a foreground worker alone can exhaust "
+        + "the memory",
       "end it with `terminate foreground`"),
     BadText(
       "pressure: { warning: { stall: { some: 10%, window: 1s } } }",
@@ -171,7 +173,7 @@ struct BadText: Sendable, CustomTestStringConvertible {
     #expect(result.diagnostics.first?.suggestion == bad.suggestion)
   }
 
-  /// Every key that the reader asks for.
+  /// Every key for which the reader asks.
   static let keys = KeyExplorer.policy(.policy).paths()
 
   @Test(arguments: keys, ["'?!'", "[[]]", "{ '': 1 }"])

@@ -10,7 +10,7 @@ import Testing
     return try #require(result.value).text
   }
 
-  /// What the daemon reads of it.
+  /// Returns the worker that the daemon reads from the imported text.
   private func read(
     _ services: String, _ environment: [String: String] = [:], beside: String? = nil
   ) throws -> [WorkerConfiguration] {
@@ -25,7 +25,9 @@ import Testing
   func variables() throws {
     let services = """
       services:
-        a: { command: "./run --x=${X:-1 2} --y=${Y:?need Y} --z=$Z --c=$$HOME --d=$${D}", environment: { E: "${X}", F: a$$b } }
+        a:
+          command: "./run --x=${X:-1 2} --y=${Y:?need Y} --z=$Z --c=$$HOME --d=$${D}"
+          environment: { E: "${X}", F: a$$b }
       """
     let text = try text(services)
     #expect(text.contains("`.env`"), "\(text)")
@@ -62,7 +64,7 @@ import Testing
       "`odd-server` isn't a program on this machine", "its directory is in the image",
       "its command needs a shell",
     ] {
-      // A comment is broken into lines.
+      // A comment is broken into lines, which are joined here.
       let words = text.replacing("\n    #", with: "")
       #expect(words.contains("Not started by itself: \(reason)"), "\(reason): \(text)")
     }

@@ -6,7 +6,7 @@ import YAML
 
 @Suite struct `JSON Schemas` {
   private static func schema(_ kind: JSONSchema.Kind) throws -> YAMLNode {
-    // JSON is YAML.
+    // Each JSON document is a YAML document, too.
     try #require(try YAMLDocument(parsing: JSONSchema.text(kind)).root)
   }
 
@@ -68,7 +68,7 @@ import YAML
     #expect(validator.problems(try Self.document(text)) == [])
   }
 
-  /// A key that is added to the reader must be added to the renderer and the schema too.
+  /// A key that is added to the reader must be added to the renderer and the schema, too.
   @Test func `The policy file's reader and its renderer know the same keys`() {
     // A rendered policy has all values, so it extends no other one.
     let values = Set(KeyExplorer.policy(.policy).values()).subtracting(["extends"])
@@ -99,7 +99,7 @@ import YAML
     #expect(paths == [], "\(paths)")
   }
 
-  /// Paths of the keys without a sentence; the pairs of a header need none.
+  /// Returns the paths of the keys without a description. The two keys of a header need none.
   private static func undescribed(_ schema: YAMLNode, at path: String) -> [String] {
     let inner = (schema["properties"]?.mapping).map(Array.init) ?? []
     let own = inner.flatMap { key, value -> [String] in
@@ -129,11 +129,12 @@ import YAML
   }
 }
 
-/// As much of JSON Schema as ours use. `policy schema` is checked by hand with other validators.
+/// A validator for the part of JSON Schema that Dormouse's schemas use. The output of `policy
+/// schema` is checked by hand with other validators.
 private struct Validator {
   var root: YAMLNode
 
-  /// Paths of the values that a schema refuses.
+  /// Returns the paths of the values that a schema refuses.
   func problems(_ value: YAMLNode, _ schema: YAMLNode? = nil, at path: String = "") -> [String] {
     let schema = schema ?? root
     if schema["$ref"]?.string == "#/$defs/variable", let variable = root["$defs"]?["variable"] {
@@ -200,7 +201,7 @@ private struct Validator {
   }
 }
 
-/// Values as YAML's core schema has them, as far as the schemas need it.
+/// Converts values as YAML's core schema does, as far as the schemas need it.
 extension YAMLNode {
   fileprivate var string: String? { scalar?.string }
   fileprivate var int: Int? { string.flatMap { Int($0) } }

@@ -65,7 +65,7 @@ import Testing
   func `An empty configuration, or one without workers, gives the defaults`(text: String) {
     var read = configuration(text).value
     read?.origins = Origins()
-    // Where this machine's policies are.
+    // The library has the directories of this machine.
     read?.library = .builtIn
     #expect(read == DaemonConfiguration())
     #expect(configuration(text).diagnostics.isEmpty)
@@ -77,7 +77,8 @@ import Testing
         etc/dormouse.yaml:1:9: error: there is no policy named `ios5`
         policy: ios5
                 ^
-        help: did you mean `ios-5`? Available: android, developer, ios-5, iphone-os-3, server, standard
+        help: did you mean `ios-5`? Available: android, developer, ios-5, iphone-os-3, server, \
+        standard
         """)
     #expect(
       configuration("policy: none.yaml").errors.first?.message
@@ -141,8 +142,8 @@ import Testing
     ),
     (
       "command: a, readiness: { tcp: 80, notify: true }",
-      "only one of `notify`, `notification_fd`, `tcp`, `log_line`, `log_pattern`, `exec`, `httpGet` or"
-        + " `tcpSocket` can be chosen", nil
+      "only one of `notify`, `notification_fd`, `tcp`, `log_line`, `log_pattern`, `exec`, "
+        + "`httpGet` or `tcpSocket` can be chosen", nil
     ),
     (
       "command: a, shed: {}", "this needs one of `signal`, `command`, `http` or `notify`",

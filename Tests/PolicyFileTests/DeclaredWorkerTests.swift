@@ -10,10 +10,19 @@ import Testing
         command: [postgres, -D, data]
         user: postgres
         group: "27"
-        limits: { nofile: 65536, core: 0B, memlock: { soft: 64KB, hard: unlimited }, cpu: 60s, memory: 2GB, oom_score_adj: -250 }
+        limits:
+          nofile: 65536
+          core: 0B
+          memlock: { soft: 64KB, hard: unlimited }
+          cpu: 60s
+          memory: 2GB
+          oom_score_adj: -250
         readiness: { exec: { command: [pg_isready, -q] }, periodSeconds: 2, failureThreshold: 30 }
         liveness: { tcpSocket: { port: 5432 }, initialDelaySeconds: 30, timeoutSeconds: 5 }
-        restart: { when: always, backoff: { initial: 2s, max: 2m, factor: 1.5 }, give_up: { after: 3, within: 1h } }
+        restart:
+          when: always
+          backoff: { initial: 2s, max: 2m, factor: 1.5 }
+          give_up: { after: 3, within: 1h }
         stop_command: [pg_ctl, stop, -D, data]
         stop_signal: INT
         stop_grace: 30s
@@ -188,8 +197,8 @@ import Testing
     let variable = configuration("workers: { w: { command: a, directory: \"/srv/${NOPE}/x\" } }")
     #expect(
       variable.rendered == """
-        etc/dormouse.yaml:1:46: error: `directory` needs the variable `NOPE`, which the daemon doesn't \
-        have
+        etc/dormouse.yaml:1:46: error: `directory` needs the variable `NOPE`, which the daemon \
+        doesn't have
         workers: { w: { command: a, directory: "/srv/${NOPE}/x" } }
                                                      ^
         help: set it, or write `${NOPE:-default}`
@@ -218,7 +227,7 @@ import Testing
     let read = try #require(result.value, "\(result.rendered)")
     #expect(read.socket == "/run/d.sock")
     #expect(read.policy.hibernate.maxFootprint == .megabytes(64))
-    // A value with a blank in it is one word all the same.
+    // A value with a blank in it is one word nevertheless.
     #expect(read.workers[0].command == ["run", "a b"])
     #expect(read.workers[0].importance == 7 && !read.workers[0].autostart)
   }

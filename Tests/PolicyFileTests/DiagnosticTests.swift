@@ -16,7 +16,8 @@ import Testing
   @Test func `A wrong unit shows the value and the right unit`() {
     #expect(
       policy("hibernate: { max_footprint: 16mb }").rendered == """
-        p.yaml:1:29: error: `max_footprint` must be a size such as `16MB`, or `unlimited`, not `16mb`
+        p.yaml:1:29: error: `max_footprint` must be a size such as `16MB`, or `unlimited`, not \
+        `16mb`
         hibernate: { max_footprint: 16mb }
                                     ^
         help: write `16MB`
@@ -26,8 +27,8 @@ import Testing
   @Test func `An error about a ladder out of order says which rung to move`() {
     #expect(
       policy("ladder:\n  urgent: [terminate suspended, hibernate]\n").rendered == """
-        p.yaml:2:33: error: `hibernate` comes after `terminate suspended`, which costs more: the cheapest \
-        rung comes first
+        p.yaml:2:33: error: `hibernate` comes after `terminate suspended`, which costs more: \
+        the cheapest rung comes first
           urgent: [terminate suspended, hibernate]
                                         ^
         help: move `hibernate` in front of `terminate suspended`

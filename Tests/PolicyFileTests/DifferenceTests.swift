@@ -74,7 +74,7 @@ import Testing
     #expect(PolicyFile.summary(from: server, to: server) == nil)
   }
 
-  /// Nothing that the daemon would have to act on is missing from the summary.
+  /// The daemon acts on these changes, so none may be missing.
   @Test func `A change of any key of a worker is noticed`() throws {
     let result = configuration(`Declared workers`.full)
     let workers = try #require(result.value).workers

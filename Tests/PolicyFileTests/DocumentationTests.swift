@@ -57,9 +57,10 @@ extension `The documentation` {
   }
 }
 
-/// The tables of keys come from the declarations of the keys. `DORMOUSE_WRITE_DOCS=1` writes them.
+/// The tables of keys in the documentation are made from the declarations of the keys. With
+/// `DORMOUSE_WRITE_DOCS=1` this suite writes them.
 @Suite struct `The tables of keys in the documentation` {
-  /// The tables of a page in their order, each under its heading, with what they should be.
+  /// Returns the tables of a page in their order, each with its heading and its expected rows.
   private static func tables(_ name: String) -> [(heading: String, index: Int, rows: [String])] {
     guard name == "policy-files.md" else {
       let plain = WorkerConfiguration(name: "w", command: [])
@@ -97,7 +98,9 @@ extension `The documentation` {
       + sections + [("pressure", 1, conditions ?? [])]
   }
 
-  /// - Parameter isDeep: with the keys of a mapping that is replaced as a whole.
+  /// Returns the rows of a key.
+  ///
+  /// - Parameter isDeep: true if the keys of a mapping that is replaced as a whole have rows, too.
   private static func rows(
     _ key: MappingShape.Entry, under prefix: String, in section: String, isDeep: Bool,
     _ values: [String: String]

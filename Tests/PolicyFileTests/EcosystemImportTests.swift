@@ -10,7 +10,7 @@ import Testing
       text: imported.text, file: "dormouse.yaml", library: library,
       environment: ["HOME": "/root"])
     #expect(parsed.diagnostics.isEmpty, "\(imported.text)\n\(parsed.rendered)")
-    // Comments are broken into lines.
+    // Comments are broken into lines, which are joined here.
     let flat = imported.text.replacing("\n    #", with: "").replacing("\n#", with: "")
     return (flat, try #require(parsed.value))
   }

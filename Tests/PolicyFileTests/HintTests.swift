@@ -4,7 +4,7 @@ import Testing
 @testable import PolicyFile
 
 @Suite struct `Hints for mistyped keys` {
-  /// Each `KEY` stands where a key of that place belongs.
+  /// Texts in which `KEY` is at each kind of location for a key.
   private static let places = [
     "workers: { web: { command: sleep 1, KEY: {} } }",
     "workers: { web: { command: sleep 1, readiness: { KEY: 8080 } } }",

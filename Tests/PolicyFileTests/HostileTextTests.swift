@@ -7,7 +7,8 @@ import YAML
 @testable import PolicyFile
 
 @Suite(.timeLimit(.minutes(5))) struct `Hostile texts` {
-  /// `&a [x,x,…]`, `&b [*a,*a,…]`, …: ten to the power of `depth` nodes when written out.
+  /// Returns `&a [x,x,…]`, `&b [*a,*a,…]`, …: with its aliases written out it has ten to the power
+  /// of `depth` nodes.
   private static func bomb(depth: Int) -> String {
     let names = (0..<depth).map { "a\($0)" }
     let lines = names.enumerated().map { index, name in
@@ -122,17 +123,18 @@ import YAML
       for diagnostic in result.diagnostics { #expect(!diagnostic.rendered.isEmpty) }
       refused += result.value == nil ? 1 : 0
     }
-    // Most of the file is comments, so not all damage shows; but the damage must be real.
+    // Most of the file is comments, so not every damage causes an error. The damage must still be
+    // real.
     #expect((40..<400).contains(refused), "\(refused)")
   }
 
-  /// Another seed on each run. `DORMOUSE_SEED` repeats the one that was printed.
+  /// The seed, which is another one on each run. `DORMOUSE_SEED` repeats the one that was printed.
   private static let seed: UInt64 =
     getenv("DORMOUSE_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: 0 ... .max)
 
   @Test(arguments: shipped)
   func `Damaged shipped policies don't crash a reader and don't make it hang`(name: String) throws {
-    // Printed before the rounds, because a crash leaves no other chance.
+    // The seed is printed before the rounds, because a crash would prevent it later.
     print("damage to \(name): DORMOUSE_SEED=\(Self.seed)")
     fflush(nil)
     let plain = try FileContents.read("\(shippedDirectory)/\(name).yaml").get().unicodeScalars
@@ -161,7 +163,8 @@ import YAML
   private static let letters = Array(
     "abz019 :,[]{}#&*!|>'\"%-?\n\t\0\u{85}é\u{1F4A4}\r\u{FEFF}<\\@`~".unicodeScalars)
 
-  /// The text with one to four letters put in or replaced, pieces removed or repeated.
+  /// Returns the text with one to four changes: characters inserted or replaced, pieces removed or
+  /// repeated.
   private static func damaged(
     _ plain: [Unicode.Scalar], by random: inout some RandomNumberGenerator
   ) -> String {

@@ -63,7 +63,11 @@ import Testing
           period_seconds: 2
           failure_threshold: 30
         availability: { restart: always, backoff_seconds: 2, max_restarts: 4 }
-        shutdown: { command: "pg_ctl stop -D $PGDATA", signal: 2, timeout_seconds: 20, parent_only: yes }
+        shutdown:
+          command: "pg_ctl stop -D $PGDATA"
+          signal: 2
+          timeout_seconds: 20
+          parent_only: yes
       web:
         command: "./web --port 8080 | tee $${LOG}"
         environment: { SHARED: "new $$5 $X" }

@@ -3,8 +3,8 @@ import Testing
 
 @testable import PolicyFile
 
-/// Files that others wrote: random changes of valid ones. No reader may trap, which would end this process
-/// after its seed was printed; and what an import writes is always YAML.
+/// Tests random changes of valid files of other programs. No reader may trap, which would end this
+/// process after its seed was printed. The result of an import is always YAML.
 @Suite("Damaged files of others") struct MutatedFileTests {
   private static let compose = """
     x-env: &env { A: "${X:-${Y:-z}}", B: "$$x" }

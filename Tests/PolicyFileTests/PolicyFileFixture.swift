@@ -5,7 +5,7 @@ import Testing
 
 @testable import PolicyFile
 
-/// The repository's `Policies/`.
+/// The path of the repository's `Policies/`.
 let shippedDirectory: String = {
   let parts = #filePath.split(separator: "/").dropLast(3)
   return "/" + parts.joined(separator: "/") + "/Policies"
@@ -18,12 +18,13 @@ func policy(_ text: String) -> ParseResult<LifecyclePolicy> {
   PolicyFile.parse(text: text, file: "p.yaml")
 }
 
-/// A text that names no policy gets `ios-5`, whose values are the defaults of all keys.
+/// Reads a configuration. A text that names no policy gets `ios-5`, whose values are the defaults
+/// of all keys.
 func configuration(
   _ text: String, environment: [String: String] = [:]
 ) -> ParseResult<DaemonConfiguration> {
   let isNamed = text.hasPrefix("policy:") || text.contains("\npolicy:")
-  // Values of the built-in ios-5 have no place in a file.
+  // The built-in `ios-5` isn't a file of this machine.
   return ConfigurationFile.parse(
     text: text, file: "etc/dormouse.yaml", library: isNamed ? library : .builtIn,
     environment: environment, policy: isNamed ? nil : "ios-5")
@@ -37,7 +38,7 @@ extension Scratch {
       path: name.isEmpty ? path : "\(path)/\(name)", library: library, environment: environment)
   }
 
-  /// What is said, without the directory's name.
+  /// Returns the diagnostics without the directory's name.
   func rendered(_ result: ParseResult<DaemonConfiguration>) -> String {
     result.rendered.replacing("\(path)/", with: "")
   }

@@ -35,7 +35,7 @@ import Testing
       #expect(read.policy.memory == .device(.megabytes(96)))
       #expect(read.policy.hibernate.after == .seconds(20))
       #expect(read.policy.hibernate.cooldown == .seconds(5))
-      // As seen from the main file, wherever it is declared.
+      // Paths are relative to the main file, whichever file contains them.
       #expect(read.workers[2].directory == "\(directory.path)/data")
     }
   }
@@ -77,7 +77,8 @@ import Testing
           web: { command: other }
           ^
         help: give one of them another name, or leave it out
-        conf.d/b.yaml:3:5: error: `hibernate.after` is overridden twice; the first is dormouse.yaml:4:16
+        conf.d/b.yaml:3:5: error: `hibernate.after` is overridden twice; the first is \
+        dormouse.yaml:4:16
             after: 10s
             ^
         help: leave one of them out
@@ -91,7 +92,7 @@ import Testing
       policy_overrides: { pressure: { warning: { available_below: 8% } } }
       workers: { web: { command: run, depends_on: [db], listen: 8080 } }
       """,
-      // Alone, the first file's threshold would be under that of `urgent`.
+      // Without the other file, the first file's threshold would be under that of `urgent`.
       "conf.d/a.yaml": """
       policy_overrides: { pressure: { urgent: { available_below: 7% } } }
       workers: { db: { command: run, listen: { sql: "*:8080" } } }
@@ -111,7 +112,7 @@ import Testing
     ])
     let result = directory.load()
     #expect(result.value == nil)
-    // The worker that `web` depends on may well be in the part that can't be read.
+    // The worker on which `web` depends may be in the file that can't be read.
     #expect(result.errors.count == 1, "\(result.rendered)")
   }
 

@@ -85,7 +85,8 @@ import Testing
     #expect(
       result.rendered == """
         ios5: error: there is no policy named `ios5`
-        help: did you mean `ios-5`? Available: android, developer, ios-5, iphone-os-3, server, standard
+        help: did you mean `ios-5`? Available: android, developer, ios-5, iphone-os-3, server, \
+        standard
         """)
     #expect(library.load("../Policies/nothing").value == nil)
   }

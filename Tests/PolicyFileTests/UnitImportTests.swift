@@ -62,7 +62,7 @@ import Testing
       ])
     #expect(worker.readiness == .notify && worker.restart.condition == .always)
     #expect(worker.limits.resources[.nofile]?.soft == 65535)
-    // systemd makes /run/redis.
+    // systemd creates /run/redis, and Dormouse doesn't.
     #expect(!worker.autostart && text.contains("`/run/redis`"), "\(text)")
     let flat = text.replacing("\n    #", with: "")
     #expect(

@@ -108,7 +108,7 @@ import Testing
     #expect(web.environment == ["A": "x: y", "B": "$HOME"])
     #expect(web.importance == 4 && web.notify && web.restart.condition == .onFailure)
     #expect(web.policy.hibernate.after == .seconds(300))
-    // Every line of before is there, in its order.
+    // Every earlier line is there, in its order.
     var rest = text.split(separator: "\n")[...]
     for line in before.split(separator: "\n") where !line.hasPrefix("workers: {}") {
       let place = try #require(rest.firstIndex(of: line), "\(line) in \(text)")
@@ -123,7 +123,8 @@ import Testing
     let before = "workers:\n  one:\n    command: [y]  # c\n\n# Below\npolicy: ios-5\n"
     #expect(
       plain.added(to: before)
-        == "workers:\n  one:\n    command: [y]  # c\n  two:\(WorkerAddition.mark)\n    command: [x]\n\n# Below\npolicy: ios-5\n"
+        == "workers:\n  one:\n    command: [y]  # c\n  two:\(WorkerAddition.mark)\n"
+        + "    command: [x]\n\n# Below\npolicy: ios-5\n"
     )
   }
 

@@ -49,7 +49,8 @@ import Testing
     ),
     (
       "restart: sometimes",
-      "`restart` must be `no`, `after-shortage`, `on-failure`, `always` or `unless-stopped`, not `sometimes`",
+      "`restart` must be `no`, `after-shortage`, `on-failure`, `always` or `unless-stopped`, not "
+        + "`sometimes`",
       nil
     ),
     (

@@ -3,12 +3,12 @@ import Testing
 @testable import Policy
 
 @Suite struct `Calendar schedules` {
-  /// Seconds since 1970 of a moment in UTC.
+  /// The seconds since 1970 of a moment in UTC.
   private static func utc(
     _ year: Int, _ month: Int, _ day: Int, _ hour: Int = 0, _ minute: Int = 0, _ second: Int = 0
   ) -> Int64 {
     var days = 0
-    // Slow and simple, so that it doesn't use the arithmetic under test.
+    // This is slow and simple, so that it doesn't use the arithmetic under test.
     while CalendarDate(daysSince1970: days).year < year { days += 300 }
     while CalendarDate(daysSince1970: days).year >= year { days -= 1 }
     let wanted = (year, month, day)
@@ -31,10 +31,10 @@ import Testing
     ("0 0 29 2 *", utc(2096, 3, 1), utc(2104, 2, 29)),
     ("0 0 * * 7", utc(2026, 11, 21), utc(2026, 11, 22)),
     ("0 0 * * sun", utc(2026, 11, 21), utc(2026, 11, 22)),
-    // Either of the two, as in cron: the 13th, or a Friday.
+    // Either of the two has to match, as in cron: the 13th, or a Friday.
     ("0 0 13 * fri", utc(2026, 11, 21), utc(2026, 11, 27)),
     ("0 0 13 * fri", utc(2026, 12, 11, 1), utc(2026, 12, 13)),
-    // With a `*` in one of the fields, both must match.
+    // If one of the fields begins with `*`, both must match.
     ("0 0 */2 * fri", utc(2026, 11, 21), utc(2026, 11, 27)),
     ("5,35 8,20 1 jan,jul *", utc(2026, 11, 21), utc(2027, 1, 1, 8, 5)),
     ("10/20 * * * *", utc(2026, 11, 21, 10, 31), utc(2026, 11, 21, 10, 50)),

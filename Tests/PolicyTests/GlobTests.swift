@@ -19,7 +19,7 @@ import Testing
     #expect(Glob(pattern).pattern == pattern)
   }
 
-  /// The definition, without any care for time.
+  /// Whether the text matches by the definition, without regard to time.
   private static func matches(_ pattern: [Character], _ text: [Character]) -> Bool {
     guard let first = pattern.first else { return text.isEmpty }
     let rest = Array(pattern.dropFirst())

@@ -45,7 +45,7 @@ import Testing
     #expect(end(at: 0) == .restart(after: .seconds(1)))
     #expect(end(at: 10) == .restart(after: .seconds(2)))
     #expect(end(at: 20) == .giveUp(restarts: 2, window: .seconds(60)))
-    // The first is out of the window by now.
+    // The first restart is outside the window by now.
     #expect(end(at: 65) == .restart(after: .seconds(4)))
     history.reset()
     #expect(end(at: 66) == .restart(after: .seconds(1)))

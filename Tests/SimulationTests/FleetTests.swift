@@ -11,7 +11,7 @@ private func policy(_ change: (inout LifecyclePolicy) -> Void) -> LifecyclePolic
   return policy
 }
 
-/// One worker of 20 MB, used at these seconds for 100 ms.
+/// Makes a trace of workers of 20 MB that are used at these seconds for 100 ms.
 private func trace(
   _ seconds: [Int64], workers: Int = 1, apart: Int64 = 0, launch: Int64 = 500
 ) -> Trace {

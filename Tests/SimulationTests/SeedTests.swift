@@ -7,7 +7,7 @@ import Testing
 struct SeedTests {
   @Test("A simulated machine that does everything wrong keeps every invariant, over many seeds")
   func manySeeds() async throws {
-    // Runs only the seed that failed before.
+    // With `DORMOUSE_SEED`, only this seed runs.
     if let text = getenv("DORMOUSE_SEED"), let seed = UInt64(String(cString: text)) {
       _ = try Self.run(seeds: seed..<seed + 1)
       return

@@ -5,10 +5,11 @@ import Testing
 
 @Suite("Small worlds")
 struct SmallWorldTests {
-  /// On each push one event less than each night: the last one takes nine tenths of the time.
+  /// The number of events that a test on each push tries less than one each night. The last event
+  /// needs nine tenths of the time.
   private static let fewer = Nightly.runs ? 0 : 1
 
-  /// Complete: every order of `depth` events, except those that lead through a state that was tried.
+  /// Every order of `depth` events is tried, except those that lead through a state that was tried.
   @Test(
     "Small worlds keep every invariant in every order of a given number of events",
     arguments: Nightly.runs ? [(1, 6), (2, 4), (3, 3), (4, 3)] : [(1, 5), (2, 3), (3, 2), (4, 2)])
@@ -18,7 +19,7 @@ struct SmallWorldTests {
   }
 
   @Test(
-    "Small worlds keep every invariant for some steps where traffic decides and no worker is too big"
+    "Small worlds keep every invariant for some steps if traffic decides and no worker is too big"
   )
   func byActivity() throws {
     var policy = LifecyclePolicy()
@@ -43,7 +44,7 @@ struct SmallWorldTests {
     #expect(explored.depth == 4 - Self.fewer, "\(explored)")
   }
 
-  /// Workers here have 8 MB.
+  /// The workers here have 8 MB.
   @Test("Small worlds keep every invariant for some steps of a worker that is over all its limits")
   func overLimits() throws {
     let limits = FootprintLimits(

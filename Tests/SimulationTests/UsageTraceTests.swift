@@ -1,7 +1,7 @@
 import Simulation
 import Testing
 
-/// Feeds a text in pieces of any size, as a file is read.
+/// Loads texts that are fed in pieces of any size, as a file is read.
 private func load(
   _ texts: [String], pieces: Int = 7, unit: TraceLoader.Unit = .app
 ) throws -> Trace {

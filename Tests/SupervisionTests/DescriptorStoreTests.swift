@@ -64,7 +64,7 @@ import Testing
       #expect(store.add([ends.read], name: name, isPolled: isPolled, limit: 9) == .init())
       writers.append(ends.write)
     }
-    // The first two lose their writers.
+    // The writing ends of the first two pipes are closed.
     writers.removeFirst(2)
     #expect(try eventually { heard.withLock { !$0.isEmpty } })
     let numbers = heard.withLock { $0 }
@@ -100,7 +100,8 @@ import Testing
       s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
       s.connect(sys.argv[1])
       fds = [os.memfd_create(str(n)) for n in range(253)]
-      s.sendmsg([b'FDSTORE=1\\nFDNAME=many'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', fds))])
+      data = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', fds))]
+      s.sendmsg([b'FDSTORE=1\\nFDNAME=many'], data)
       """
     func send(to path: String) throws -> WorkerExit? {
       try TestWorker("python3", "-c", script, path).waitForExit()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Supervision
 
-/// Calls that come over neither socket nor pipe: changes to files, FIFOs that are opened, terminals,
+/// Inputs that are neither sockets nor pipes: changes to files, FIFOs that are opened, terminals,
 /// message queues.
 @Suite struct FileWakeTests {
   /// Watches a directory by inotify and writes the name of each changed file.
@@ -43,7 +43,7 @@ import Testing
     #expect(try worker.sleep().waiting == "a change to a file that it watches")
   }
 
-  /// Opens the FIFO `pipe` again and again and writes down what it reads.
+  /// Opens the FIFO `pipe` again and again and records what it reads.
   static let reader = """
     os.mkfifo('pipe')
     print('ready', flush=True)
@@ -57,7 +57,8 @@ import Testing
     let sources = try worker.sleep()
     #expect(sources.waiting == nil)
     #expect(sources.nextReason() == nil)
-    // Without the daemon's end this would fail (ENXIO), and a waiting open(2) would wait for ever.
+    // Without the daemon's end this open would fail (ENXIO), and a blocking open(2) would never
+    // return.
     let path = "\(worker.scratch.path)/pipe"
     let writer = try Descriptor.open(path, O_WRONLY | O_NONBLOCK)
     #expect(try sources.next() == "the opening of the other end of pipe")
@@ -186,7 +187,7 @@ import Testing
   }
 }
 
-/// Numbers of x86-64 and arm64.
+/// The system call numbers of x86-64 and arm64.
 private enum SYS {
   #if arch(x86_64)
     static let openat = 257
@@ -198,7 +199,7 @@ private enum SYS {
 }
 
 extension Sleeper {
-  /// Its first thread waits in this system call.
+  /// Whether its first thread waits in this system call.
   fileprivate func isInCall(_ number: Int) -> Bool {
     let pid = process.pid
     return (try? readText("/proc/\(pid)/task/\(pid)/syscall"))?.hasPrefix("\(number) ") == true
@@ -213,7 +214,7 @@ private struct Terminal {
   init() throws {
     descriptor = try Descriptor.open("/dev/ptmx", O_RDWR | O_NOCTTY)
     var (locked, number) = (Int32(0), Int32(0))
-    // TIOCSPTLCK, TIOCGPTN: what unlockpt(3) and ptsname(3) do, which Swift doesn't see.
+    // TIOCSPTLCK and TIOCGPTN: what unlockpt(3) and ptsname(3) do, which Swift doesn't see.
     guard ioctl(descriptor.raw, 0x4004_5431, &locked) == 0,
       ioctl(descriptor.raw, 0x8004_5430, &number) == 0
     else { throw TestFailure("no pseudoterminal") }

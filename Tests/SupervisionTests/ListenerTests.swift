@@ -20,7 +20,7 @@ import Testing
     let socket = ListenSocket(name: "s", address: .unix(path))
     var first: Listener? = try Listener.open(socket)
     #expect(failure(socket)?.code == EADDRINUSE)
-    // As after kill -9: the file stays.
+    // As after kill -9, the file stays.
     first = nil
     withExtendedLifetime(first) {}
     #expect(access(path, F_OK) == 0)
@@ -32,14 +32,14 @@ import Testing
 
     _ = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
     #expect(failure(socket)?.description.contains("is not a socket") == true)
-    // Not ours any more.
+    // The file isn't this listener's any more.
     second.removeFile()
     #expect(access(path, F_OK) == 0)
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
   func
-    `root removes no dead socket for a worker through a directory that the worker's user may exchange`()
+    `root removes no dead socket for a worker in a directory that the worker's user may replace`()
     throws
   {
     let scratch = try Scratch()
@@ -47,20 +47,20 @@ import Testing
     let account = try Account(user: "12345", group: "12345")
     let (theirs, ours) = ("\(scratch.path)/theirs", "\(scratch.path)/ours")
     try #require(mkdir(theirs, 0o755) == 0 && mkdir(ours, 0o700) == 0)
-    // A test beside this one that binds a socket changes the umask for a moment.
+    // A test that runs at the same time and binds a socket changes the umask for a moment.
     try #require(chmod(theirs, 0o755) == 0 && chmod(ours, 0o700) == 0)
     try #require(chown(theirs, 12345, 12345) == 0)
-    // What is left of a daemon of root's.
+    // This is the dead socket of one of root's daemons.
     _ = try UnixSocket.bound(to: "\(ours)/s", .stream)
     try #require(symlink(ours, "\(theirs)/link") == 0)
     let led = ListenSocket(name: "s", address: .unix("\(theirs)/link/s"))
     #expect(failure(led, account) != nil)
     #expect(access("\(ours)/s", F_OK) == 0)
 
-    // In its own directory everything is done with its own rights.
+    // In the user's own directory everything is done with the user's rights.
     let own = ListenSocket(name: "s", address: .unix("\(theirs)/s"))
     for _ in 0..<2 {
-      // The second finds the first one's dead socket.
+      // The second finds the dead socket of the first.
       _ = try Listener.open(own, for: account)
     }
     var status = stat()
@@ -100,7 +100,7 @@ import Testing
   {
     let scratch = try Scratch()
     let account = try Account(user: "65534", group: "65534")
-    // In /tmp any user may write, but not below a directory of root's.
+    // Any user may write to /tmp, but not to a directory of root's below it.
     let inOurs = ListenSocket(name: "s", address: .unix("/run/dormouse-test-\(getpid()).sock"))
     let listener = try Listener.open(inOurs, for: account, isForGroup: true)
     defer { listener.removeFile() }
@@ -108,7 +108,7 @@ import Testing
     guard case .unix(let path) = inOurs.address else { return }
     #expect(lstat(path, &status) == 0 && status.st_uid == 65534)
     #expect(status.st_mode & 0o777 == 0o660)
-    // Below a directory in which other users may exchange others'.
+    // Below this directory other users may replace files.
     let open = "\(scratch.path)/open"
     try #require(mkdir(open, 0o700) == 0 && chmod(open, 0o777) == 0)
     try #require(mkdir("\(open)/ours", 0o700) == 0)

@@ -17,7 +17,7 @@ import Testing
     let lines = (0..<5000).map { "line \($0)\n" }
     try log.descriptor.writeAll(lines[..<3000].joined())
     try LogRotation(place).rotate()
-    // The worker's own descriptor, which knows nothing of it.
+    // The worker's own descriptor stays open, and isn't affected by the rotation.
     try log.descriptor.writeAll(lines[3000...].joined())
     #expect(contents(place.path + ".1") + contents(place.path) == lines.joined())
     #expect(contents(place.path + ".1").hasPrefix("line 0\n"))
@@ -39,7 +39,7 @@ import Testing
     let scratch = try Scratch()
     let place = LogPlace(path: "\(scratch.path)/log", keep: 100)
     let log = try WorkerLog.open(place, limit: .max)
-    // Only a file system that can't cut has a gap to fall into.
+    // Only a file system that can't remove a file's beginning can lose output here.
     try log.descriptor.writeAll(String(repeating: "-", count: 8191) + "\n")
     let cuts = canCut(log.descriptor)
     let script = """
@@ -53,7 +53,8 @@ import Testing
         path: python, arguments: ["python3", "-c", script], environment: [:], directory: "/",
         input: null.raw, output: log.descriptor.raw, error: log.descriptor.raw))
     for _ in 0..<20 {
-      // Less than a block can't be cut out. On a busy machine the writer may not have run since.
+      // A log of less than a block is truncated. On a busy machine the writer may not have run
+      // since.
       if (log.descriptor.fileSize ?? 0) > 8192 { try LogRotation(place).rotate() }
       if try pollDescriptor(writer.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(10))) {
         break
@@ -70,7 +71,7 @@ import Testing
     if cuts { #expect(numbers.count == 40_000) } else { #expect(numbers.count > 20_000) }
   }
 
-  /// Tried, on the file itself: what the file system can do isn't written anywhere.
+  /// Tries it on the file itself: no interface reports what the file system can do.
   private func canCut(_ log: Descriptor) -> Bool {
     let path = "/proc/self/fd/\(log.raw)"
     guard let file = try? Descriptor.open(path, O_RDWR) else { return false }
@@ -86,7 +87,7 @@ import Testing
     try log.descriptor.writeAll("the end\n")
     try LogRotation(place, limit: 1 << 20).rotateIfTooLarge()
     var status = stat()
-    // Its size may be that of the log, but not what it takes on the disk.
+    // The copy may have the size of the log, but not as many blocks.
     #expect(stat(place.path + ".1", &status) == 0)
     #expect(Int64(status.st_blocks) * 512 <= 2 << 20, "\(status.st_blocks) blocks")
     #expect((log.descriptor.fileSize ?? .max) < 1 << 20)
@@ -103,12 +104,12 @@ import Testing
     let log = try WorkerLog.open(place, limit: .max)
     let line = "a line of thirty-two characters\n"
     try log.descriptor.writeAll(String(repeating: line, count: 4 << 15))
-    // Four times the limit.
+    // The log is four times as large as the limit.
     try LogRotation(place, limit: 1 << 20).rotateIfTooLarge()
     var status = stat()
     #expect(stat(place.path + ".1", &status) == 0)
     #expect(Int64(status.st_blocks) * 512 <= (1 << 20) + (64 << 10))
-    // A place in the log is the same place in the copy, for readers that follow.
+    // An offset in the log is the same offset in the copy, for readers that follow.
     let text = contents(place.path + ".1") + contents(place.path)
     #expect(text.utf8.count == 4 << 20)
     #expect(text.hasSuffix(String(repeating: line, count: 1000)))

@@ -6,8 +6,9 @@ import Testing
 @testable import Supervision
 
 @Suite("The memory of killed processes") struct MemoryReleaseTests {
-  /// A child with 200 MB in a session of its own, whose tracer stops it when it exits (PTRACE_O_TRACEEXIT)
-  /// and never lets it go on: it hangs in its exit, as one that waits in the kernel would.
+  /// A child with 200 MB in a session of its own. Its tracer stops it when it exits
+  /// (PTRACE_O_TRACEEXIT) and never continues it: it hangs in its exit, as a process that waits in
+  /// the kernel does.
   private static let hangs = """
     import ctypes, os, signal, time
     libc = ctypes.CDLL(None, use_errno=True)

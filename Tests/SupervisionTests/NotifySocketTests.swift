@@ -26,7 +26,7 @@ import Testing
     ),
     ("STATUS=a=b=c", [.status("a=b=c")]),
     ("STATUS=", [.status("")]),
-    // Not for us, or not said right.
+    // These fields aren't Dormouse's, or aren't well-formed.
     ("FDSTORE=1\nERRNO=2\nREADY=0\nREADY=yes\nready=1\nX_DORMOUSE_HOLD=2", []),
     ("MAINPID=0\nMAINPID=-1\nMAINPID=99999999999\nMAINPID=\nEXTEND_TIMEOUT_USEC=-5", []),
     ("EXTEND_TIMEOUT_USEC=99999999999999999999999", []),
@@ -81,7 +81,7 @@ import Testing
 
   @Test
   func
-    `Notifications of a worker and its children are read, and those of other processes are refused`()
+    `Notifications of a worker and its children are read, those of other processes refused`()
     throws
   {
     let worker = try TestWorker(
@@ -136,7 +136,8 @@ import Testing
         s.send(b'READY=1' * 20000)
         s.send(b'\\xff\\xfe=\\xff\\n=\\n\\n')
         # Linux 6.16 refuses to pass descriptors here (EPERM); before, they are closed.
-        try: s.sendmsg([b'FDSTORE=1'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0] * 50))])
+        data = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0] * 50))]
+        try: s.sendmsg([b'FDSTORE=1'], data)
         except PermissionError: pass
         s.send(b'STOPPING=1')
         time.sleep(60)
@@ -144,7 +145,7 @@ import Testing
     let before = try listDirectory("/proc/self/fd").count
     #expect(try worker.messages(1) == [.stopping])
     #expect(worker.notify.rejectedCount == 1)
-    // Other tests open and close descriptors meanwhile; fifty would show.
+    // Other tests open and close descriptors at the same time. Fifty more would be noticed.
     #expect(try eventually { try listDirectory("/proc/self/fd").count < before + 40 })
   }
 

@@ -7,7 +7,7 @@ import Testing
 @testable import Supervision
 
 @Suite("Probes") struct ProbeRunnerTests {
-  /// A server that speaks as it is asked to.
+  /// A server whose responses depend on the path.
   private static let server = """
     import http.server, time
     class Handler(http.server.BaseHTTPRequestHandler):

@@ -8,7 +8,7 @@ import WorkerProtocol
 
 @testable import Supervision
 
-/// A worker's side of purgeable memory, honest or not.
+/// The worker's side of purgeable memory, honest or not.
 final class WorkersMemory {
   static let page = Int(pageSize)
   let descriptor: Descriptor
@@ -56,7 +56,7 @@ final class WorkersMemory {
     word(slot).publish(state)
   }
 
-  /// Content of whole pages, each byte the slot's number and one.
+  /// Fills whole pages with the slot's number plus one.
   func fill(_ slot: Int, page: Int, pages: Int, _ state: PurgeableState) {
     let offset = dataOffset + page * Self.page
     memset(mapping + offset, Int32(slot + 1), pages * Self.page)
@@ -136,7 +136,7 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     for offset: UInt32 in [0, 1, UInt32(pageSize) - 1, UInt32(pageSize) + 1, 1 << 30, .max] {
       #expect(refusal(try WorkersMemory(tellOffset: offset)) == .wrongDataOffset(Int(offset)))
     }
-    // A table that would go on behind the file's end.
+    // This table would end after the file.
     #expect(refusal(try WorkersMemory(tellSlots: 65_536)) == .wrongDataOffset(Int(pageSize)))
 
     let memory = try WorkersMemory()
@@ -217,7 +217,7 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
           ]
           word.pointee.store(values.randomElement(using: &random) ?? 0, ordering: .relaxed)
         }
-        // Even its own table.
+        // The worker even removes its own table.
         _ = clinux_punch(file.raw, 0, Int64(size))
       }
     }

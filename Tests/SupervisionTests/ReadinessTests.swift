@@ -44,7 +44,7 @@ import Testing
     try worker.waitForOutput("x")
     let port = try #require(UInt16(readText(worker.log).split(separator: " ")[1]))
     let readiness = Readiness(.tcp(port), worker: worker.process)
-    // Begins to connect, and mostly isn't through with that at the first look.
+    // This begins to connect, and mostly isn't finished at the first check.
     _ = try readiness.check()
     readiness.notified()
     try worker.waitForOutput("hung up")
@@ -67,9 +67,9 @@ import Testing
       return text.contains("x") || text.contains("Error")
     }
     #expect(up)
-    // No IPv6 on this machine: nothing to find.
+    // Without IPv6 on this machine there is nothing to test.
     guard let port = UInt16(try readText(worker.log).split(separator: " ")[1]) else { return }
-    // One probe: connecting may take more than one look.
+    // This probe is used again: a connection may need more than one check.
     let probe = TCPProbe(port: port)
     #expect(try eventually { probe.attempt() })
   }
@@ -87,14 +87,14 @@ import Testing
     try log.descriptor.writeAll("ready\n")
     var scanner = LogLineScanner(LogPlace(path: path), offset: 6, text: "ready")
     #expect(try !scanner.scan())
-    // Across two scans, with much before it.
+    // The text is split across two scans, with much output before it.
     try log.descriptor.writeAll(String(repeating: "reread", count: 100_000) + "rea")
     for _ in 0..<5 { #expect(try !scanner.scan()) }
     try log.descriptor.writeAll("dy")
     #expect(try scanner.scan())
   }
 
-  /// Opening a FIFO for reading waits for a writer, which a hostile worker never is.
+  /// Opening a FIFO for reading waits for a writer. A hostile worker never opens it for writing.
   @Test func `A FIFO or a device in the log's place is an error, and reading doesn't wait for it`()
     throws
   {

@@ -6,7 +6,7 @@ import Testing
 @testable import Supervision
 
 @Suite struct PressureWatchTests {
-  /// A client as https://systemd.io/MEMORY_PRESSURE asks for: connect, write, poll, read.
+  /// A client that follows https://systemd.io/MEMORY_PRESSURE: connect, write, poll, read.
   private static let client = """
     import base64, os, select, socket, time
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -35,7 +35,7 @@ import Testing
     try worker.waitForOutput("pressure 0")
     #expect(try worker.watch.notifyAll() == 1)
     try worker.waitForOutput("pressure 1")
-    // It ends, and is forgotten.
+    // The client ends, and isn't counted any more.
     #expect(try worker.waitForExit() == .exited(0))
     #expect(
       try eventually {
@@ -48,7 +48,7 @@ import Testing
 
   @Test
   func
-    `A client of the pressure socket that never reads costs nothing, and one that floods is dropped`()
+    `A pressure client that never reads costs nothing, and one that floods is disconnected`()
     throws
   {
     let scratch = try Scratch()
@@ -140,7 +140,8 @@ import Testing
     #expect(command.phase == .ended(.exited(3)))
     #expect(
       try readText(worker.log)
-        == "red \(worker.process.plan.name) \(worker.process.identity.pid)\n\(worker.scratch.path)\n"
+        == "red \(worker.process.plan.name) \(worker.process.identity.pid)\n"
+        + "\(worker.scratch.path)\n"
     )
   }
 

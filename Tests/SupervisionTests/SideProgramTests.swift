@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(
-    "A program whose file system doesn't answer blocks no process, and the error says where it hangs"
+    "A program whose file system doesn't answer blocks no process, and the error says what hangs"
   )
   func hungPreparation() throws {
     let scratch = try Scratch()
@@ -30,7 +30,7 @@ import Testing
     #expect(program.phase == .preparing)
     #expect(program.hang?.contains("check their file system") == true)
 
-    // The next one is refused, and costs no thread.
+    // The next program is refused, and needs no thread.
     let second = SideProgram(about: "test", jobs: jobs) { () throws(LaunchError) in
       throw .noCommand
     }

@@ -4,7 +4,7 @@ import Supervision
 import Synchronization
 import TestSupport
 
-/// A worker of a test, with all the sockets, ended with the test.
+/// A worker of a test with all its sockets. It ends with the test.
 final class TestWorker {
   private static let count = Atomic(0)
   let scratch: Scratch
@@ -18,7 +18,7 @@ final class TestWorker {
     cgroup: WorkerCgroup? = nil
   ) throws {
     scratch = try Scratch()
-    // One of its own: what is done about one worker is done one after the other.
+    // Each worker has a name of its own: jobs about one worker are done one after the other.
     let name = name ?? "test-\(Self.count.add(1, ordering: .relaxed).newValue)"
     notify = try NotifySocket.create(in: scratch.path, name: name)
     watch = try PressureWatch(path: "\(scratch.path)/watch")
@@ -47,7 +47,7 @@ final class TestWorker {
     return try process.reap()
   }
 
-  /// What it says, until there are `count` messages.
+  /// Returns the worker's messages when there are `count`.
   func messages(_ count: Int) throws -> [NotifyMessage] {
     var all: [NotifyMessage] = []
     let deadline = Deadline(in: .seconds(60))
@@ -62,7 +62,7 @@ final class TestWorker {
 }
 
 extension SideProgram {
-  /// Does what an event loop does, until it is over or in a wanted phase.
+  /// Does what an event loop does, until the program is over or in a wanted phase.
   func follow(until isReached: (Phase) -> Bool = { _ in false }) throws {
     let deadline = Deadline(in: .seconds(60))
     while let descriptor, !isReached(phase) {
@@ -74,7 +74,7 @@ extension SideProgram {
   }
 }
 
-/// What `body` returns; fails if it takes longer, which may be for ever.
+/// The result of `body`. It fails if `body` takes longer than the limit, even if it never returns.
 func within<Value: Sendable>(
   _ limit: Duration, _ body: @escaping @Sendable () -> Value
 ) throws -> Value {

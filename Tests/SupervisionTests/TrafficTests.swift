@@ -10,7 +10,7 @@ import Testing
 
   init() throws { latches = try InputLatches(capacity: 16) }
 
-  /// A look, as once a second.
+  /// Takes one sample, as the daemon does once a second.
   private func look(_ monitor: TrafficMonitor, _ worker: Sleeper) throws -> Bool {
     latches.collect()
     return monitor.look(at: try worker.tree())
@@ -28,7 +28,7 @@ import Testing
       try client?.writeAll("hello\n")
       #expect(try client?.read(upTo: 64) == Array("hello\n".utf8))
       client = nil
-      // The thread that served it has read its end.
+      // The thread that served the client has read the end of the connection.
       #expect(try eventually { try worker.threadCount() == threads })
       #expect(try look(monitor, worker))
       // The latch may have fired once more for the hang-up.
@@ -122,10 +122,11 @@ import Testing
     #expect(try eventually { worker.log.contains("got") })
     for _ in 0..<20 {
       let isSeen = try look(monitor, worker)
-      // A request counts as traffic for 2 s; a busy machine may take longer for 20 looks.
+      // A request counts as traffic for 2 s. On a busy machine 20 samples may take longer.
       if Clocks.monotonic - asked < 1_500_000_000 { #expect(isSeen) }
     }
-    // The worker slept and woke meanwhile: the first look of a new monitor doesn't miss it.
+    // The worker slept and woke in the meantime: the first sample of a new monitor detects the
+    // request.
     let second = try TrafficMonitor(latches: latches, ownChannels: [])
     let isSeen = try look(second, worker)
     if Clocks.monotonic - asked < 1_500_000_000 { #expect(isSeen) }

@@ -6,8 +6,8 @@ import Testing
 @testable import Supervision
 
 @Suite struct WakeSourcesTests {
-  /// Echoes lines on every connection, one thread each. It takes longer than a tick of the kernel's clock,
-  /// so that the kernel knows which was first, question or answer.
+  /// Echoes lines, with a thread for each connection. An echo takes longer than a tick of the
+  /// kernel's clock, so that the kernel can distinguish request and answer.
   static let echo = """
     listener = socket.create_server(('127.0.0.1', 0))
     def serve(connection):
@@ -143,7 +143,7 @@ import Testing
     let port = try worker.port()
     let first = try Client.connect(port: port)
     #expect(try eventually { worker.log.contains("accepted") })
-    // All of it is unread already: only further input shows.
+    // All of the input is unread already, so that only further input counts.
     let second = try Client.connect(port: port)
     try worker.stdin?.writeAll("x")
     try first.writeAll("x")
@@ -185,10 +185,10 @@ import Testing
     let client = try Client.connect(port: port)
     try client.writeAll("question")
     #expect(try eventually { worker.log.contains("got") })
-    // A busy machine may take long for its stop.
+    // On a busy machine the stop may take long.
     let sources = try worker.sleep(openFor: .seconds(60))
     #expect(sources.waiting == "a request on port \(port) that it had not answered")
-    // With a request that is older than that, it waits by choice.
+    // If the request is older than the limit, the worker leaves it by choice.
     let late = try WakeSources(of: worker.tree(), ownChannels: [], openFor: .zero)
     #expect(late.waiting == nil)
     _ = try Descriptor.open("\(worker.scratch.path)/go", O_CREAT | O_WRONLY, mode: 0o600)
@@ -211,7 +211,7 @@ import Testing
               connection.sendall(data)
       """)
     let client = try Client.connect(port: try worker.port())
-    // Most of these are answered within a tick of the kernel's clock, and the last one isn't.
+    // Most of these requests are answered within a tick of the kernel's clock. The last one isn't.
     for _ in 0..<4 {
       try client.writeAll("a")
       #expect(try client.read(upTo: 1) == Array("a".utf8))
@@ -233,7 +233,7 @@ import Testing
         sinceSent: .milliseconds(sent), sinceAcknowledged: .milliseconds(acknowledged))
     }
     let limit = Duration.seconds(2)
-    // Received, sent and acknowledged in the same tick, however long ago.
+    // The data was received, sent and acknowledged in the same tick, however long ago.
     for age in [0, 4, 12, 500, 1996] {
       #expect(traffic(received: age, sent: age, acknowledged: age).isUnanswered(within: limit))
     }

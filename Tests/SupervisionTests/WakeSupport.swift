@@ -9,16 +9,17 @@ final class Sleeper {
   let scratch: Scratch
   let process: SpawnedProcess
   let identity: ProcessIdentity
-  /// nil once it has been closed.
+  /// The writing end of the pipe; nil once it has been closed.
   var stdin: Descriptor?
   var ownChannels: Set<String> = []
 
-  /// Returns when it has printed `ready …`.
+  /// Returns when the program has printed `ready …`.
   init(_ program: String, environment: [String: String] = [:]) throws {
     scratch = try Scratch()
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { throw TestFailure("pipe") }
-    // The worker would hold its own writing end (spawn closes them; other tests' children don't).
+    // Otherwise the worker could inherit its own writing end: spawn closes it, but other tests'
+    // children don't.
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     let input = Descriptor(owning: ends[0])
     stdin = Descriptor(owning: ends[1])
@@ -57,7 +58,8 @@ final class Sleeper {
     return port
   }
 
-  /// Bytes in the queues of its connections at the port: sent by it and not acknowledged, received and unread.
+  /// The bytes in the queues of its connections at the port: sent and not acknowledged, received
+  /// and unread.
   private func queues(_ port: UInt16) throws -> [(unacknowledged: Int, unread: Int)] {
     let digits = String(port, radix: 16, uppercase: true)
     let local = ":" + String(repeating: "0", count: 4 - digits.count) + digits
@@ -69,8 +71,8 @@ final class Sleeper {
     }
   }
 
-  /// Returns when it has read everything that came at its port, and its clients' kernels have acknowledged
-  /// everything that it sent.
+  /// Returns when it has read everything that arrived at its port, and its clients' kernels have
+  /// acknowledged everything that it sent.
   func waitForEmptyQueues() throws {
     let port = try port()
     let areEmpty = try eventually {
@@ -92,14 +94,14 @@ final class Sleeper {
 
   func resume() throws { try tree().continueAll() }
 
-  /// What it left unread when it last slept.
+  /// The input that it left unread when it last slept.
   var leftUnread = LeftUnread()
 
   func stillIgnored() throws -> LeftUnread {
     leftUnread.stillIgnored(by: try tree(), ownChannels: ownChannels)
   }
 
-  /// Stops it and watches.
+  /// Stops the program and watches its inputs.
   func sleep(
     ignoring ignored: LeftUnread? = nil, openFor limit: Duration = WakeSources.recently
   ) throws -> WakeSources {
@@ -113,7 +115,7 @@ final class Sleeper {
 }
 
 extension WakeSources {
-  /// What it reports within ten seconds.
+  /// The reason that the sources report within 60 s; nil if there is none.
   func next() throws -> String? {
     let isReadable = try pollDescriptor(
       descriptor.raw, for: POLLIN, until: Deadline(in: .seconds(60)))

@@ -59,7 +59,7 @@ import Testing
     #expect(failure([])?.description == "its command is empty")
     #expect(failure(["sh"], directory: "/nowhere")?.description.contains("/nowhere") == true)
     #expect(failure(["sh"], log: "/nowhere/log")?.description.contains("/nowhere/log") == true)
-    // A link in place of the log isn't followed.
+    // A link that replaces the log isn't followed.
     let link = "\(scratch.path)/link"
     #expect(symlink("/dev/null", link) == 0)
     #expect(failure(["sh"], log: link)?.description.contains("link") == true)
@@ -112,7 +112,7 @@ import Testing
     #expect(throws: SystemCallError.self) {
       try WorkerProcess.adopt(other, plan: worker.process.plan)
     }
-    // Not our child: pid 1 never is.
+    // Process 1 is never a child of this process.
     let strange = try WorkerProcess.adopt(.current(of: 1), plan: worker.process.plan)
     #expect(try strange.reap() == nil)
   }
@@ -121,7 +121,7 @@ import Testing
     throws
   {
     let scratch = try Scratch()
-    // Not a cgroup, but it has the files.
+    // This directory isn't a cgroup, but has a cgroup's files.
     try Descriptor.open("\(scratch.path)/cgroup.events", O_WRONLY | O_CREAT, mode: 0o600)
       .writeAll("populated 0\nfrozen 0\n")
     let worker = try TestWorker("sleep", "60", cgroup: WorkerCgroup(path: scratch.path))

@@ -118,9 +118,10 @@ import Testing
       var times = [timeval(tv_sec: 1_000_000, tv_usec: 0), timeval(tv_sec: 1_000_000, tv_usec: 0)]
       #expect(utimes("\(scratch.path)/\(name).worker", &times) == 0)
     }
-    // Emptied since the machine's start: its worker may live.
+    // This record was emptied since the machine's start: its worker may live.
     try scratch.write("emptied.worker", "")
-    // The same, while the clock was wrong; and of an earlier boot, with a clock that was ahead.
+    // The first record was emptied while the clock was wrong. The second is of an earlier boot,
+    // whose clock was ahead.
     for (name, boot) in [("marked", String?.none), ("earlier", "another")] {
       let path = try scratch.write("\(name).worker", "")
       let file = try Descriptor.open(path, O_WRONLY)
@@ -142,7 +143,7 @@ import Testing
     let scratch = try Scratch()
     let store = try WorkerRecordStore(directory: scratch.path)
     try store.save(hostile)
-    // In the way of the temporary file.
+    // This directory has the path of the temporary file.
     let blocked = store.path(of: hostile.name) + ".partial"
     #expect(mkdir(blocked, 0o700) == 0)
     var changed = hostile

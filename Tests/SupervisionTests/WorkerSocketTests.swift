@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WorkerProtocol
 
-/// A worker's end, without a worker.
+/// A worker's end of the socket, without a worker.
 private final class Peer {
   let socket: Descriptor
   private var received: [UInt8] = []
@@ -22,7 +22,7 @@ private final class Peer {
     }
   }
 
-  /// All that has come so far; nil: the connection has been closed.
+  /// Everything that has arrived so far; nil if the connection has been closed.
   func hear() -> String? {
     var buffer = [UInt8](repeating: 0, count: 65536)
     while true {
@@ -49,7 +49,7 @@ private final class Peer {
     socket = try WorkerSocket(path: "\(scratch.path)/worker")
   }
 
-  /// Services the socket, where each process counts as the worker's.
+  /// Services the socket. Each process counts as the worker's.
   private func service() throws -> [WorkerSocket.News] { try socket.service { _ in true } }
 
   private func messages(_ news: [WorkerSocket.News]) -> [WorkerMessage] {
@@ -60,7 +60,7 @@ private final class Peer {
     news.compactMap { if case .left(_, let why) = $0 { .some(why) } else { nil } }
   }
 
-  /// Services it until `isEnough`.
+  /// Services the socket until `isEnough`.
   private func news(
     until isEnough: ([WorkerSocket.News]) -> Bool
   ) throws -> [WorkerSocket.News] {
@@ -153,7 +153,7 @@ private final class Peer {
     all += try news { messages(before + $0).count == 451 }
     let said = messages(all).filter { $0 != .ready }
     #expect(said == (0..<450).map { .done(id: $0) })
-    // What it says last is heard, too.
+    // The last message before the end is read, too.
     try chatterbox.say("{\"type\":\"hold\",\"on\":true}\n")
     #expect(messages(try news { !$0.isEmpty }) == [.hold(true)])
   }
@@ -179,7 +179,7 @@ private final class Peer {
     _ = try service()
     let id = try #require(socket.connectionIDs.first)
     let line = DaemonMessage.error(message: String(repeating: "e", count: 50_000))
-    // More than the kernel takes, and less than too much.
+    // This is more than the kernel accepts, and less than the socket's limit.
     var sent = 0
     while try !pollDescriptor(socket.descriptor.raw, for: POLLIN, until: Deadline(in: .zero)),
       sent < 5
@@ -195,8 +195,8 @@ private final class Peer {
     #expect(heard)
   }
 
-  /// One end of a socket pair whose other end has been passed; it reads the end when no process has the other
-  /// one any more.
+  /// One end of a socket pair whose other end has been passed. It reads the end when no process has
+  /// the other one open any more.
   private func passed(_ text: String, by peer: Peer, times: Int = 1) throws -> Descriptor {
     var ends: [Int32] = [0, 0]
     let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue
@@ -220,7 +220,7 @@ private final class Peer {
     let useless = try passed("{\"type\":\"status\",\"text\":\"\"}\n", by: peer, times: 3)
     _ = try news { messages($0).count == 3 }
     #expect(try eventually { try isAtEnd(useless) })
-    // Half a line may be waited for, with one descriptor, and no more.
+    // Half a line may wait, with one descriptor, and no more.
     let many = try passed("{\"type\":", by: peer)
     let last = try passed(" \"purgeable\"}\n", by: peer)
     var all = try news { messages($0) == [.purgeable] }
@@ -229,7 +229,7 @@ private final class Peer {
     guard case .said(_, _, .some)? = all.last else { throw TestFailure("no descriptor: \(all)") }
     all = []
     #expect(try eventually { try isAtEnd(last) })
-    // The end of the connection drops the line that it has begun, with its descriptor.
+    // The end of the connection discards the unfinished line with its descriptor.
     let unfinished = try passed("{\"type\":", by: peer)
     _ = try service()
     #expect(try !isAtEnd(unfinished))

@@ -2,13 +2,13 @@ import Glibc
 import Synchronization
 import WorkerKit
 
-/// What a test may ask of the probe, and what the probe does about events.
+/// The commands that a test may send to the probe, and what the probe does on events.
 final class Commands: Sendable {
   let shelf = Shelf()
   private let log: LogFile
   private let cache = MemoryCache<Int, [UInt8]>(costLimit: 64 << 20)
   private let photo = Unloadable { [UInt8](repeating: 1, count: 4 << 20) }
-  /// By name: what ends the task.
+  /// The closures that end tasks, by the task's name.
   private let tasks = Mutex<[String: AsyncStream<Void>.Continuation]>([:])
   private let beginsTaskBeforeSleep = Atomic(false)
 
@@ -48,7 +48,8 @@ final class Commands: Sendable {
     "cache \(cache.count), photo \(photo.isLoaded ? "loaded" : "unloaded")"
   }
 
-  /// Returns when it has begun. `milliseconds`: its limit; 0: none of its own.
+  /// Begins a task, and returns when it has begun. `milliseconds` is its limit; 0 means that it has
+  /// none of its own.
   private func begin(_ name: String, milliseconds: Int) async -> String {
     let (ended, end) = AsyncStream.makeStream(of: Void.self)
     tasks.withLock { $0[name] = end }
@@ -79,7 +80,7 @@ final class Commands: Sendable {
       _ = await begin("late", milliseconds: 0)
     case .willTerminate(let reason):
       log.note("willTerminate \(reason)")
-      // Some work: nothing says how long it may take but the deadline.
+      // The work takes a while: only the deadline limits it.
       try? await Task.sleep(for: .milliseconds(300))
       log.note("saved")
     case .didReceiveMemoryWarning: log.note("didReceiveMemoryWarning")

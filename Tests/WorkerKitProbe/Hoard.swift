@@ -1,16 +1,17 @@
 import Glibc
 import WorkerKit
 
-/// An object cache of megabytes. Commands are lines of standard input: `fill N` makes N objects on all cores,
-/// `footprint` prints the footprint, `quit` ends it. A memory warning empties it: the daemon's, or SIGUSR1.
+/// An object cache of many megabytes. Commands are lines of standard input: `fill N` makes N
+/// objects on all cores, `footprint` prints the footprint, `quit` ends it. A memory warning, of the
+/// daemon or by SIGUSR1, empties it.
 enum Hoard {
   static func main() -> Never {
-    // `trace record --warn-at` sends SIGUSR1 only to a process that has a handler for it.
+    // `footprint record --warn-at` sends SIGUSR1 only to a process that has a handler for it.
     signal(SIGUSR1) { _ in }
     var warning = sigset_t()
     sigemptyset(&warning)
     sigaddset(&warning, SIGUSR1)
-    // Before there is another thread, which would take the signal.
+    // The signal is blocked before there is another thread, which would receive it.
     pthread_sigmask(SIG_BLOCK, &warning, nil)
     let objects = MemoryCache<UInt64, [UInt64]>(name: "objects", costLimit: 0)
     Worker.shared.connect()
@@ -29,7 +30,7 @@ enum Hoard {
     let words = line.split(separator: " ")
     switch words.first {
     case "fill":
-      // On all cores: each thread has a heap of its own.
+      // The objects are made on all cores: each thread has a heap of its own.
       await withDiscardingTaskGroup { group in
         for _ in 0..<(words.dropFirst().first.flatMap { Int($0) } ?? 0) {
           group.addTask {

@@ -5,8 +5,8 @@ import WorkerKit
 ///
 ///     WorkerKitProbe SOCKET LOG
 ///
-/// A client that connects to SOCKET gives one command (`Commands`) and gets one line. LOG gets a line for
-/// each event. Without arguments it is a `Hoard`.
+/// A client that connects to SOCKET sends one command (`Commands`) and gets one line. LOG gets a
+/// line for each event. Without arguments the process is a `Hoard`.
 @main struct Probe {
   static func main() {
     let arguments = CommandLine.arguments
@@ -14,7 +14,7 @@ import WorkerKit
     guard arguments.count == 3, let log = LogFile(arguments[2]),
       let listener = CommandListener(arguments[1])
     else { exit(2) }
-    // Before there is another thread, which would be ended by it.
+    // The signals are blocked before there is another thread, which a signal would end.
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, SIGTERM)
@@ -29,7 +29,7 @@ import WorkerKit
   private static func run(_ listener: CommandListener, _ log: LogFile) async {
     let commands = Commands(log)
     Worker.shared.setSnapshotProvider { .text(commands.shelf.summary) }
-    // From here on it hears everything.
+    // From here on the loop gets all events.
     var events = Worker.shared.events.makeAsyncIterator()
     Task.detached {
       for await connection in listener.connections() {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Lines, each in one write.
+/// A file of lines, each of which is written in one call.
 final class LogFile: Sendable {
   private let file: Int32
 
@@ -31,7 +31,7 @@ func startThread(_ run: @escaping @Sendable () -> Void) {
   pthread_detach(thread)
 }
 
-/// A Unix socket at which each connection brings one line.
+/// A Unix socket at which each connection sends one line.
 struct CommandListener {
   private let listener: Int32
 

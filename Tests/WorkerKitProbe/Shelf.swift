@@ -2,7 +2,8 @@ import Glibc
 import Synchronization
 import WorkerKit
 
-/// Purgeable contents that show what they are: each word is made of the content's number and its place.
+/// Purgeable contents that can be verified: each word is made from the content's number and the
+/// word's index.
 final class Shelf: Sendable {
   private struct Item: Sendable {
     var id: UInt64
@@ -38,7 +39,8 @@ final class Shelf: Sendable {
     }
   }
 
-  /// `nil`: it was discarded. Looks at every `step`th word, and at the last.
+  /// Returns whether the content is whole; `nil` if it was discarded. It checks every `step`th
+  /// word, and the last one.
   private static func isWhole(_ item: Item, step: Int) -> Bool? {
     item.data.withContent { bytes in
       let last = bytes.count / 8 - 1
@@ -47,7 +49,8 @@ final class Shelf: Sendable {
     }
   }
 
-  /// `whole 1, gone 2, torn 0; held 3`, where those that are held and whole are counted apart.
+  /// Returns a text such as `whole 1, gone 2, torn 0; held 3`. Contents that are held and whole are
+  /// counted apart.
   func look() -> String {
     var (whole, gone, torn, held) = (0, 0, 0, 0)
     for place in places.withLock({ $0 }) {
@@ -66,8 +69,8 @@ final class Shelf: Sendable {
 
   func endRace() { mayEnd.store(true, ordering: .relaxed) }
 
-  /// At least this many accesses, and until `endRace`, on several threads; discarded content is made again, of
-  /// another size.
+  /// Accesses contents on several threads, at least this often and until `endRace`. Discarded
+  /// content is made again, with another size.
   func race(threads: Int, accesses: Int) async -> String {
     let counts = Mutex((accesses: 0, gone: 0, torn: 0))
     let (ended, end) = AsyncStream.makeStream(of: Void.self)
@@ -112,7 +115,7 @@ final class Shelf: Sendable {
   }
 }
 
-/// xorshift64*, from any seed.
+/// A random number generator: xorshift64*, from any seed.
 private struct Random {
   var state: UInt64
   init(state: UInt64) { self.state = state &* 2 &+ 1 }

@@ -1,4 +1,5 @@
-// The samples of the documentation, line by line, so that they compile. `ArticleTests` holds both together.
+// The samples of the documentation, line by line, so that the compiler checks them. `ArticleTests`
+// checks that both are the same.
 import WorkerKit
 
 // MARK: - What the samples are about

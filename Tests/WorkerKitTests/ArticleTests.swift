@@ -1,7 +1,7 @@
 import Linux
 import Testing
 
-/// What the articles show is what compiles.
+/// Checks that the articles show the code that is compiled in `ArticleSamples`.
 @Suite struct ArticleTests {
   private static let root = String(
     #filePath.split(separator: "/").dropLast(3).joined(separator: "/"))
@@ -10,7 +10,7 @@ import Testing
     "WorkerKit", "InTheForeground", "InTheBackground", "CachingWithoutHoarding",
   ]
 
-  /// Without their indentation.
+  /// The lines of a file, without their indentation.
   private static func lines(_ path: String) throws -> [String] {
     try readText("/\(root)/\(path)").split(separator: "\n", omittingEmptySubsequences: false)
       .map { String($0.drop { $0 == " " }) }

@@ -3,10 +3,10 @@ import Testing
 
 @testable import WorkerKit
 
-/// Against a model that is as simple as can be.
+/// Compares the cache with a simple model.
 @Suite(.timeLimit(.minutes(10))) struct CacheModelTests {
   private struct Model {
-    /// The most recently used last.
+    /// The entries; the most recently used one is last.
     var entries: [(key: Int, value: Int, cost: Int)] = []
     var countLimit: Int
     var costLimit: Int
@@ -65,7 +65,7 @@ import Testing
         }
       }
       let keys = cache.state.withLock { $0.entries.keys }
-      // Not `#expect`, which takes longer than all the rest a hundred thousand times.
+      // `#expect` isn't used here: a hundred thousand calls of it take longer than everything else.
       if keys != model.entries.map(\.key).reversed() || cache.statistics.cost != model.cost {
         Issue.record("seed \(seed), step \(step): \(keys), \(cache.statistics.cost)")
         return

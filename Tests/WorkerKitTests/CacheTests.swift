@@ -34,7 +34,7 @@ import Testing
     cache.insert("c", for: 1, cost: 61)
     #expect(cache[2] == nil)
     #expect(cache[1] == "c")
-    // One that can't be kept takes the former one with it: that is out of date.
+    // A value that can't be kept also removes the former one, which is out of date.
     cache.insert("d", for: 1, cost: 101)
     #expect(cache[1] == nil)
     #expect(cache.statistics.cost == 0)
@@ -57,7 +57,7 @@ import Testing
     struct Failure: Error {}
     #expect(throws: Failure.self) { try cache.value(for: 3) { throw Failure() } }
     #expect(cache[3] == nil)
-    // A value that was put there meanwhile stays.
+    // A value that was put in meanwhile stays.
     let value = cache.value(for: 4) {
       cache[4] = "theirs"
       return "mine"
@@ -135,7 +135,7 @@ import Testing
     cache[2] = free
     let more = DiscardableValue("more")
     cache[3] = more
-    // The oldest is in use, so the next one had to go.
+    // The oldest value is in use, so the next one was removed.
     #expect(cache[1] === used)
     #expect(free.isContentDiscarded)
     #expect(cache[2] == nil)
@@ -146,7 +146,7 @@ import Testing
     #expect(cache.count == 1)
     #expect(used.isContentDiscarded)
     #expect(used.withContent { $0 } == nil)
-    // It was discarded outside of the cache: it isn't found any more.
+    // The content was discarded outside of the cache, which doesn't find it any more.
     more.endContentAccess()
     #expect(more.withContent { $0 } == "more")
     more.discardContentIfPossible()

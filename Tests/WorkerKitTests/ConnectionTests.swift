@@ -76,7 +76,7 @@ import WorkerProtocol
       "{\"type\":\"didResume\",\"id\":1,\"asleepSeconds\":1e400,\"cause\":\"\"}",
       "{\"type\":\"didEnterBackground\",\"id\":1,\"deadlineSeconds\":\"NaN\"}",
     ] { peer.send(Array((line + "\n").utf8)) }
-    // In pieces, and with what comes after it in the same piece.
+    // The line is sent in pieces. The last piece also has what comes after the line.
     let line = DaemonMessage.request(id: 9, deadlineSeconds: 1, .willSuspend).line
     for byte in line { peer.send([byte]) }
     peer.send(Array("\n".utf8))
@@ -91,12 +91,13 @@ import WorkerProtocol
   @Test func `A worker doesn't wait for a daemon that reads nothing`() async throws {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
-    // It never accepts: the queue of the listener takes the connection, and the socket's buffer some lines.
+    // The daemon never accepts. The queue of the listener has room for the connection, and the
+    // socket's buffer for some lines.
     worker.connect()
     try await eventually { worker.isConnected }
     let text = String(repeating: "x", count: 200_000)
     for number in 0..<100 { worker.setStatus("\(number) \(text)") }
-    // The last one holds on a new connection.
+    // The last status holds on a new connection.
     while try await daemon.message() != .status("99 \(text)") {}
   }
 

@@ -59,8 +59,8 @@ import WorkerProtocol
     let peer = try await daemon.peer()
     peer.request(1, warning)
     await loopHas.wait()
-    // A listener that has finished doesn't end the wait for the others: an answer would come before the next
-    // message.
+    // A listener that has finished doesn't end the wait for the others: otherwise an answer would
+    // come before the next message.
     worker.setStatus("one")
     #expect(try await daemon.message() == .status("one"))
     gates.delegate.open()
@@ -116,7 +116,7 @@ import WorkerProtocol
     let peer = try await daemon.peer()
     peer.request(1, .didEnterBackground, deadline: 0)
     peer.request(2, .willSuspend, deadline: -1e300)
-    // By now the deadlines have passed, and nothing has been said.
+    // By now the deadlines have passed, and no answer has been sent.
     worker.setStatus("late")
     #expect(try await daemon.message() == .status("late"))
     gate.open()

@@ -4,7 +4,8 @@ import Testing
 
 @testable import WorkerKit
 
-/// Serial: they measure the process that all tests run in, so they allow for what those do meanwhile.
+/// Measures the process in which all tests run. The tests are serial, and allow for what other
+/// tests do meanwhile.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct FootprintTests {
   private let megabyte: Int64 = 1 << 20
 
@@ -41,7 +42,7 @@ import Testing
   {
     let worker = Worker(socketPath: nil)
     let cache = MemoryCache<Int, [UInt8]>(worker: worker)
-    // Small ones: their memory is the allocator's, which keeps it unless it is asked.
+    // The values are small: their memory is the allocator's, which keeps it unless it is trimmed.
     for key in 0..<100_000 { cache[key] = [UInt8](repeating: 1, count: 1000) }
     let (before, after) = await worker.simulateMemoryWarning()
     #expect(cache.count == 0)

@@ -4,13 +4,13 @@ import Synchronization
 import TestSupport
 import WorkerProtocol
 
-/// A daemon on a socket of a test's own. Its threads are its own, too: tests run on the few threads that the
-/// worker's tasks need, and must not block them.
+/// A daemon on a socket of a test's own. Its threads are its own, too: tests run on the few threads
+/// that the worker's tasks need, and must not block them.
 final class KitDaemon: Sendable {
   enum Heard: Sendable {
     case connected(Peer)
     case message(WorkerMessage, Peer)
-    /// What came with the line before it.
+    /// A descriptor, which came with the line before it.
     case descriptor(Int32, Peer)
     case closed(Peer)
   }
@@ -20,7 +20,7 @@ final class KitDaemon: Sendable {
   private let hearing: AsyncStream<Heard>.Continuation
   private let iterator: Reader
 
-  /// - Parameter listens: false: it doesn't exist before `listen`.
+  /// - Parameter listens: False if the socket doesn't exist before `listen`.
   init(listens: Bool = true) throws {
     let (stream, hearing) = AsyncStream.makeStream(of: Heard.self)
     self.hearing = hearing
@@ -37,14 +37,14 @@ final class KitDaemon: Sendable {
 
   func listen() throws { try daemon.listen() }
 
-  /// The next thing that it hears; a test's time limit ends the waiting.
+  /// Returns the next thing that the daemon receives. The test's time limit ends the wait.
   func next() async throws -> Heard {
     guard let heard = await iterator.next() else { throw TestFailure("nothing more is heard") }
     return heard
   }
 
-  /// The next connection, when both have greeted each other: what is said before that, the worker says
-  /// only if it still holds.
+  /// Returns the next connection, after both sides have sent `hello`. Until then the worker sends
+  /// only what still holds.
   func peer(state: String = "background", pressure: String = "normal") async throws -> Peer {
     while true {
       guard case .message(.hello, let peer) = try await next() else { continue }
@@ -53,7 +53,7 @@ final class KitDaemon: Sendable {
     }
   }
 
-  /// The next message that isn't a greeting.
+  /// Returns the next message that isn't a `hello`.
   func message() async throws -> WorkerMessage {
     while true {
       if case .message(let message, _) = try await next(), message != .hello(version: 1) {
@@ -68,7 +68,7 @@ final class KitDaemon: Sendable {
     return messages
   }
 
-  /// One task reads at a time.
+  /// Makes sure that one task reads at a time.
   private actor Reader {
     private let stream: AsyncStream<Heard>
     init(_ stream: AsyncStream<Heard>) { self.stream = stream }
@@ -93,7 +93,7 @@ final class Peer: Sendable {
 
   func send(_ bytes: [UInt8]) { connection.send(bytes) }
 
-  /// Hangs up.
+  /// Closes the connection.
   func close() { connection.hangUp() }
 
   func readAll(_ hear: (KitDaemon.Heard) -> Void) {
@@ -124,7 +124,7 @@ final class Peer: Sendable {
       }
     }
     guard count > 0 else { return nil }
-    // cmsg(3): length, level and type, then the descriptor.
+    // The control message has a length, level and type, then the descriptor (cmsg(3)).
     let hasDescriptor =
       header.msg_controllen >= 20
       && control[1] == UInt64(SOL_SOCKET) | UInt64(SCM_RIGHTS) << 32

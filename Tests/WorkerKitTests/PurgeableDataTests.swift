@@ -93,7 +93,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     #expect(heap.givenCount == 0)
     var status = stat()
     fstat(heap.file, &status)
-    // The table.
+    // Only the table takes memory.
     #expect(status.st_blocks * 512 <= 8 * page)
   }
 
@@ -110,7 +110,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     #expect(places.count == 64)
     for place in places { heap.word(place).release(generation: place.generation) }
     if isShared {
-      // The daemon takes them, and only an allocation that needs room notices it.
+      // The daemon purges the contents, and only an allocation that needs room notices it.
       let region = try PurgeableRegion(Descriptor(owning: dup(heap.file)))
       region.purge()
     } else {
@@ -136,7 +136,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     let interrupted = try #require(heap.word(places[0]).take())
     let orphan = try #require(heap.word(places[1]).take())
     let spared = try #require(heap.word(places[2]).take())
-    // An owner that is freed while the daemon takes its content leaves its place to be found later.
+    // If the owner is freed while the daemon empties its content, the slot is freed later.
     heap.release(places[1])
     heap.release(places[2])
     #expect(heap.allocate(bytes: page) == nil)
@@ -148,7 +148,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     #expect(heap.allocate(bytes: page) != nil)
     #expect(heap.allocate(bytes: page) == nil)
     heap.daemonIsGone()
-    // Its memory is free, but its place isn't given out: the next daemon may be at it.
+    // The pages are freed, but aren't allocated again: the next daemon may be emptying them.
     #expect(heap.bytes(places[0], count: page).allSatisfy { $0 == 0 })
     #expect(!heap.word(places[0]).hold(generation: places[0].generation))
     #expect(heap.allocate(bytes: page) == nil)

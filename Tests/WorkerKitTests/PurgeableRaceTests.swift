@@ -7,7 +7,7 @@ import Testing
 
 @testable import WorkerKit
 
-/// Content that shows what it is: each word is made of its number and the word's place.
+/// Content that can be verified: each word is made from the content's number and the word's index.
 private struct Pattern {
   static func word(_ id: UInt64, _ place: Int) -> UInt64 {
     (id &+ 1) &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(place)
@@ -21,7 +21,8 @@ private struct Pattern {
     }
   }
 
-  /// `nil`: it was discarded. Looks at some words of each page, the last among them.
+  /// Returns whether the content is whole; `nil` if it was discarded. It checks some words of each
+  /// page, and the last word.
   static func isWhole(_ data: PurgeableData, _ id: UInt64) -> Bool? {
     data.withContent { bytes in
       var place = 0
@@ -38,7 +39,7 @@ private struct Pattern {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct PurgeableRaceTests {
-  /// What all threads share: contents by place, each with its number.
+  /// The contents that all threads share, each with its number.
   private final class Shelf: Sendable {
     struct Content: Sendable {
       var id: UInt64
@@ -73,7 +74,7 @@ private struct Pattern {
     let worker = Worker(socketPath: nil)
     let shelf = Shelf(64, worker)
     let heap = try #require(worker.purgeable.make(nil))
-    // Two daemons' worth of purging: each has a mapping of its own.
+    // There are two purging daemons: each has a mapping of its own.
     let regions = try (0..<2).map { _ in
       try PurgeableRegion(Descriptor(owning: dup(heap.file)))
     }
@@ -90,7 +91,8 @@ private struct Pattern {
         while running.load(ordering: .acquiring) > 0 {
           limit = thread > threads ? (limit + 3) % 170 : 1
           purged += regions[thread - threads].purge(atMost: limit * Int64(pageSize))
-          // One without a pause, a content at a time; the other takes more, now and then.
+          // One daemon purges without a pause, one content at a time. The other purges more, now
+          // and then.
           guard thread > threads else { continue }
           _ = regions[thread - threads].volatileBytes()
           usleep(50)
@@ -148,13 +150,13 @@ private struct Pattern {
       running.subtract(1, ordering: .releasing)
     }
     #expect(torn.all == [])
-    // Nothing has been lost: all of it can be given out again.
+    // No page is lost: all of them can be allocated again.
     region.purge()
     _ = PurgeableData([1], worker: worker)
     #expect(heap.givenCount == 0)
   }
 }
 
-/// Under the thread sanitizer, which is some ten times slower, the environment asks for fewer.
+/// The thread sanitizer is some ten times slower. The environment asks for fewer accesses under it.
 private let raceAccesses = Nightly.rounds(
   250_000, of: 1_000_000, variable: "WORKERKIT_RACE_ACCESSES")

@@ -9,7 +9,7 @@ import WorkerProtocol
 
   @Test
   func
-    `A background task begins and ends with its scope, whether that returns, throws or is cancelled`()
+    `A background task ends with its scope, whether that returns, throws or is cancelled`()
     async throws
   {
     let daemon = try KitDaemon()
@@ -66,7 +66,7 @@ import WorkerProtocol
         await handled.wait()
       } onExpiration: {
         log.append(Worker.deadline == nil ? "no deadline" : "expired")
-        // Its work isn't over yet, but its handler is.
+        // The task's handler has ended here, but not its work.
       }
     }
     #expect(try await daemon.message() == .beginTask(name: "upload", limitSeconds: 1))
@@ -74,7 +74,7 @@ import WorkerProtocol
     #expect(try await daemon.message() == .done(id: 5))
     try await eventually { Set(log.all) == ["cancelled", "expired"] }
     #expect(worker.openTasks == ["upload"])
-    // Twice is once; and one that isn't there needs nothing.
+    // A second expiration of a task changes nothing, and neither does one of an unknown task.
     peer.request(6, .taskExpired(task: "upload"))
     #expect(try await daemon.message() == .done(id: 6))
     peer.request(7, .taskExpired(task: "sleep"))

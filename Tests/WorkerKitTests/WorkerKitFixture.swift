@@ -22,7 +22,7 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async th
   if ended < count { throw TestFailure("\(ended) of \(count) threads have ended") }
 }
 
-/// Opens once. Cancellation doesn't open it.
+/// A gate that opens once. Cancellation doesn't open it.
 final class Gate: Sendable {
   private let waiting = Mutex<[CheckedContinuation<Void, Never>]?>([])
 
@@ -42,14 +42,14 @@ final class Gate: Sendable {
   }
 }
 
-/// A list that several threads write to.
+/// A list to which several threads append.
 final class Log<Element: Sendable>: Sendable {
   private let elements = Mutex<[Element]>([])
   func append(_ element: Element) { elements.withLock { $0.append(element) } }
   var all: [Element] { elements.withLock { $0 } }
 }
 
-/// Writes down what it hears, and holds events up where it is asked to.
+/// A delegate that records the events it receives. It delays an event if a test asks for that.
 final class Recorder: WorkerDelegate {
   let log = Log<WorkerEvent>()
   let deadlines = Log<ContinuousClock.Instant?>()

@@ -48,7 +48,7 @@ import WorkerProtocol
     for line in Self.fromDaemon.map(\.line) + Self.fromWorker.map(\.line) {
       for _ in 0..<50 {
         let damaged = random.mutated(line)
-        // Refused lines are as good as read ones here.
+        // A refused line is as good as a valid one here.
         if let message = try? WorkerMessage.read(damaged) {
           #expect(try WorkerMessage.read(message.line) == message)
         }

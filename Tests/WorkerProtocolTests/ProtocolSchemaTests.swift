@@ -48,7 +48,7 @@ import WorkerProtocol
     #expect(try Self.schema().problem(json, at: "fromWorker") != nil)
   }
 
-  /// Every type of the tables has its definition, and the other way round.
+  /// Every type of the tables has a definition, and every definition has a type.
   @Test("The protocol's schema and the tables of the protocol's page have the same types")
   func knowsEachTypeOfTheTables() throws {
     let text = String(decoding: try Self.bytes("worker-protocol.md"), as: UTF8.self)
@@ -91,7 +91,7 @@ import WorkerProtocol
 }
 
 extension String {
-  /// What follows a heading, up to the next of its kind.
+  /// Returns the text after a heading, up to the next one of its kind.
   fileprivate func components(after heading: String) -> String? {
     let lines = split(separator: "\n", omittingEmptySubsequences: false)
     guard let start = lines.firstIndex(of: heading[...]) else { return nil }

@@ -1,12 +1,12 @@
 import JSONLines
 
-/// As much of JSON Schema (2020-12) as docs/worker-protocol.schema.json needs.
+/// The part of JSON Schema (2020-12) that docs/worker-protocol.schema.json needs.
 struct Schema {
   let root: JSON
 
   /// Keywords that check nothing.
   static let remarks: Set<String> = ["$schema", "$defs", "title", "description"]
-  /// What is wrong with a value; nil: nothing.
+  /// Returns the error in a value; nil if the value is valid.
   func problem(_ value: JSON, at definition: String? = nil) -> String? {
     problem(
       value, definition.map { .object([JSON.Member("$ref", .string("#/$defs/\($0)"))]) } ?? root)

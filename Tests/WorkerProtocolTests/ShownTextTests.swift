@@ -6,7 +6,7 @@ import WorkerProtocol
     arguments: [
       ("upload", "upload"), ("", ""), ("ü\u{1B}[2J\u{202E}x", "ü\u{FFFD}[2J\u{FFFD}x"),
       (String(repeating: "x", count: 600), String(repeating: "x", count: 512)),
-      // Each of three bytes; and nothing is cut in two.
+      // Each of these characters has three bytes, and none is cut.
       (String(repeating: "\u{1}", count: 600), String(repeating: "\u{FFFD}", count: 170)),
       ("x" + String(repeating: "ü", count: 600), "x" + String(repeating: "ü", count: 255)),
     ])

@@ -7,7 +7,7 @@ import Testing
 @testable import Wrap
 
 @Suite("The other ends of a wrapped program's input and output") struct HostPipesTests {
-  /// The program's ends are this process's here; the wrapper's copies are what a test closes.
+  /// The program's ends belong to this process here. A test closes the wrapper's copies.
   private final class World {
     let watches = FakeWatches()
     let timers = FakeTimers()
@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test(
-    "When its host has closed both, the program counts as abandoned after the grace, and not before",
+    "When its host has closed both, the program counts as abandoned only after the grace",
     arguments: [false, true])
   func bothEnd(sockets: Bool) throws {
     let world = try World(sockets: sockets)

@@ -2,7 +2,7 @@ import Glibc
 
 @testable import Wrap
 
-/// A program that notes what is done with it.
+/// A program that records the calls.
 final class NotingProgram: ProgramProcesses {
   var hasProcess = true
   var isAsleep = false
@@ -15,10 +15,11 @@ final class NotingProgram: ProgramProcesses {
   var hasGroup = true
   var canBeFound = true
   var foregroundGroup: Int32? = 100
-  /// Groups that were given the terminal.
+  /// The groups that were given the terminal.
   private(set) var given: [Int32] = []
-  /// How often the witness was asked, and the groups that it was put into.
+  /// The number of times that the witness was asked.
   private(set) var asked = 0
+  /// The groups that the witness was moved to.
   private(set) var joined: [Int32] = []
   private(set) var reaped = 0
   private(set) var done: [String] = []

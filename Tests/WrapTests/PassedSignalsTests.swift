@@ -105,7 +105,7 @@ import Testing
     #expect(target.take() == ["stop all", "stop wrapper"])
     signals.receive(SIGCONT)
     #expect(target.take() == ["continue all"])
-    // It isn't held any more.
+    // The program isn't stopped by the terminal any more.
     signals.receive(SIGCONT)
     #expect(target.take() == ["signal \(SIGCONT)"])
   }

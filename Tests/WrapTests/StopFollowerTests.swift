@@ -32,14 +32,14 @@ import Testing
   }
 
   @Test(
-    "It sees the end of its stop also if it never reads the SIGCONT, and stops again for a second Ctrl-Z"
+    "It detects the end of its stop without reading SIGCONT, and stops again for a second Ctrl-Z"
   )
   func lostContinue() {
     program.stopSignal = SIGTSTP
     stops.follow()
     timers.advance(by: .seconds(5))
     _ = program.take()
-    // `fg` and Ctrl-Z: only the second stop of the program is heard of.
+    // After `fg` and Ctrl-Z, only the second stop of the program is noticed.
     program.isStoppingWrapper = false
     stops.follow()
     timers.advance(by: StopFollower.pace)
@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test(
-    "It doesn't follow a stop that the program's SIGCONT ends in a moment, and none of a sleeping program"
+    "It doesn't follow a stop that a SIGCONT is about to end, nor a stop of a sleeping program"
   )
   func notNow() {
     program.stopSignal = SIGTSTP

@@ -15,7 +15,7 @@ import Testing
     signals = TerminalSignals(program, timers: timers, ownGroup: 100)
   }
 
-  /// The witness answers; it has got these.
+  /// The witness answers. It has received these signals.
   private func answer(having got: [Int32] = []) {
     for signal in got { signals.receive(.signal(signal)) }
     timers.advance(by: TerminalSignals.patience)
@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(
-    "A signal to the whole group isn't passed on, whichever of wrapper and witness hears of it first"
+    "A signal to the whole group isn't passed on, whether wrapper or witness gets it first"
   )
   func group() {
     signals.receive(SIGINT)
@@ -96,7 +96,7 @@ import Testing
   }
 
   @Test(
-    "While a shell sleeps the witness is in the group of its foreground job, and returns when it runs"
+    "While a shell sleeps, the witness is in its foreground job's group; it returns when it runs"
   )
   func joins() {
     program.groups = [200, 300]
@@ -109,7 +109,8 @@ import Testing
     program.isAsleep = false
     signals.programRuns()
     #expect(program.joined == [300, 100])
-    // The program has it from the kernel; it says nothing about a later one for the wrapper.
+    // The program has received this signal from the kernel. That says nothing about a later one for
+    // the wrapper.
     signals.receive(SIGINT)
     answer()
     #expect(program.take() == ["signal \(SIGINT)"])
@@ -151,7 +152,7 @@ import Testing
     signals.receive(SIGINT)
     answer()
     #expect(program.take().isEmpty)
-    // The witness has read two, and the wrapper one.
+    // The witness has read two signals, and the wrapper one.
     signals.receive(SIGINT)
     answer(having: [SIGINT, SIGINT])
     signals.receive(SIGINT)

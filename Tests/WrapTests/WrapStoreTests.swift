@@ -58,7 +58,7 @@ import Testing
 
   @Test("A guardian is made only while the wrapper has one thread")
   func guardian() {
-    // This test's process has several.
+    // The process of this test has several threads.
     #expect(throws: SystemCallError.self) {
       _ = try Guardian(directory: scratch.path, socket: scratch.path + "/no.sock")
     }

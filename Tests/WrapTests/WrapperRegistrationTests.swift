@@ -12,8 +12,8 @@ import Testing
 @testable import Daemon
 @testable import Wrap
 
-/// A wrapper whose program doesn't run, and is in a state and has a footprint as a test says; and the daemon's end of its
-/// connections, which are real sockets.
+/// A wrapper whose program doesn't run, but has the state and footprint that a test sets, and the
+/// daemon's end of its connections, which are real sockets.
 private final class World {
   let timers = FakeTimers()
   let watches = FakeWatches()
@@ -59,14 +59,14 @@ private final class World {
 
   func bringToForeground() { wrapper.shared.driver.request(.foreground, id) { _ in } }
 
-  /// The wrapper looks for a daemon, and finds one.
+  /// Starts the wrapper and a daemon that it finds.
   func begin() throws {
     try startDaemon()
     registration.begin()
     try connect()
   }
 
-  /// It is found on another thread whether a daemon listens.
+  /// Whether the wrapper is connected. Another thread checks whether a daemon listens.
   func isConnected() throws -> Bool {
     try wrapper.shared.services.loop.turn(until: EventLoop.now + .milliseconds(5))
     return watches.active == 1
@@ -76,7 +76,8 @@ private final class World {
     if try !eventually({ try isConnected() }) { throw TestFailure("it doesn't connect") }
   }
 
-  /// Until it connects: a look is given up while one before is still under way.
+  /// Repeats the search until it connects: a search is skipped while an earlier one is still under
+  /// way.
   func lookAgain() throws {
     let isConnected = try eventually {
       timers.advance(by: WrapperRegistration.interval)
@@ -98,7 +99,7 @@ private final class World {
     unlink(path)
   }
 
-  /// What the daemon has been sent since the last call.
+  /// The requests that the daemon has received since the last call.
   func heard() throws -> [ControlRequest] {
     guard let listener else { return [] }
     if accepted == nil, listener.inputEvents != 0 {

@@ -22,7 +22,7 @@ import Testing
       String(repeating: open, count: count) + "x" + String(repeating: close, count: count)
     }
     #expect(try YAMLDocument(parsing: nested(100 / perPiece)).root != nil)
-    // At 100,000 levels a recursion would need 10 MB of stack and more.
+    // At 100,000 levels a recursion would need at least 10 MB of stack.
     for count in [101, 100_000] {
       guard case .depth(100, let mark) = Self.error(of: nested(count)) else {
         Issue.record("\(count) times \(open)")
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  /// Stands for ten to the power of `depth` texts.
+  /// Returns a text that stands for ten to the power of `depth` texts.
   private static func bomb(depth: Int) -> String {
     (0..<depth).map { level in
       let item = level == 0 ? "x" : "*a\(level - 1)"
@@ -91,7 +91,7 @@ import Testing
   func `64 KiB of any text are read or refused in time`(piece: String) {
     for prefix in ["", "[", "k: |\n ", String(repeating: "[", count: 90)] {
       let text = prefix + String(repeating: piece, count: (64 << 10) / piece.utf8.count)
-      // The suite's limit on time is the expectation.
+      // The suite's time limit is the expectation.
       do throws(YAMLError) {
         #expect(try YAMLDocument(parsing: text).duplicates.count <= 100)
       } catch {

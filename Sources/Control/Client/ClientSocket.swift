@@ -2,9 +2,11 @@ import Glibc
 
 /// Addresses of Unix sockets.
 public enum UnixSocketAddress {
-  /// Bytes of a path that fit into `sun_path`, beside the NUL that must end it (unix(7)).
+  /// The number of bytes of a path that fit into `sun_path`, without the NUL that must end it
+  /// (unix(7)).
   public static let maximumPathLength = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
+  /// Throws `pathTooLong` if the path doesn't fit a socket address.
   public static func check(path: String) throws(ControlError) {
     guard path.utf8.count <= maximumPathLength else {
       throw .pathTooLong(path: path, maximum: maximumPathLength)

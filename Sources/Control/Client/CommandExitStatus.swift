@@ -1,5 +1,5 @@
-/// What the command line's exit codes mean; docs/exit-codes.md explains them. From 64 on they are
-/// those of sysexits.h.
+/// The exit codes of the command line; docs/exit-codes.md explains them. Codes from 64 on have the
+/// meaning of sysexits.h.
 public enum CommandExit: Int32, Hashable, Sendable, CaseIterable {
   case done = 0
   /// The reason is one sentence on standard error.
@@ -7,13 +7,14 @@ public enum CommandExit: Int32, Hashable, Sendable, CaseIterable {
   case unknownWorker = 3
   case noDaemon = 4
   case daemonWentAway = 5
-  /// ArgumentParser's own.
+  /// ArgumentParser exits with this code by itself.
   case usage = 64
   case badConfiguration = 65
   case missingMechanism = 69
   case internalError = 70
   case cannotCreate = 73
-  /// `wrap` and `footprint record` only, as env(1) and the shells have it.
+  /// The command can't be started. Only `wrap` and `footprint record` use this code and the next,
+  /// as env(1) and the shells do.
   case cannotRun = 126
   case noCommand = 127
 

@@ -1,8 +1,12 @@
 import Glibc
 import Linux
 
-/// Finds the file of a command as a shell in `directory` would, so that the daemon, whose PATH
-/// and directory are others, starts what the person meant.
+/// Finds the file of a command as a shell in `directory` would. The daemon has another PATH and
+/// directory, so the client resolves the command.
+///
+/// - Parameters:
+///   - searchPath: the value of PATH; nil means the usual directories.
+///   - directory: an absolute path.
 public func locateCommand(
   _ command: String, searchPath: String?, directory: String
 ) throws(CommandLookupError) -> String {
@@ -32,7 +36,7 @@ public func locateCommand(
   throw .notFoundInPath(command)
 }
 
-/// `path` as seen from `directory`, which is absolute; a leading `./` is removed.
+/// Makes a path absolute that is relative to `directory`. A leading `./` is removed.
 public func absolutePath(_ path: String, in directory: String) -> String {
   if path.hasPrefix("/") { return path }
   var relative = path[...]
@@ -41,7 +45,7 @@ public func absolutePath(_ path: String, in directory: String) -> String {
   return directory.hasSuffix("/") ? directory + relative : "\(directory)/\(relative)"
 }
 
-/// Why a command can't be started.
+/// The reason why a command can't be started.
 public enum CommandLookupError: Error, Hashable, Sendable, CustomStringConvertible {
   case notFound(String)
   case notFoundInPath(String)

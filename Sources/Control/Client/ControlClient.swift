@@ -2,24 +2,25 @@ import Glibc
 import JSONLines
 import Linux
 
-/// A blocking client of the control socket: what every verb of the command line is made of.
+/// A blocking client of the control socket. Every verb of the command line uses it.
 ///
-/// Requests may be pipelined (`send` several, then wait for each): the daemon answers when a thing
-/// has happened, so answers come in their own order, and those that arrive early are kept.
+/// Requests may be pipelined: `send` several, and then wait for each. The daemon responds when an
+/// action is complete, so responses arrive in any order. Those that arrive early are kept.
 public struct ControlClient: ~Copyable {
   public let path: String
   private let socket: Descriptor
   private var framer = LineFramer(maximumLength: WireCodec.longestAnswer)
   private var outstanding: Set<UInt64> = []
   private var early: [UInt64: ControlResponse] = [:]
-  /// Events for clients that follow, the oldest first.
+  /// Events that were received and not returned yet, the oldest first.
   private var followed: [EventRecord] = []
-  /// 0 is the daemon's, for answers to lines whose id it couldn't read.
+  /// The next request's id. The daemon uses 0 in responses to lines whose id it couldn't read.
   private var nextID: UInt64 = 1
 
   /// Connects to the daemon at `path`.
   ///
-  /// - Parameter isNamed: a person has named the socket for this connection, and so whose daemon it is.
+  /// - Parameter isNamed: whether the operator has named the socket for this connection, and so has
+  ///   chosen whose daemon it is.
   public init(connectingTo path: String, isNamed: Bool = false) throws(ControlError) {
     socket = try Self.connect(to: path, isNamed: isNamed)
     self.path = path
@@ -47,7 +48,7 @@ public struct ControlClient: ~Copyable {
     return socket
   }
 
-  /// Sends a request under an id of its own, which it returns.
+  /// Sends a request under a new id, which it returns.
   public mutating func send(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
     report: String? = nil, adoption: AdoptionSpecification? = nil, follow: Bool? = nil,
@@ -67,7 +68,7 @@ public struct ControlClient: ~Copyable {
     return id
   }
 
-  /// Sends a request under the caller's id, which must be in use for no other request.
+  /// Sends a request under the caller's id, which no other open request may have.
   public mutating func send(_ request: ControlRequest) throws(ControlError) {
     let line: [UInt8]
     do { line = try WireCodec.line(for: request) } catch { throw .unsendable(error) }
@@ -78,15 +79,15 @@ public struct ControlClient: ~Copyable {
         let count = try shim("send") { rest.withUnsafeBytes { socket.send($0, waits: true) } }
         rest = rest.dropFirst(count)
       } catch {
-        // The daemon may have said why before it hung up: leave it to `response` to find out.
+        // The daemon may have sent the reason before it closed the connection. `response` reads it.
         if error.code == EPIPE || error.code == ECONNRESET { return }
         throw .system(operation: "sending", path: path, code: error.code)
       }
     }
   }
 
-  /// Waits for the response to a request that was sent; without a limit where that is nil. After
-  /// `timedOut` it may be called again.
+  /// Waits for the response to a request that was sent. Without a timeout it waits without limit.
+  /// After `timedOut` it may be called again.
   public mutating func response(
     to id: UInt64, timeout: Duration? = nil
   ) throws(ControlError) -> ControlResponse {
@@ -102,7 +103,7 @@ public struct ControlClient: ~Copyable {
     }
   }
 
-  /// `send` and `response` in one.
+  /// Sends a request and waits for its response.
   public mutating func perform(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
     report: String? = nil, timeout: Duration? = nil
@@ -111,7 +112,7 @@ public struct ControlClient: ~Copyable {
     return try response(to: id, timeout: timeout)
   }
 
-  /// Waits for the next thing that happens, after `events` with `follow`.
+  /// Waits for the next event, after `events` with `follow`.
   public mutating func nextEvent() throws(ControlError) -> EventRecord {
     while followed.isEmpty {
       if let line = try nextLine() { try accept(line) } else { try receive() }
@@ -119,8 +120,8 @@ public struct ControlClient: ~Copyable {
     return followed.removeFirst()
   }
 
-  /// The next thing that happens within that time; nil: nothing. What has been received already comes
-  /// at once, so ask until nil before you poll `descriptor`.
+  /// The next event, or nil if none arrives within the limit. An event that has been received
+  /// already is returned at once, so call this until it returns nil before you poll `descriptor`.
   public mutating func nextEvent(within limit: Duration) throws(ControlError) -> EventRecord? {
     let deadline = ContinuousClock.now + limit
     while followed.isEmpty {
@@ -139,7 +140,7 @@ public struct ControlClient: ~Copyable {
     return followed.removeFirst()
   }
 
-  /// Readable when the daemon has said something; to poll, and nothing else.
+  /// Readable when the daemon has sent something. Only use it to poll.
   public var descriptor: Int32 { socket.raw }
 
   private mutating func accept(_ line: [UInt8]) throws(ControlError) {
@@ -187,10 +188,10 @@ public struct ControlClient: ~Copyable {
     var entry = pollfd(fd: socket.raw, events: Int16(POLLIN), revents: 0)
     while true {
       let left = deadline - ContinuousClock.now
-      // Rounded up: waking before the deadline would only mean waiting again. And with no time at all
-      // it is looked once.
+      // The time is rounded up: a poll that ends before the deadline would only have to be
+      // repeated. When no time is left, the socket is polled once.
       let milliseconds = left > .zero ? min(left / .milliseconds(1) + 1, Double(Int32.max)) : 0
-      // An interrupted wait is made again for what is left of the time.
+      // An interrupted poll is repeated for the remaining time.
       let ready = kernelResult { poll(&entry, 1, Int32(milliseconds)) }
       if ready > 0 { return }
       if left <= .zero { throw .timedOut(after: timeout) }
@@ -200,8 +201,9 @@ public struct ControlClient: ~Copyable {
     }
   }
 
-  /// In a directory that any user can create, such as the last resort under /tmp, any user can listen. The
-  /// kernel knows which process called `listen` (SO_PEERCRED, unix(7)).
+  /// Checks which user runs the daemon. In a directory that any user can create, such as the
+  /// fallback in /tmp, any user can listen. The kernel knows which process called `listen`
+  /// (SO_PEERCRED, unix(7)).
   private static func checkListener(
     _ socket: Descriptor, path: String, isNamed: Bool
   ) throws(ControlError) {
@@ -218,8 +220,9 @@ public struct ControlClient: ~Copyable {
     }
   }
 
-  /// Root talks to root's daemon, unless a person has named the socket of another user's: what is in an
-  /// environment variable may come from that user, and a request can carry root's whole environment.
+  /// Whether a client of `user` may use a daemon of `listener`. Root only uses root's daemon,
+  /// unless the operator has named the socket of another user: an environment variable may come
+  /// from that user, and a request can contain root's whole environment.
   static func trusts(listener: UInt32, as user: UInt32, isNamed: Bool) -> Bool {
     listener == user || listener == 0 || user == 0 && isNamed
   }

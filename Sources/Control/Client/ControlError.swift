@@ -1,22 +1,23 @@
 import Glibc
 
-/// Why a client got no answer.
+/// The reason why a client got no response.
 public enum ControlError: Error, Hashable, Sendable {
   /// No process listens at this path.
   case noDaemon(path: String)
-  /// The same in the directory of a project that isn't up. `file`: its configuration.
+  /// No process listens at this path, and it is that of a project. `file` is the project's
+  /// configuration.
   case noDaemonOfProject(String, file: String, path: String)
   case refusedByPermissions(path: String)
-  /// A process of another user listens there, and would get our environment.
+  /// A process of another user listens there. It would receive this process's environment.
   case foreignDaemon(path: String, uid: UInt32)
   case pathTooLong(path: String, maximum: Int)
-  /// The connection ended before the answer.
+  /// The connection ended before the response.
   case closedEarly(path: String)
   /// The daemon sent a line that isn't a response.
   case malformed(path: String, what: String)
-  /// The daemon couldn't read our request, and says why.
+  /// The daemon couldn't read the request. The text is its reason.
   case rejected(text: String)
-  /// The daemon answered a request that we didn't make.
+  /// The daemon responded to a request that this client didn't send.
   case unexpectedResponse(id: UInt64)
   case timedOut(after: Duration)
   case unsendable(WireError)
@@ -38,8 +39,8 @@ extension ControlError: CustomStringConvertible {
       "the process that listens at \(escaped(path)) belongs to user \(uid), not to you or root; "
         + "choose your daemon with --socket"
     case .pathTooLong(let path, let maximum):
-      "the socket path \(escaped(path)) has \(path.utf8.count) bytes, more than the kernel's limit of "
-        + "\(maximum); choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET"
+      "the socket path \(escaped(path)) has \(path.utf8.count) bytes, more than the kernel's "
+        + "limit of \(maximum); choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET"
     case .closedEarly(let path):
       "the daemon at \(escaped(path)) ended before it answered"
     case .malformed(let path, let what):
@@ -55,7 +56,7 @@ extension ControlError: CustomStringConvertible {
   }
 }
 
-/// The C library's words for an error number, as in errno(3).
+/// The C library's text for an error number, as strerror(3) returns it.
 public func errorText(_ code: Int32) -> String {
   withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
     guard let start = buffer.baseAddress, strerror_r(code, start, buffer.count) == 0 else {

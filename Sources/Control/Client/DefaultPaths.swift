@@ -1,12 +1,13 @@
 import Glibc
 import Linux
 
-/// Where things are by default, by the XDG base directory specification; for root without XDG variables,
-/// system-wide.
+/// The default paths, by the XDG base directory specification. For root without XDG variables they
+/// are system-wide.
 ///
 /// | | variable | user | root |
 /// |---|---|---|---|
-/// | socket | `$DORMOUSE_CONTROL_SOCKET`, `$XDG_RUNTIME_DIR` | `/tmp/dormouse-UID` | `/run/dormouse` |
+/// | socket | `$DORMOUSE_CONTROL_SOCKET` | its value | its value |
+/// | without it | `$XDG_RUNTIME_DIR` | `/tmp/dormouse-UID` | `/run/dormouse` |
 /// | with another `$HOME` than the user's own | | `/tmp/dormouse-UID-NUMBER` | `/run/dormouse` |
 /// | state | `$XDG_STATE_HOME` | `~/.local/state/dormouse` | `/var/lib/dormouse` |
 /// | configuration | `$XDG_CONFIG_HOME` | `~/.config/dormouse` | `/etc/dormouse` |
@@ -14,12 +15,13 @@ public struct DefaultPaths: Sendable {
   private let environment: [String: String]
   private let userID: UInt32
   public let home: String
-  /// `$HOME` isn't the user's own: a daemon of that home is another one.
+  /// True if `$HOME` isn't the user's own. The daemon of another home is another daemon.
   private let hasOtherHome: Bool
   private let executableDirectory: String?
   private let isDirectory: @Sendable (String) -> Bool
 
-  /// For tests: everything that the paths depend on. `executableDirectory` is the real one.
+  /// Creates paths from all the facts that they depend on, for tests. `executableDirectory` is a
+  /// path without links.
   public init(
     environment: [String: String], userID: UInt32, home: String, hasOtherHome: Bool = false,
     executableDirectory: String?, isDirectory: @escaping @Sendable (String) -> Bool
@@ -32,12 +34,12 @@ public struct DefaultPaths: Sendable {
     self.isDirectory = isDirectory
   }
 
-  /// Those of this process.
+  /// The paths for the environment and user of this process.
   public static func ofThisProcess() -> DefaultPaths {
     let environment = ProcessEnvironment.current().variables
     let user = geteuid()
     let home = environment["HOME"].flatMap(absolute)
-    // Asked only where it counts: the name service may not answer.
+    // The user's own home is only queried if it matters: the name service may not respond.
     let isRuntimeShared = user != 0 && environment["XDG_RUNTIME_DIR"].flatMap(absolute) == nil
     let own = home == nil || isRuntimeShared ? homeOfUser(user) : nil
     return DefaultPaths(
@@ -49,31 +51,32 @@ public struct DefaultPaths: Sendable {
       })
   }
 
-  /// The control socket; `option` is what `--socket` says.
+  /// The control socket. `option` is the value of `--socket`.
   public func socket(option: String? = nil) -> String {
     if let option, !option.isEmpty { return option }
     if let path = socketFromEnvironment { return path }
     return "\(runtimeDirectory)/control.sock"
   }
 
-  /// Where sockets are.
+  /// The directory of sockets.
   public var runtimeDirectory: String {
     if let directory = variable("XDG_RUNTIME_DIR") { return "\(directory)/dormouse" }
     if userID == 0 { return "/run/dormouse" }
     return "/tmp/dormouse-\(userID)" + (hasOtherHome ? "-\(Project.number(of: home))" : "")
   }
 
-  /// What `DORMOUSE_CONTROL_SOCKET` says, which outweighs a configuration.
+  /// The value of `DORMOUSE_CONTROL_SOCKET`, which overrides a configuration.
   public var socketFromEnvironment: String? {
     environment["DORMOUSE_CONTROL_SOCKET"].flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// Images, logs, reports.
+  /// The directory of images, logs and reports.
   public var stateDirectory: String {
     if let directory = variable("XDG_STATE_HOME") { return "\(directory)/dormouse" }
     return userID == 0 ? "/var/lib/dormouse" : "\(home)/.local/state/dormouse"
   }
 
+  /// The directory of the configuration.
   public var configurationDirectory: String {
     if let directory = variable("XDG_CONFIG_HOME") { return "\(directory)/dormouse" }
     return userID == 0 ? "/etc/dormouse" : "\(home)/.config/dormouse"
@@ -81,8 +84,9 @@ public struct DefaultPaths: Sendable {
 
   public var configuration: String { "\(configurationDirectory)/dormouse.yaml" }
 
-  /// Where a policy that is named without a path is looked for, in this order: the user's own,
-  /// those of the installation, those of the source tree that the executable was built in.
+  /// The directories in which a policy without a path is searched for, in this order: the user's
+  /// own, those of the installation, and those of the source tree in which the executable was
+  /// built.
   public var policyDirectories: [String] {
     var directories = ["\(configurationDirectory)/policies"]
     guard let executableDirectory else { return directories }
@@ -100,7 +104,8 @@ public struct DefaultPaths: Sendable {
     return directories
   }
 
-  /// The specification says of relative paths: "should be ignored".
+  /// An absolute path from a variable. The specification says that relative paths "should be
+  /// ignored".
   private func variable(_ name: String) -> String? {
     environment[name].flatMap(Self.absolute)
   }

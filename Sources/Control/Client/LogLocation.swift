@@ -1,25 +1,26 @@
 import Glibc
 import Linux
 
-/// Where a worker's output is, and with whose rights it is read.
+/// The path of a worker's output, and the user with whose rights it is read.
 public struct LogLocation: Hashable, Sendable {
   public var path: String
-  /// A name or number. This user could exchange the file, so root opens it with this user's rights; nil: the file
-  /// is in the daemon's own directory, or its worker runs as the daemon's user.
+  /// The user's name or number. This user could replace the file, so root opens it with this user's
+  /// rights. It is nil if the file is in the daemon's own directory, or its worker runs as the
+  /// daemon's user.
   public var user: String?
 
   public init(path: String, user: String? = nil) {
     (self.path, self.user) = (path, user)
   }
 
-  /// nil: the worker has no log of its own.
+  /// Returns nil if the worker has no log of its own.
   public init?(_ report: WorkerReport) {
     guard let log = report.log else { return nil }
     self.init(path: log, user: report.logUser)
   }
 
-  /// Opens the log, or a file beside it, without waiting for the other end of a FIFO. Anything but a
-  /// regular file is an error: a worker may have put it there.
+  /// Opens the log, or a file beside it. It doesn't wait for the other end of a FIFO. A file that
+  /// isn't regular is an error: a worker may have put it there.
   package func open(suffix: String = "") throws(FileError) -> Descriptor {
     let name = path + suffix
     let account = try account()
@@ -36,7 +37,7 @@ public struct LogLocation: Hashable, Sendable {
     return file
   }
 
-  /// nil: the file is opened with the rights that this process has.
+  /// The account of `user`, or nil if the file is opened with the rights of this process.
   private func account() throws(FileError) -> Account? {
     guard let user, geteuid() == 0 else { return nil }
     do throws(AccountError) { return try Account(user: user, group: nil) } catch {

@@ -1,23 +1,26 @@
 import Glibc
 import Linux
 
-/// Reads a log file from its last lines on, and continues as it grows. It starts over when the file is
-/// truncated, and when a new file has the old name and the old one has been read to its end. If the file's
-/// beginning is moved to another file while its worker runs, the unread part of it is read there: a copy gets
-/// the name `path.1` only after the file has been cut by as much as the copy holds.
+/// Reads a log file from its last lines on, and continues as it grows. It starts again when the
+/// file is truncated, and when a new file has the old name and the old file has been read to its
+/// end. If the file's beginning is moved to another file while its worker runs, its unread section
+/// is read there: a copy is renamed to `path.1` only after the log's beginning was removed, and has
+/// the length of what was removed.
 public struct LogReader: ~Copyable {
   private var file: LogFile
   private var watch = LogWatch()
-  /// Where the next bytes come from.
+  /// The offset of the next bytes.
   public private(set) var offset: Int
-  /// The newest file that was put aside, at the last look.
+  /// The newest rotated file at the last check.
   private var aside: FileIdentity?
-  /// One that was put aside before all of it was read.
+  /// A rotated file that hasn't been read to its end.
   private var rest: LogFile?
   private var restOffset: Int?
 
-  /// `lastLines`: begin this many lines before the end; nil for the beginning.
-  /// `least`: and not before this offset.
+  /// - Parameters:
+  ///   - lastLines: the number of lines before the end at which to begin; nil means the beginning
+  ///     of the file.
+  ///   - least: the offset before which not to begin, in bytes.
   public init(
     _ log: LogLocation, lastLines: Int?, from least: Int = 0
   ) throws(FileError) {
@@ -29,22 +32,25 @@ public struct LogReader: ~Copyable {
     self.init(file, offset: least > start && least <= size ? least : start, aside: aside)
   }
 
-  /// Apart from what can fail: the optimizer of Swift 6.2.3 crashes over an initializer that throws when some fields are set.
+  /// This initializer can't throw. The optimizer of Swift 6.2.3 crashes on an initializer that
+  /// throws when some fields are set.
   private init(_ file: consuming LogFile, offset: Int, aside: FileIdentity?) {
     self.file = file
     self.offset = offset
     self.aside = aside
   }
 
-  /// The next bytes, at most 64 KiB; none at the end of what is there.
+  /// The next bytes, at most 64 KiB. They are empty at the present end of the log. It doesn't wait
+  /// for new output.
   public mutating func read() throws(FileError) -> [UInt8] {
-    // A second look follows each cut that was noticed, and there are never many.
+    // Each detected removal needs another round. There are never many.
     for _ in 0..<8 {
       let old = try readRest()
       if !old.isEmpty { return old }
       let size = try file.size()
       let chunk = try file.bytes(at: offset, count: min(size - offset, 1 << 16))
-      // Looked at only now: had the file been cut before, the chunk would be from the wrong place.
+      // The check comes after the read: if the beginning was removed before the read, the bytes are
+      // from a wrong offset.
       if noticeCut() { continue }
       if size < offset {
         if !waitForName() { offset = 0 }
@@ -76,17 +82,17 @@ public struct LogReader: ~Copyable {
     return chunk
   }
 
-  /// Whether the file's beginning has been put aside since the last look; then we go on where those
-  /// bytes are now.
+  /// Whether the file's beginning has been moved since the last check. Reading continues where
+  /// those bytes are now.
   private mutating func noticeCut() -> Bool {
     let now = FileIdentity(asidePath)
     guard now != aside else { return false }
     aside = now
-    // Renamed as a whole: we have it open, and read it to its end.
+    // The whole file was renamed. It is open here, and is read to its end.
     guard let now, now.number != file.identity?.number, now.size > 0 else { return false }
     let length = now.size
     if offset < length {
-      // nil: it has been removed; its rest is lost.
+      // It is nil if the file was removed. Its unread bytes are lost.
       rest = try? LogFile(file.log, suffix: Self.asideSuffix)
       restOffset = offset
       offset = 0
@@ -96,8 +102,8 @@ public struct LogReader: ~Copyable {
     return true
   }
 
-  /// The file is shorter than it was. False: it was truncated. True: its beginning may be in the middle of a
-  /// move to another file.
+  /// Called when the file is shorter than before. Returns false if it was truncated, and true if
+  /// its beginning may be about to get another name.
   private mutating func waitForName() -> Bool {
     for _ in 0..<200 {
       if FileIdentity(asidePath) != aside { return true }
@@ -109,14 +115,14 @@ public struct LogReader: ~Copyable {
     return false
   }
 
-  /// Returns when the file has probably changed; at the latest after a second, because inotify doesn't report
-  /// when another file takes the name.
+  /// Returns when the file has probably changed, and at the latest after 1 s, because inotify
+  /// doesn't report when another file gets the name.
   public mutating func waitForChange() {
     _ = watch.wait(for: [file.path])
   }
 }
 
-/// An open file and the name that it was opened by.
+/// An open file, and the name by which it was opened.
 private struct LogFile: ~Copyable {
   let log: LogLocation
   let path: String
@@ -130,7 +136,7 @@ private struct LogFile: ~Copyable {
 
   var identity: FileIdentity? { FileIdentity(descriptor.raw) }
 
-  /// Bytes.
+  /// The size in bytes.
   func size() throws(FileError) -> Int {
     try FileError.wrap("looking at", on: path) { () throws(SystemCallError) in
       try descriptor.readStatus().st_size
@@ -149,17 +155,17 @@ private struct LogFile: ~Copyable {
     return buffer
   }
 
-  /// The file that has the name now, where it is another.
+  /// The file that has the name now, if that is another one.
   func successor() -> LogFile? {
     guard let ours = descriptor.status, let named = fileStatus(of: path),
       !ours.isSameFile(as: named)
     else { return nil }
-    // nil: it is on its way to another name.
+    // It is nil if the file is about to get another name.
     return try? LogFile(log)
   }
 
-  /// The offset at which the last `count` lines begin. An end of line at the very end ends the
-  /// last line, and begins no further one.
+  /// The offset at which the last `count` lines begin. A newline at the very end ends the last line
+  /// and begins no further one.
   func startOfLast(_ count: Int) throws(FileError) -> Int {
     let end = try size()
     guard count > 0 else { return end }
@@ -179,16 +185,17 @@ private struct LogFile: ~Copyable {
   }
 }
 
-/// Distinguishes a file from another one that has its name later.
+/// Distinguishes a file from another one that gets its name later.
 private struct FileIdentity: Equatable {
-  /// Device and inode.
+  /// The device and the inode.
   let number: [UInt64]
-  /// Bytes.
+  /// The size in bytes.
   let size: Int
-  /// Numbers are used again; with the time of the last change they are not.
+  /// The time of the last change. Inode numbers are reused; together with this time they are
+  /// unique.
   private let changed: [Int]
 
-  /// nil: there is none.
+  /// Returns nil if there is no such file.
   init?(_ path: String) {
     guard let status = fileStatus(of: path) else { return nil }
     self.init(status)

@@ -1,16 +1,17 @@
 import Glibc
 import Linux
 
-/// When the bytes of a log were written, as the daemon noted it every few seconds.
+/// The times at which the bytes of a log were written, as the daemon has recorded them every few
+/// seconds.
 public struct LogTimeline: Sendable {
-  /// The log had `size` bytes at `time` (seconds since 1970); both grow.
+  /// The log had `size` bytes at `time` (seconds since 1970). Both grow.
   private var notes: [(time: Int64, size: Int)] = []
 
   /// - Parameters:
-  ///   - path: of the notes; without that file nothing is known but the log's last change.
+  ///   - path: the file of the recorded times. Without it only the log's last change is known.
   ///   - log: the log itself.
   public init(path: String?, log: String) {
-    // The daemon's directory may be readable to its user only.
+    // Only the daemon's user may be able to read the directory. Then nothing is recorded.
     self.init(text: path.flatMap { try? readText($0) } ?? "")
     guard let status = fileStatus(of: log) else { return }
     add(Int64(status.st_mtim.tv_sec), Int(status.st_size))
@@ -28,21 +29,23 @@ public struct LogTimeline: Sendable {
   }
 
   private mutating func add(_ time: Int64, _ size: Int) {
-    // A clock that was set back, and a rotation while this was read.
+    // Ignores entries after the clock was set back, and after a rotation during the read.
     guard size >= notes.last?.size ?? 0, time >= notes.last?.time ?? .min else { return }
     notes.append((time, size))
   }
 
   public var isEmpty: Bool { notes.isEmpty }
 
-  /// Where to begin so that nothing is left out that was written at `time` or later; nil: not known.
+  /// The offset from which to read so that nothing is missed that was written at `time` or later;
+  /// nil if that isn't known.
   public func offset(since time: Int64) -> Int? {
     guard let first = notes.first else { return nil }
     if first.time > time { return 0 }
     return notes.last { $0.time <= time }?.size
   }
 
-  /// By when the byte before `offset` had been written; nil: since the last note.
+  /// A time at which the byte before `offset` had been written; nil if it was written after the
+  /// last entry.
   public func time(at offset: Int) -> Int64? {
     var (low, high) = (0, notes.count)
     while low < high {

@@ -9,7 +9,8 @@ public struct LogWatch: ~Copyable {
   public enum Outcome: Hashable, Sendable {
     /// A log has probably changed.
     case changed
-    /// Nothing was reported for a second; inotify doesn't report when another file takes a name.
+    /// Nothing was reported for 1 s. inotify doesn't report when another file gets a name, so check
+    /// the logs.
     case quiet
     /// One of the other descriptors can be read.
     case other
@@ -17,7 +18,8 @@ public struct LogWatch: ~Copyable {
 
   public init() {
     let number = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
-    // Its instances are limited per user: then the logs are looked at five times a second.
+    // The number of inotify instances per user is limited. Without one, the logs are checked five
+    // times a second.
     descriptor = number >= 0 ? Descriptor(owning: number) : nil
   }
 
@@ -28,14 +30,14 @@ public struct LogWatch: ~Copyable {
       add(path)
       isNew = true
     }
-    // A change before the watch began wakes no reader: look once more.
+    // A change before the watch began isn't reported, so the caller has to check once more.
     if isNew { return .changed }
     var entries = [pollfd(fd: descriptor?.raw ?? -1, events: Int16(POLLIN), revents: 0)]
     entries += others.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     let count = poll(&entries, nfds_t(entries.count), descriptor == nil ? 200 : 1000)
     if count > 0, entries.dropFirst().contains(where: { $0.revents != 0 }) { return .other }
     guard count > 0 else {
-      // A file that has another inode now gets a watch of its own; for the others nothing changes.
+      // A file that has another inode now gets a watch of its own. For the others nothing changes.
       for path in paths { add(path) }
       return descriptor == nil ? .changed : .quiet
     }
@@ -50,7 +52,7 @@ public struct LogWatch: ~Copyable {
   }
 
   private func drain() {
-    // At most a few: they report the same.
+    // At most a few events wait, and they all mean the same.
     _ = try? descriptor?.read(upTo: 1 << 16)
   }
 }

@@ -4,10 +4,10 @@ import Linux
 public struct Project: Hashable, Sendable {
   /// The configuration's directory, without links.
   public let directory: String
-  /// Distinguishes it from all others: the directory's name and a number of its path.
+  /// A unique identifier: the directory's name and a hash of its path.
   public let id: String
 
-  /// - Parameter directory: absolute, and without links.
+  /// - Parameter directory: an absolute path without links.
   public init(directory: String) {
     self.directory = directory
     id = "\(Self.safe(Self.lastName(directory)))-\(Self.number(of: directory))"
@@ -16,17 +16,19 @@ public struct Project: Hashable, Sendable {
   /// The directory's name.
   public var name: String { Self.lastName(directory) }
 
+  /// The path of the project's configuration.
   public var configuration: String {
     let yml = "\(directory)/dormouse.yml"
     return isAbsent("\(directory)/dormouse.yaml") && !isAbsent(yml)
       ? yml : "\(directory)/dormouse.yaml"
   }
 
-  /// The project of a directory: the nearest `dormouse.yaml` upwards. nil: there is none.
+  /// The project of a directory: that of the nearest `dormouse.yaml` upwards, or nil if there is
+  /// none.
   ///
-  /// - Parameter directory: absolute.
+  /// - Parameter directory: an absolute path.
   public static func find(from directory: String) -> Project? {
-    // A directory that was removed, or that this user can't look into, has none.
+    // A directory that was removed, or that this user can't read, has no project.
     guard var path = try? resolvedPath(directory) else { return nil }
     while true {
       let base = path == "/" ? "" : path
@@ -42,7 +44,7 @@ public struct Project: Hashable, Sendable {
     path.split(separator: "/").last.map(String.init) ?? "root"
   }
 
-  /// For a file's name; a socket's path has room for 107 bytes.
+  /// A name for a file. It is short, because a socket's path has room for 107 bytes.
   private static func safe(_ name: String) -> String {
     let letters = name.unicodeScalars.prefix(24).map { scalar -> Character in
       let isSafe =
@@ -53,7 +55,7 @@ public struct Project: Hashable, Sendable {
     return String(letters)
   }
 
-  /// FNV-1a (public domain), 32 bits: the same in each run, unlike Swift's hashes.
+  /// A 32-bit FNV-1a hash (public domain). It is the same in each run, unlike Swift's hashes.
   static func number(of path: String) -> String {
     let hash = path.utf8.reduce(UInt32(2_166_136_261)) { ($0 ^ UInt32($1)) &* 16_777_619 }
     let text = String(hash, radix: 16)
@@ -62,28 +64,29 @@ public struct Project: Hashable, Sendable {
 }
 
 extension DefaultPaths {
-  /// Where a project's daemon listens.
+  /// The control socket of a project's daemon.
   public func socket(of project: Project) -> String {
     "\(runtimeDirectory)/projects/\(project.id)/control.sock"
   }
 
-  /// Where it keeps images, logs and records.
+  /// The directory in which a project's daemon keeps images, logs and records.
   public func stateDirectory(of project: Project) -> String {
     "\(projectsDirectory)/\(project.id)"
   }
 
-  /// Of all projects that were ever started and not removed since.
+  /// The directory of all projects that were ever started and not removed since.
   public var projectsDirectory: String { "\(stateDirectory)/projects" }
 
-  /// Names the project's directory in its state directory, for `dormouse ls`.
+  /// The file in the project's state directory that contains the project's directory, for `dormouse
+  /// ls`.
   public func mark(of project: Project) -> String { "\(stateDirectory(of: project))/project" }
 
   /// The projects of this user, by name.
   public func projects() -> [Project] {
-    // Without the directory there are none.
+    // Without the directory there are no projects.
     let ids = (try? listDirectory(projectsDirectory)) ?? []
     let found = ids.compactMap { id -> Project? in
-      // Another file, or the directory of one that is just being made.
+      // This is another file, or the directory of a project that is just being created.
       guard let text = try? readText("\(projectsDirectory)/\(id)/project") else { return nil }
       let project = Project(directory: String(text.drop { $0 == "\n" }.prefix { $0 != "\n" }))
       return project.id == id ? project : nil

@@ -1,5 +1,5 @@
-/// The program, as it names itself.
+/// The program's version.
 public enum Dormouse {
-  /// Semantic version of daemon, client and wire protocol: they ship as one file.
+  /// The semantic version of daemon, client and wire protocol. They are one file.
   public static let version = "0.1.0"
 }

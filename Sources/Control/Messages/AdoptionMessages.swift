@@ -1,24 +1,28 @@
-/// `adopt NAME --pid N`, or `--unit` and `--cgroup`: what runs already. One of the two is set.
+/// The running processes that `adopt NAME` manages from now on. Either `pid` (`--pid`) or `cgroup`
+/// (`--unit`, `--cgroup`) is set.
 public struct AdoptionSpecification: Codable, Hashable, Sendable {
-  /// It and its descendants.
+  /// The process to adopt, with its descendants.
   public var pid: Int32?
-  /// When it was started, in the kernel's ticks (proc_pid_stat(5)): a process that has got its number since is refused.
-  /// nil: not known.
+  /// The start time of the process in the kernel's ticks (proc_pid_stat(5)); nil if it isn't known.
+  /// If another process has the pid by now, the request is refused.
   public var startTime: UInt64?
-  /// A directory of the cgroup2 tree, or a unit's name.
+  /// A directory of the cgroup2 tree, or the name of a systemd unit.
   public var cgroup: String?
   public var importance: Int?
-  /// It may be terminated when memory runs out; else it is only ever suspended and hibernated.
+  /// True if it may be terminated when memory is short. Otherwise it is only suspended and
+  /// hibernated.
   public var mayBeTerminated: Bool?
-  /// A policy's name or path; nil: the machine's.
+  /// The name or path of a policy; nil means the machine's policy.
   public var policy: String?
-  /// Values that replace those of the policy, each `KEY=VALUE`.
+  /// Settings that replace those of the policy, each as `KEY=VALUE`.
   public var settings: [String]?
-  /// Decisions about it are logged, not applied.
+  /// True for shadow mode: decisions about it are logged, not applied.
   public var shadow: Bool?
-  /// Adopted workers: when one of them or this one wakes, the others wake at the same time.
+  /// The names of adopted workers. When one of them or this one wakes, the others wake at the same
+  /// time.
   public var wakeWith: [String]?
-  /// Answered while it sleeps, without waking it: each a port, or a port and a path, such as `8081/healthz`.
+  /// The health checks that are answered while it sleeps, without waking it. Each is a port, or a
+  /// port and a path, such as `8081/healthz`.
   public var healthChecks: [String]?
 
   public init(
@@ -39,19 +43,21 @@ public struct AdoptionSpecification: Codable, Hashable, Sendable {
   }
 }
 
-/// `adopt --dry-run`: a process that a rule of `adopt:` matches.
+/// A process that a rule of `adopt:` matches (`adopt --dry-run`).
 public struct AdoptionFinding: Codable, Hashable, Sendable {
-  /// The rule's name, and `shadow` or `manage`.
+  /// The rule's name.
   public var rule: String
+  /// The rule's mode, `shadow` or `manage`.
   public var mode: String
-  /// The worker's name, also of one that isn't adopted yet.
+  /// The worker's name. It is also set if the worker isn't adopted yet.
   public var worker: String
   public var pid: Int32
-  /// With all its descendants, in bytes; nil where it may not be measured.
+  /// The footprint of the process and its descendants, in bytes; nil if it may not be measured.
   public var footprint: Int64?
+  /// The number of processes.
   public var processes: Int
   public var command: [String]
-  /// What happens to it, or why nothing does.
+  /// What happens to the process, or why nothing does.
   public var result: CodedText
 
   public init(
@@ -69,9 +75,9 @@ public struct AdoptionFinding: Codable, Hashable, Sendable {
   }
 }
 
-/// `adopt --dry-run --json`.
+/// The output of `adopt --dry-run --json`.
 public struct AdoptionPreviewReport: Codable, Hashable, Sendable {
-  /// How many rules there are.
+  /// The number of rules.
   public var rules: Int
   public var findings: [AdoptionFinding]
 

@@ -1,5 +1,5 @@
-/// Prose with its code. Programs go by the code, in snake_case, which never changes its meaning; people
-/// read the text, which may be worded otherwise in any version.
+/// A text with its code. Programs use the code, in snake_case, which never changes its meaning.
+/// People read the text, which any version may word differently.
 public struct CodedText: Codable, Hashable, Sendable {
   public var code: String
   public var text: String
@@ -9,7 +9,7 @@ public struct CodedText: Codable, Hashable, Sendable {
     self.text = text
   }
 
-  /// What is known only as prose: a peer or a file of an earlier version.
+  /// The code of a text without a code, from a peer or a file of an earlier version.
   public static let unknownCode = "other"
 
   private enum CodingKeys: CodingKey { case code, text }
@@ -26,16 +26,18 @@ public struct CodedText: Codable, Hashable, Sendable {
   }
 }
 
-/// What asking a worker to give memory back achieved, as measured. Sizes in bytes.
+/// The measured effect of a request to free memory. Sizes are in bytes.
 public struct ShedReport: Codable, Hashable, Sendable {
-  /// `gave_back` or `gave_nothing_back`.
+  /// The code is `gave_back` or `gave_nothing_back`.
   public var code: String
   public var text: String
-  /// `warning` or `background`: why it was asked.
+  /// The reason for the request: `warning` or `background`.
   public var occasion: String
-  /// In time.
+  /// True if the worker has answered in time.
   public var isAnswered: Bool
+  /// The footprint before the request.
   public var before: Int64
+  /// The footprint after the request.
   public var after: Int64
 
   public init(
@@ -50,23 +52,25 @@ public struct ShedReport: Codable, Hashable, Sendable {
   }
 }
 
-/// That a worker was put away too early, and what came of that. Times in seconds.
+/// A worker was suspended or hibernated too early, and the effects of that. Times are in seconds.
 public struct EarlyWakeReport: Codable, Hashable, Sendable {
-  /// `put_away_too_early`.
+  /// The code is always `put_away_too_early`.
   public var code = "put_away_too_early"
   public var text: String
+  /// The number of early wakes.
   public var count: Int
   public var lastSecondsAgo: Double
-  /// Points of band that it has for it now.
+  /// The number by which its band is higher because of early wakes.
   public var bandBonus: Int
   /// Its idle times that were raised.
   public var raised: [RaisedIdle]
 
   public struct RaisedIdle: Codable, Hashable, Sendable {
-    /// `background.suspend_after` or `hibernate.after`.
+    /// The key of the policy: `background.suspend_after` or `hibernate.after`.
     public var key: String
-    /// As the policy says, and as it is now.
+    /// The idle time that the policy sets.
     public var declaredSeconds: Double
+    /// The idle time that applies now.
     public var seconds: Double
 
     public init(key: String, declaredSeconds: Double, seconds: Double) {
@@ -87,18 +91,19 @@ public struct EarlyWakeReport: Codable, Hashable, Sendable {
   }
 }
 
-/// What shadow mode would have done.
+/// The steps that shadow mode would have taken.
 public struct ShadowReport: Codable, Hashable, Sendable {
-  /// `would_have_freed`.
+  /// The code is always `would_have_freed`.
   public var code = "would_have_freed"
   public var text: String
   public var suspensions: Int
   public var hibernations: Int
   public var terminations: Int
-  /// Bytes, each time counted again.
+  /// The bytes that would have been freed. The memory of a worker counts each time.
   public var freed: Int64
-  /// How often it would have been waited for, and for how long in all.
+  /// The number of wakes for which a client would have waited.
   public var wakes: Int
+  /// The total time of these waits.
   public var wakeSeconds: Double
 
   public init(
@@ -117,11 +122,12 @@ public struct ShadowReport: Codable, Hashable, Sendable {
 
 /// How a worker's program ended.
 public struct ExitStatusReport: Codable, Hashable, Sendable {
-  /// `exited`, `signaled`, `out_of_memory` or `end_unknown`.
+  /// The code is `exited`, `signaled`, `out_of_memory` or `end_unknown`.
   public var code: String
   public var text: String
-  /// Where it exited; and where a signal ended it.
+  /// The exit status, if it exited.
   public var status: Int32?
+  /// The signal's number, if a signal ended it.
   public var signal: Int32?
 
   public init(code: String, text: String, status: Int32? = nil, signal: Int32? = nil) {

@@ -1,31 +1,35 @@
-// The control socket speaks one JSON object a line. A client sends requests, each with an id of
-// its choice; each gets exactly one response with the same id, when the thing has happened.
+// The control socket speaks one JSON object per line. A client sends requests, each with an id of
+// its choice. Each request gets exactly one response with the same id, when the action is complete.
+// docs/control-protocol.md describes the protocol.
 
-/// What a client asks of the daemon.
+/// A request of a client to the daemon.
 public struct ControlRequest: Codable, Hashable, Sendable {
   public var id: UInt64
   public var verb: Verb
-  /// The worker concerned; nil for verbs that concern all.
+  /// The worker's name; nil for verbs that concern all workers.
   public var worker: String?
-  /// `run` only.
+  /// The worker to start. Only `run` uses it.
   public var launch: LaunchSpecification?
-  /// `jetsam` only: which report; nil for the newest.
+  /// The id of a jetsam report; nil means the newest. Only `jetsam` uses it.
   public var report: String?
-  /// `adopt` only.
+  /// The processes to adopt. Only `adopt` uses it.
   public var adoption: AdoptionSpecification?
-  /// `events` only: later events are reported too, until the client hangs up.
+  /// True to report later events, too, until the client closes the connection. Only `events` uses
+  /// it.
   public var follow: Bool?
-  /// `register` only.
+  /// The state of a wrapped worker. Only `register` uses it.
   public var wrapper: WrapperReport?
-  /// `status` of a worker only: its snapshot's content is wanted too.
+  /// True to include the content of the worker's snapshot. Only `status` of one worker uses it.
   public var withSnapshot: Bool?
-  /// `setPressure` only: `warning`, `urgent`, `critical`, or `auto`.
+  /// The level `warning`, `urgent` or `critical`, or `auto` to measure it again. Only `setPressure`
+  /// uses it.
   public var level: String?
-  /// `setPressure` and `protect` only: for how long.
+  /// The duration in seconds. Only `setPressure` and `protect` use it.
   public var seconds: Double?
-  /// `reload` only: a configuration without workers is meant.
+  /// True if a configuration without workers is intended. Only `reload` uses it.
   public var allowEmpty: Bool?
-  /// After this the request is not to be carried out any more: nanoseconds of CLOCK_BOOTTIME.
+  /// The time after which the daemon must not execute the request, in nanoseconds of
+  /// CLOCK_BOOTTIME.
   public var expires: Int64?
 
   public init(
@@ -42,61 +46,68 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   }
 
   public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {
-    /// `restart` starts a worker that has ended, where it was: it displaces no other from the foreground.
+    /// `restart` starts a worker that has ended in the same state: it displaces no other worker
+    /// from the foreground.
     case run, start, restart, stop, foreground, background, suspend, hibernate, wake, terminate,
       warn
-    /// Forgets a worker of `run` that has ended, with its log; one that runs is stopped first.
+    /// Removes a worker of `run` that has ended, with its log. `removeRunning` stops a running one
+    /// first.
     case remove, removeRunning
-    /// Only reports what the policy would do with a worker; applies the policy again.
+    /// `shadow` makes the policy log its decisions about a worker without applying them. `enforce`
+    /// applies them again.
     case shadow, enforce
-    /// Doesn't terminate a worker for lack of memory, for a time or until the daemon ends; leaves that to its policy again.
+    /// `protect` prevents a worker from being terminated for lack of memory, for a time or until
+    /// the daemon ends. `unprotect` ends that.
     case protect, unprotect
+    /// Report all workers, one worker and the daemon, and a jetsam report.
     case ps, status, jetsam
-    /// Writes the journal, answers where it is, and may report later events.
+    /// Writes the journal to disk, responds with its location, and may report later events.
     case events
-    /// With a worker: why it is in its state; without: which worker is next.
+    /// Explains a worker's state. Without a worker it reports which workers are terminated and
+    /// hibernated next.
     case explain
-    /// Which workers keep memory, and why each isn't asleep.
+    /// Reports which workers keep memory, and why each isn't asleep.
     case explainSavings
-    /// The policy in force, of a worker or of the machine, with the origin of each value.
+    /// Reports the policy that applies to a worker or the machine, with the origin of each value.
     case policy
-    /// Takes a running process or cgroup that another program has started into the life cycle, and gives it
-    /// back.
+    /// `adopt` manages a running process or cgroup that another program has started. `release`
+    /// returns it.
     case adopt, release
-    /// Which processes the rules of the configuration would take, and which they have.
+    /// Reports which processes the adoption rules of the configuration would adopt, and which they
+    /// have adopted.
     case previewAdoption
-    /// A wrapper (`dormouse wrap`) reports its worker's state. The report is valid as long as this connection
-    /// exists; each further report replaces the last.
+    /// Reports the state of a wrapper's worker (`dormouse wrap`). The report is valid while the
+    /// connection exists. Each further report replaces the last.
     case register
-    /// Sets the level of pressure for a while, so that the policy can be tried.
+    /// Sets the pressure level for a while, so that the policy can be tried.
     case setPressure
-    /// Tries what the machine allows the daemon, where and as it runs.
+    /// Tries what the daemon's kernel and permissions allow, in the daemon's own environment.
     case doctor
-    /// Reads the configuration again: all of it is taken, or nothing.
+    /// Reads the configuration again. Either all of it is applied, or nothing.
     case reload
-    /// Only reports what a reload would change. A verb of its own: a daemon that doesn't know it must not
-    /// execute it as `reload`.
+    /// Only reports what a reload would change. It is a verb of its own because a daemon that
+    /// doesn't know it must not execute it as `reload`.
     case previewReload
-    /// Makes a worker read its own configuration again (`reload_signal`); a verb of its own for the same
-    /// reason.
+    /// Makes a worker read its own configuration again (`reload_signal`). It is a verb of its own
+    /// for the same reason as `previewReload`.
     case reloadWorker
-    /// Ends the daemon; workers are stopped first.
+    /// Stops all workers, and then ends the daemon.
     case shutdown
-    /// Ends the daemon, and leaves its workers to the next one.
+    /// Ends the daemon. Its workers stay, and the next daemon takes them over.
     case leave
   }
 }
 
-/// `run NAME -- CMD…`: a worker that isn't in the configuration.
+/// A worker that isn't in the configuration (`run NAME -- CMD…`).
 public struct LaunchSpecification: Codable, Hashable, Sendable {
-  /// Absolute, or looked up in the client's PATH by the client.
+  /// The program and its arguments. The program's path is absolute, because the client resolves it.
   public var command: [String]
   public var directory: String
   public var environment: [String: String]
   public var importance: Int?
-  /// It gets `NOTIFY_SOCKET`.
+  /// True if the worker gets `NOTIFY_SOCKET`.
   public var notify: Bool?
-  /// Keys of a worker in the configuration, each `KEY=VALUE`.
+  /// Keys of a worker's configuration, each as `KEY=VALUE`.
   public var settings: [String]?
 
   public init(
@@ -112,30 +123,33 @@ public struct LaunchSpecification: Codable, Hashable, Sendable {
   }
 }
 
-/// What the daemon answers.
+/// The daemon's response to a request.
 public struct ControlResponse: Codable, Hashable, Sendable {
   public var id: UInt64
   public var result: Result
-  /// One sentence: what happened, or why it didn't.
+  /// What happened, or why it didn't, as one sentence.
   public var text: String
   public var workers: [WorkerReport]?
   public var daemon: DaemonReport?
-  /// `jetsam`: the report, as it is stored.
+  /// The jetsam report, as it is stored (`jetsam`).
   public var jetsam: JetsamRecord?
-  /// `jetsam`: the ids of all reports that are kept, the newest first.
+  /// The ids of all stored jetsam reports, the newest first (`jetsam`).
   public var reports: [String]?
-  /// `events`: the first response says where the journal is, and each further response has one event.
+  /// The location of the journal. It is in the first response to `events`.
   public var journal: JournalPlace?
+  /// One event. It is in each further response to `events`.
   public var event: EventRecord?
-  /// `explain` with a worker, and without.
+  /// The response to `explain` with a worker.
   public var explanation: ExplanationReport?
+  /// The response to `explain` without a worker.
   public var ranking: RankingReport?
-  /// `explainSavings`
+  /// The response to `explainSavings`.
   public var kept: KeptMemoryReport?
-  /// `policy`: every value, in the order of the documentation.
+  /// All values of the policy, in the order of the documentation (`policy`).
   public var policy: [PolicyValueReport]?
+  /// The response to `doctor`.
   public var doctor: DaemonExamination?
-  /// `previewAdoption`
+  /// The response to `previewAdoption`.
   public var adoption: AdoptionPreviewReport?
 
   public init(
@@ -153,7 +167,7 @@ public struct ControlResponse: Codable, Hashable, Sendable {
 
   public enum Result: String, Codable, Hashable, Sendable {
     case done, refused, failed, unknownWorker, badRequest
-    /// No answer: something has happened. Only after `events` with `follow`.
+    /// The line isn't a response: an event has happened. It only follows `events` with `follow`.
     case event
   }
 }

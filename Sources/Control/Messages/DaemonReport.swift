@@ -1,35 +1,40 @@
-/// The daemon itself, and the machine.
+/// The state of the daemon and of the machine. Sizes are in bytes.
 public struct DaemonReport: Codable, Hashable, Sendable {
   public var pid: Int32
   public var version: String
   public var policy: String
   public var mode: String
   public var pressure: String
-  /// The level that was set by request; seconds until it is measured again.
+  /// The pressure level that was set by request; nil if the level is measured.
   public var pressureSet: String?
+  /// The seconds until the level is measured again.
   public var pressureSetSeconds: Double?
-  /// Bytes: the budget (the host's memory, or the device's), and what of it is available.
+  /// The memory that all workers together may use: the host's, or the device's of the policy.
   public var budget: Int64
+  /// The part of the budget that is available.
   public var available: Int64
+  /// True if the budget is the host's memory.
   public var budgetIsHost: Bool
-  /// The directory of the cgroup whose limit leaves least of the host's memory; nil: none limits it.
+  /// The directory of the cgroup that limits the host's memory most; nil if none limits it.
   public var limitedBy: String?
   /// How workers are suspended: `cgroup-v2 freezer` or `SIGSTOP`.
   public var freezer: CodedText
   public var stateDirectory: String
-  /// The configuration's file, where `run --save` adds workers; nil: there is none.
+  /// The path of the configuration, to which `run --save` adds workers; nil if there is none.
   public var configuration: String?
   /// What shadow mode would have done with all workers.
   public var shadow: ShadowReport?
-  /// The last 24 hours' hibernations: bytes written to images, of how many that may be; how long they
-  /// took together; how many there were.
+  /// The bytes that hibernations of the last 24 hours have written to images.
   public var writtenInDay: Int64?
+  /// The maximum number of bytes that may be written in 24 hours; nil if there is no limit.
   public var dailyWrites: Int64?
+  /// The total time of the hibernations of the last 24 hours, in seconds.
   public var hibernatingSecondsInDay: Double?
+  /// The number of hibernations of the last 24 hours.
   public var imagesInDay: Int64?
-  /// Of all workers, today and in the last seven days.
+  /// What sleep saved for all workers, today and in the last seven days.
   public var savings: RecentSavingsReport?
-  /// For programs that draw curves; only in `status`.
+  /// Measurements for programs that draw curves. Only `status` reports them.
   public var measurements: DaemonMeasurements?
 
   public init(

@@ -1,25 +1,26 @@
-/// `footprint NAME`: the dirty memory of a worker by what it is mapped for. Sizes in bytes.
+/// The dirty memory of a worker by the kind of its mappings (`footprint NAME`). Sizes are in bytes.
 public struct DirtyMemoryReport: Codable, Hashable, Sendable {
   public var worker: String
-  /// The processes that were read, and those that may not be read.
+  /// The number of processes that were read.
   public var processes: Int
+  /// The number of processes that may not be read.
   public var unreadable: Int
-  /// Sums over all mappings.
+  /// The sum over all mappings. `swapped` is a sum, too.
   public var dirty: Int64
   public var swapped: Int64
-  /// The largest first.
+  /// The groups with the most memory, the largest first.
   public var mappings: [Mappings]
-  /// The rest together.
+  /// The sum of all other groups.
   public var others: Rest
 
   public struct Mappings: Codable, Hashable, Sendable {
-    /// `heap`, `stack`, `anonymous`, `file`, `shared_memory` or `other`.
+    /// The kind is `heap`, `stack`, `anonymous`, `file`, `shared_memory` or `other`.
     public var kind: String
-    /// The file's path, or the name that the process or the kernel gave it.
+    /// The file's path, or the name that the process or the kernel has given the mapping.
     public var name: String?
     public var dirty: Int64
     public var swapped: Int64
-    /// How many mappings they are.
+    /// The number of mappings in this group.
     public var count: Int
 
     public init(kind: String, name: String? = nil, dirty: Int64, swapped: Int64, count: Int) {

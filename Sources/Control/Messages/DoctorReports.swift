@@ -1,10 +1,10 @@
-// What `doctor` found. docs/doctor.md describes it as JSON.
+// The results of `doctor`. docs/doctor.md describes their JSON.
 
-/// One mechanism of the kernel, or one permission, and what came of trying it.
+/// The result of trying one mechanism of the kernel, or one permission.
 public struct DoctorCheck: Codable, Hashable, Sendable {
   public enum Result: String, Codable, Hashable, Sendable {
     case works
-    /// It works, with a loss that `lost` names.
+    /// It works with a restriction, which `lost` describes.
     case limited
     case missing
   }
@@ -14,16 +14,16 @@ public struct DoctorCheck: Codable, Hashable, Sendable {
     case required
     /// Without it something is slower, coarser or less safe.
     case useful
-    /// Dormouse doesn't need it; said because people ask.
+    /// Dormouse doesn't need it. It is reported because people ask for it.
     case informational
   }
 
-  /// For programs; never changes its meaning.
+  /// The identifier for programs. It never changes its meaning.
   public var id: String
   public var name: String
   public var need: Need
   public var result: Result
-  /// What was seen when it was tried.
+  /// The result of the trial, as text.
   public var found: String
   /// What doesn't work, or works less well, without it.
   public var lost: String
@@ -44,28 +44,28 @@ public struct DoctorCheck: Codable, Hashable, Sendable {
   }
 }
 
-/// What one machine, user and place allow.
+/// What the machine allows for one user in one environment.
 public struct DoctorReport: Codable, Hashable, Sendable {
-  /// Of Dormouse.
+  /// The version of Dormouse.
   public var version: String
-  /// `uname -r`.
+  /// The version of the kernel, as `uname -r` prints it.
   public var kernel: String
-  /// The effective user id that all was tried with.
+  /// The effective user id of the process that ran the checks.
   public var user: UInt32
-  /// In the order of the table.
+  /// The checks in the order of the table.
   public var checks: [DoctorCheck]
-  /// A whole hibernation, if one succeeded.
+  /// The trial hibernation, if it succeeded.
   public var trial: Trial?
-  /// What sums it up: `hibernation_works`, `hibernation_missing` or `daemon_does_not_start`.
+  /// The summary: `hibernation_works`, `hibernation_missing` or `daemon_does_not_start`.
   public var verdict: CodedText
 
-  /// A whole hibernation of a small shell.
+  /// A trial hibernation of a small shell.
   public struct Trial: Codable, Hashable, Sendable {
-    /// How the shell rested: `frozen` in a cgroup, or stopped and `traced`.
+    /// How the shell was kept from running: `frozen` in a cgroup, or stopped and `traced`.
     public enum Rest: String, Codable, Hashable, Sendable { case frozen, traced }
 
     public var rest: Rest
-    /// Memory that left RAM, in bytes.
+    /// The number of bytes that left RAM.
     public var movedBytes: UInt64
     public var imageBytes: UInt64
     public var hibernateSeconds: Double
@@ -95,24 +95,25 @@ public struct DoctorReport: Codable, Hashable, Sendable {
     self.verdict = verdict
   }
 
-  /// Hibernation works in some way.
+  /// True if hibernation works in some way.
   public var hibernates: Bool { trial != nil }
 }
 
-/// Where a daemon runs, and how it hibernates: what `doctor` shows of it beside the checks.
+/// The environment of a daemon, and how it hibernates. `doctor` shows it with the checks.
 public struct DaemonContext: Codable, Hashable, Sendable {
   public var pid: Int32
-  /// Its effective user id.
+  /// The daemon's effective user id.
   public var user: UInt32
-  /// The cgroup under which each worker gets its own; nil: workers have none.
+  /// The cgroup under which each worker gets its own; nil if workers have none.
   public var cgroup: String?
-  /// Its effective capabilities, as capabilities(7) names them, in lower case and without `CAP_`.
+  /// The daemon's effective capabilities, as capabilities(7) names them, in lower case and without
+  /// `CAP_`.
   public var capabilities: [String]
   /// How workers are suspended.
   public var freezer: CodedText
-  /// What its policy permits: `enabled`, `disabled` or `shadow_mode`.
+  /// Whether the policy permits hibernation: `enabled`, `disabled` or `shadow_mode`.
   public var hibernation: CodedText
-  /// Workers that are hibernated now.
+  /// The number of workers that are hibernated now.
   public var hibernated: Int
 
   public init(
@@ -129,10 +130,11 @@ public struct DaemonContext: Codable, Hashable, Sendable {
   }
 }
 
-/// What a daemon answers to `doctor`.
+/// A daemon's response to `doctor`.
 public struct DaemonExamination: Codable, Hashable, Sendable {
   public var context: DaemonContext
-  /// Tried by a process that the daemon has started: as its user, in its cgroup and with its rights.
+  /// The results of a process that the daemon has started: as its user, in its cgroup and with its
+  /// rights.
   public var report: DoctorReport
 
   public init(context: DaemonContext, report: DoctorReport) {
@@ -141,13 +143,13 @@ public struct DaemonExamination: Codable, Hashable, Sendable {
   }
 }
 
-/// What `doctor --json` prints: the deciding report's keys at the top, and beside them where it is from.
+/// The output of `doctor --json`: the keys of the deciding report, and beside them its origin.
 public struct DoctorDocument: Encodable, Sendable {
-  /// That of the daemon where one runs, else the shell's.
+  /// The report that decides: the daemon's if one runs, and otherwise the shell's.
   public var report: DoctorReport
-  /// nil: no daemon runs, or it wasn't asked.
+  /// The daemon's environment; nil if no daemon runs, or it wasn't asked.
   public var daemon: DaemonContext?
-  /// What the caller's own shell allows, beside a daemon.
+  /// What the caller's own shell allows, if a daemon was asked, too.
   public var shell: DoctorReport?
 
   public init(shell: DoctorReport) { report = shell }
@@ -158,7 +160,7 @@ public struct DoctorDocument: Encodable, Sendable {
     self.shell = shell
   }
 
-  /// What comes out otherwise in the shell, in the order of the table.
+  /// The checks with another result in the shell, in the order of the table.
   public var differences: [DoctorCheck] {
     guard let shell else { return [] }
     return shell.checks.filter { check in

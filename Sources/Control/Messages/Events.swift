@@ -1,27 +1,31 @@
-/// Something that happened, as `events` reports it. Sizes in bytes, times in seconds.
+/// An event as `events` reports it. Sizes are in bytes, times in seconds.
 public struct EventRecord: Codable, Hashable, Sendable {
   /// Wall clock, ISO 8601, UTC, with milliseconds.
   public var time: String
-  /// `state`, `failed`, `refused`, `memory`, `pressure`, `jetsam`, `policy`, `shadow`, `daemon`, or
-  /// `lost`: this many events are missing here, because the client didn't read.
+  /// The kind is `state`, `failed`, `refused`, `memory`, `pressure`, `jetsam`, `policy`, `shadow`,
+  /// `daemon` or `lost`. `lost` means that events are missing here because the client didn't read.
   public var kind: String
   public var worker: String?
-  /// `state`: the states at rest before and after.
+  /// The state before. Only stable states are reported (`state`).
   public var from: String?
+  /// The state after (`state`).
   public var to: String?
-  /// `state`: why, for programs; as the code of `reason` in `status`.
+  /// The reason as a code for programs, as in `reason` of `status` (`state`).
   public var code: String?
-  /// `pressure` and `jetsam`.
+  /// The pressure level (`pressure` and `jetsam`).
   public var level: String?
-  /// `memory`: why it was asked for: `warning`, `background`, `purge`, or `task`, whose time is over. With
-  /// `freed` it is the outcome, without it the request. `limit`: over a limit of its footprint. `notice`: it will be terminated, in
-  /// `seconds`; `withdrawn`: it won't.
+  /// The occasion (`memory`). `warning`, `background`, `purge` and `task` (a background task whose
+  /// time is over) are reasons for freeing memory: with `freed` the event is the outcome, without
+  /// it the request. `limit`: the footprint is over a limit. `notice`: the worker will be
+  /// terminated in `seconds`. `withdrawn`: it won't be.
   public var occasion: String?
   /// One sentence, without the worker's name.
   public var text: String
-  /// The footprint before, and the bytes that were freed.
+  /// The time in seconds until the termination that a `notice` announces.
   public var seconds: Double?
+  /// The number of bytes that were freed.
   public var freed: Int64?
+  /// The number of missing events (`lost`).
   public var lost: Int?
 
   public init(time: String, kind: String, text: String) {
@@ -31,15 +35,15 @@ public struct EventRecord: Codable, Hashable, Sendable {
   }
 }
 
-/// Where the daemon keeps past events, all of them written until `at`.
+/// The location of past events. All events until `at` have been written to it.
 public struct JournalPlace: Codable, Hashable, Sendable {
-  /// The journal's segments; nil where the configuration has none.
+  /// The directory of the journal's segments; nil if the configuration has none.
   public var directory: String?
-  /// The counts by day.
+  /// The file with the counts by day.
   public var reports: String
-  /// The daemon's life, as segments name it.
+  /// The daemon's run, as the segments name it.
   public var run: String?
-  /// Of the daemon's clock, in nanoseconds. Events that a follower gets happened after this.
+  /// The time of the daemon's clock, in nanoseconds. Events that a follower gets happened after it.
   public var at: Int64
 
   public init(directory: String?, reports: String, run: String?, at: Int64) {

@@ -1,42 +1,45 @@
-// The answer to `explain`. Sizes in bytes, times in seconds.
+// The responses to `explain`. Sizes are in bytes, times in seconds.
 
-/// `explain WORKER`: why it is in its state, what prevents the next step, what would change its state.
+/// Why a worker is in its state, what prevents the next step, and what would change its state
+/// (`explain WORKER`).
 public struct ExplanationReport: Codable, Hashable, Sendable {
   public var worker: String
   public var state: String
   public var secondsInState: Double
-  /// Why it is in this state: a clause.
+  /// The reason for this state, as a clause.
   public var because: CodedText
-  /// The policy's key that led to it.
+  /// The policy's key that led to this state.
   public var key: String?
   /// The step that the policy alone would take next.
   public var next: String?
-  /// All that prevents it. Empty if nothing does.
+  /// Everything that prevents the next step. It is empty if nothing does.
   public var obstacles: [Obstacle]
+  /// What would change the worker's state.
   public var moves: [Move]
   public var isShadow: Bool
-  /// Early wakes: how many there were, and their effect.
+  /// The number of early wakes, and their effect.
   public var earlyWake: EarlyWakeReport?
   /// The measured effect of the last request to free memory.
   public var lastShed: ShedReport?
-  /// Its answers to warnings freed nothing; a clause whose subject is the worker.
+  /// Set if its answers to memory warnings freed nothing. The text is a clause whose subject is the
+  /// worker.
   public var fruitlessWarnings: CodedText?
-  /// What it waited for when it last fell asleep and isn't woken by, because nothing can watch that in
-  /// its place; clauses such as `the release of a file lock`.
+  /// What it waited for when it last fell asleep, and isn't woken by, because the daemon can't
+  /// watch it. Each is a clause such as `the release of a file lock`.
   public var unwatched: [String]?
-  /// Work of its own that doesn't go on while it sleeps, and what helps; a clause.
+  /// Work of its own that doesn't continue while it sleeps, and what helps, as a clause.
   public var stoppedWork: CodedText?
-  /// It may lose memory; absent: no sign of it.
+  /// Evidence that it may leak memory; absent if there is none.
   public var leak: LeakReport?
   /// The rule of `adopt:` by which it was adopted.
   public var rule: String?
-  /// Why it isn't terminated for lack of memory; absent: it may be.
+  /// Why it isn't terminated for lack of memory; absent if it may be.
   public var protection: CodedText?
-  /// After this time `protect --for` ends by itself.
+  /// The seconds until `protect --for` ends by itself.
   public var protectedSeconds: Double?
   /// When it was last used, and how often it is.
   public var activity: ActivityReport?
-  /// What would let it sleep; absent: nothing prevents it, or only time does.
+  /// What would let it sleep; absent if nothing prevents it, or only time does.
   public var remedy: RemedyReport?
 
   public init(
@@ -57,12 +60,12 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   }
 
   public struct Obstacle: Codable, Hashable, Sendable {
-    /// Which obstacle it is; nil: of an earlier daemon.
+    /// The kind of obstacle; nil in a report of an earlier daemon.
     public var code: String?
     public var text: String
     /// The policy's key that decides.
     public var key: String?
-    /// Time alone removes it, after this long.
+    /// The time after which it ends without any other change.
     public var clearsInSeconds: Double?
     public var measured: Int64?
     public var limit: Int64?
@@ -81,12 +84,13 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
     }
   }
 
+  /// Something that would change a worker's state.
   public struct Move: Codable, Hashable, Sendable {
     public var to: String
-    /// What kind of thing would move it; nil: of an earlier daemon.
+    /// The kind of event that would change the state; nil in a report of an earlier daemon.
     public var code: String?
     public var text: String
-    /// By time alone, after this long.
+    /// The time after which the state changes without any other event.
     public var afterSeconds: Double?
     public var key: String?
 
@@ -103,15 +107,19 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   }
 }
 
-/// `explain --next`: which workers are terminated and hibernated first, with the numbers behind it.
+/// The order in which workers are terminated and hibernated, with the numbers behind it (`explain
+/// --next`).
 public struct RankingReport: Codable, Hashable, Sendable {
   public var pressure: String
-  /// `terminate.order` and `hibernate.order`, as they stand in the policy.
+  /// `terminate.order` as the policy has it.
   public var terminationOrder: [String]
+  /// The workers in the order in which they would be terminated.
   public var termination: [Place]
+  /// `hibernate.order` as the policy has it.
   public var hibernationOrder: [String]
+  /// The workers in the order in which they would be hibernated.
   public var hibernation: [Place]
-  /// Nothing of it is done: the policy is in shadow mode.
+  /// True if the policy is in shadow mode, so that none of it is applied.
   public var isShadow: Bool?
 
   public init(
@@ -125,26 +133,27 @@ public struct RankingReport: Codable, Hashable, Sendable {
     self.hibernation = hibernation
   }
 
+  /// One worker in a ranking, with the numbers that decide its position.
   public struct Place: Codable, Hashable, Sendable {
     public var worker: String
     public var state: String
-    /// The sum of the next three.
+    /// The sum of `bandOfState`, `bandOfImportance` and `bandBonus`.
     public var band: Int
     public var bandOfState: Int
     public var bandOfImportance: Int
-    /// For early wakes.
+    /// The number by which the band is higher because of early wakes.
     public var bandBonus: Int
-    /// Hibernated, and not woken for a time after which it counts as suspended.
+    /// True if it is hibernated, and wasn't woken for so much time that it counts as suspended.
     public var isDemoted: Bool
     public var footprint: Int64
     public var secondsSinceUse: Double
     public var launchSeconds: Double?
     public var regret: Regret
-    /// What decided that it stands before the next one.
+    /// The criterion by which it comes before the next worker.
     public var before: CodedText?
-    /// The pressure level from which on it may be terminated or hibernated.
+    /// The lowest pressure level at which it may be terminated or hibernated.
     public var fromPressure: String?
-    /// When time alone changes its band or its regret.
+    /// The time after which its band or regret changes without any other event.
     public var changesInSeconds: Double?
     public var obstacles: [ExplanationReport.Obstacle]
 
@@ -173,15 +182,17 @@ public struct RankingReport: Codable, Hashable, Sendable {
     }
   }
 
-  /// Chance of use soon × cost of coming back / bytes freed.
+  /// The expected cost of freeing a worker's memory: the chance of use soon × the cost of a wake or
+  /// relaunch / the bytes freed.
   public struct Regret: Codable, Hashable, Sendable {
     public var millisecondsPerMegabyte: Double
-    /// Of use within ten minutes, 0–1.
+    /// The chance of a use within ten minutes, 0–1.
     public var chance: Double
-    /// Learned, between two uses.
+    /// The learned mean time between two uses.
     public var meanIntervalSeconds: Double?
+    /// The time that a client waits for the wake or relaunch.
     public var costSeconds: Double
-    /// Measured, and no guess.
+    /// True if the cost was measured, and false if it is a guess.
     public var isCostKnown: Bool
 
     public init(

@@ -1,24 +1,26 @@
-/// `integrate --json`.
+/// The output of `integrate --json`.
 public struct IntegrationReport: Codable, Hashable, Sendable {
-  /// `listed`, `planned`, `done`, `nothing_to_do`, or the code of the first file that can't be changed.
+  /// The code is `listed`, `planned`, `done`, `nothing_to_do`, or that of the first file that can't
+  /// be changed.
   public var code: String
   public var text: String
-  /// What is put before a command.
+  /// The arguments that are put before a command.
   public var words: [String]
   public var files: [File]
-  /// What to write by hand, in the configuration of hosts that are configured by a program.
+  /// The text to write by hand into the configuration of hosts that are configured by a program.
   public var snippets: [Snippet]
 
   public struct File: Codable, Hashable, Sendable {
     public var host: String
     public var path: String
-    /// Why it can't be read or changed.
+    /// Why the file can't be read or changed.
     public var problem: CodedText?
-    /// Of `problem`, if it is about a place in the file. Both count from 1.
+    /// The line of `problem`, if it concerns a position in the file. It counts from 1.
     public var line: Int?
+    /// The column of `problem`. It counts from 1.
     public var column: Int?
     public var isChanged: Bool
-    /// The lines that changed, or with `--dry-run` would.
+    /// The lines that changed, or that would change (`--dry-run`).
     public var difference: [String]
     public var servers: [Server]
 
@@ -41,9 +43,9 @@ public struct IntegrationReport: Codable, Hashable, Sendable {
     public var name: String
     /// The project that it belongs to, if the file has several.
     public var project: String?
-    /// `not_wrapped`, `wrapped`, `newly_wrapped` or `unwrapped`.
+    /// The state is `not_wrapped`, `wrapped`, `newly_wrapped` or `unwrapped`.
     public var state: String
-    /// Without `dormouse wrap`; empty if none is known.
+    /// The command without `dormouse wrap`; empty if none is known.
     public var command: [String]
     /// Why its command stays as it is.
     public var reason: CodedText?

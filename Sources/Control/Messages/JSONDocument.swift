@@ -1,6 +1,6 @@
-/// What a verb prints with `--json`: one object with the number of its schema at the top.
+/// The output of a verb with `--json`: one object with the number of its schema at the top.
 public struct JSONDocument<Body: Encodable>: Encodable {
-  /// Encodes itself as an object.
+  /// A value that encodes itself as an object.
   public var body: Body
 
   public init(_ body: Body) { self.body = body }
@@ -14,8 +14,10 @@ public struct JSONDocument<Body: Encodable>: Encodable {
   }
 }
 
-/// The number that all documents of one version of Dormouse have; docs/json.md describes them.
+/// The schema number that all documents of one version of Dormouse have. docs/json.md describes
+/// them.
 public enum JSONDocumentSchema {
-  /// One more where a key or a code is removed, or changes its meaning or type. Not where one is added.
+  /// The number is increased when a key or a code is removed, or changes its meaning or type. It
+  /// stays when one is added.
   public static let current = 1
 }

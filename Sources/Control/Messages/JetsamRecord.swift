@@ -1,4 +1,4 @@
-/// A jetsam report: one burst of terminations for memory.
+/// A jetsam report: one burst of terminations for lack of memory. Sizes are in bytes.
 public struct JetsamRecord: Codable, Hashable, Sendable {
   public var id: String
   /// Wall clock, ISO 8601.
@@ -11,16 +11,16 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
   public var availableAfter: Int64
   public var largest: String?
   public var workers: [Entry]
-  /// The machine's memory when the first victim was chosen.
+  /// The machine's memory when the first worker was chosen.
   public var host: Host?
-  /// The largest processes of the machine at that moment; nil: they couldn't be read in time, or an earlier
-  /// version wrote the report.
+  /// The largest processes of the machine at that moment; nil if they couldn't be read in time, or
+  /// an earlier version wrote the report.
   public var largestProcesses: Processes?
 
   public struct Processes: Codable, Hashable, Sendable {
-    /// The largest first.
+    /// The processes, the largest first.
     public var list: [Process]
-    /// False: there was no time to read all of the machine's processes.
+    /// False if there was no time to read all of the machine's processes.
     public var isComplete: Bool
 
     public init(list: [Process], isComplete: Bool) {
@@ -31,11 +31,11 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
 
   public struct Process: Codable, Hashable, Sendable {
     public var pid: Int32
-    /// The kernel's name of it, 15 bytes at most.
+    /// The kernel's name of the process, at most 15 bytes.
     public var name: String
-    /// Bytes in RAM.
+    /// The number of bytes in RAM.
     public var resident: Int64
-    /// The worker that it belongs to.
+    /// The name of the worker that it belongs to.
     public var worker: String?
 
     public init(pid: Int32, name: String, resident: Int64, worker: String? = nil) {
@@ -46,18 +46,19 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
     }
   }
 
-  /// Sizes in bytes.
+  /// The machine's memory. Sizes are in bytes.
   public struct Host: Codable, Hashable, Sendable {
     public var total: Int64
     public var free: Int64
-    /// What the kernel can take back without swapping.
+    /// The memory that the kernel can reclaim without swapping.
     public var reclaimable: Int64
-    /// The kernel's own, and what is locked.
+    /// The kernel's own memory, and locked memory.
     public var wired: Int64
-    /// The footprints of all workers.
+    /// The sum of the footprints of all workers.
     public var workers: Int64
-    /// Share of the time stalled on memory, 0–100 %; nil without PSI.
+    /// The share of the time in which some tasks waited for memory, 0–100 %; nil without PSI.
     public var someStall: Double?
+    /// The share of the time in which all tasks waited for memory, 0–100 %; nil without PSI.
     public var fullStall: Double?
 
     public init(
@@ -81,12 +82,13 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
     public var footprint: Int64
     public var peakFootprint: Int64
     public var secondsSinceUse: Double
-    /// Since its launch, or since it was adopted.
+    /// The time since its launch, or since it was adopted.
     public var secondsOfAge: Double?
-    /// Set where this worker was terminated: why it was chosen.
+    /// Why this worker was chosen, if it was terminated.
     public var victimBecause: CodedText?
+    /// The bytes that its termination freed.
     public var gaveBack: Int64?
-    /// Set where this worker was protected: why it wasn't terminated.
+    /// Why this worker wasn't terminated, if it was protected.
     public var protection: CodedText?
 
     public init(

@@ -1,8 +1,9 @@
-/// `explain --savings`: the workers that keep memory, and why each of them isn't asleep. Sizes in bytes.
+/// The workers that keep memory, and why each of them isn't asleep (`explain --savings`). Sizes are
+/// in bytes.
 public struct KeptMemoryReport: Codable, Hashable, Sendable {
-  /// Of all of them together.
+  /// The sum of the footprints of all these workers.
   public var footprint: Int64
-  /// The largest first.
+  /// The workers, the largest footprint first.
   public var workers: [Worker]
 
   public struct Worker: Codable, Hashable, Sendable {
@@ -11,10 +12,10 @@ public struct KeptMemoryReport: Codable, Hashable, Sendable {
     public var footprint: Int64
     /// The step that the policy alone would take next.
     public var next: String?
-    /// All that prevents it. Empty if nothing does.
+    /// Everything that prevents the next step. It is empty if nothing does.
     public var obstacles: [ExplanationReport.Obstacle]
     public var isShadow: Bool
-    /// What would let it sleep; absent: nothing prevents it, or only time does.
+    /// What would let it sleep; absent if nothing prevents it, or only time does.
     public var remedy: RemedyReport?
 
     public init(
@@ -35,7 +36,7 @@ public struct KeptMemoryReport: Codable, Hashable, Sendable {
     footprint = workers.reduce(0) { $0 &+ $1.footprint }
   }
 
-  /// It has processes, and its memory isn't on disk.
+  /// True if the worker has processes, and its memory isn't on disk.
   public static func keepsMemory(_ worker: WorkerReport) -> Bool {
     worker.state != "hibernated" && worker.state != "terminated" && worker.footprint > 0
   }

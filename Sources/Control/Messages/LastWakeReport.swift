@@ -1,8 +1,8 @@
-/// What woke a worker the last time.
+/// The reason for a worker's last wake.
 public struct LastWakeReport: Codable, Hashable, Sendable {
-  /// The codes are those of `reason`.
+  /// The code is one of those of `reason`.
   public var code: String
-  /// `woken by data from 127.0.0.1:51234`.
+  /// The reason as text, such as `woken by data from 127.0.0.1:51234`.
   public var text: String
   public var secondsAgo: Double
 

@@ -1,18 +1,20 @@
-/// Evidence that a worker may lose memory: its footprint was larger at each suspension. Sizes in bytes.
+/// Evidence that a worker may leak memory: its footprint was larger at each suspension. Sizes are
+/// in bytes.
 public struct LeakReport: Codable, Hashable, Sendable {
   public var code = "leak_suspected"
-  /// All of it in a clause whose subject is the footprint.
+  /// A summary, as a clause whose subject is the footprint.
   public var text: String
-  /// At the first and at the last of the suspensions.
+  /// The footprint at the first of the suspensions.
   public var footprintBefore: Int64
+  /// The footprint at the last of the suspensions.
   public var footprint: Int64
   public var suspensions: Int
-  /// From the first of the suspensions to the last.
+  /// The time from the first of the suspensions to the last.
   public var seconds: Double
   public var bytesPerSuspension: Int64
-  /// Absent: the time is too short to say.
+  /// The growth per day; absent if the time is too short for an estimate.
   public var bytesPerDay: Int64?
-  /// What the last memory warning of this run left.
+  /// The footprint that the last memory warning of this run left.
   public var leftByWarning: Int64?
 
   public init(

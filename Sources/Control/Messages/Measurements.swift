@@ -1,40 +1,41 @@
-// What `status` reports for `dormouse metrics` and other programs that draw curves: counters, which only grow, and
-// measurements that no table shows.
+// The measurements that `status` reports for `dormouse metrics` and other programs that draw
+// curves: counters, which only grow, and values that no table shows.
 
-/// What happened to a worker since the daemon started, or since it knows the worker. All of them only grow.
+/// Counters of a worker since the daemon started, or since it knows the worker. They only grow.
 public struct WorkerCounters: Codable, Hashable, Sendable {
   public var launches = 0
   public var failedLaunches = 0
   public var suspensions = 0
   public var hibernations = 0
-  /// Wakes from mere suspension, and from hibernation.
+  /// The number of wakes from suspension without hibernation.
   public var wakes = 0
+  /// The number of wakes from hibernation.
   public var resumes = 0
-  /// The time of all resumes from hibernation together, from the order until the worker ran.
+  /// The total time of all resumes from hibernation, from the decision until the worker ran.
   public var resumeSeconds = 0.0
-  /// Requests to free memory that it got under pressure or on request.
+  /// The number of requests to free memory that it got under pressure or by request of an operator.
   public var warnings = 0
-  /// Bytes that hibernation, termination for memory and such requests have freed.
+  /// The bytes that hibernation, termination for lack of memory and such requests have freed.
   public var freed: Int64 = 0
-  /// Bytes that were written to its images.
+  /// The bytes that were written to its images.
   public var written: Int64 = 0
-  /// Its footprint over time: byte·seconds.
+  /// The integral of its footprint over time, in byte·seconds.
   public var footprintByteSeconds = 0.0
-  /// How its runs ended.
+  /// The ends of its runs, by reason.
   public var ends = Ends()
   /// The time in each state that it has been in, by name.
   public var states: [StateTime] = []
 
   public struct Ends: Codable, Hashable, Sendable {
-    /// Terminated for lack of memory.
+    /// It was terminated for lack of memory.
     public var memory = 0
-    /// Terminated because it missed a deadline.
+    /// It was terminated because it missed a deadline.
     public var watchdog = 0
-    /// On request.
+    /// It was terminated by request.
     public var requested = 0
-    /// By itself, with status 0.
+    /// It exited by itself, with status 0.
     public var completed = 0
-    /// By itself, with another status or by a signal, or killed by the kernel.
+    /// It exited by itself with another status, was ended by a signal, or was killed by the kernel.
     public var crashed = 0
 
     public init() {}
@@ -53,33 +54,37 @@ public struct WorkerCounters: Codable, Hashable, Sendable {
   public init() {}
 }
 
-/// What the daemon measures of itself and of the machine.
+/// Measurements of the daemon itself and of the machine. Sizes are in bytes.
 public struct DaemonMeasurements: Codable, Hashable, Sendable {
-  /// Since the daemon's start.
+  /// The time since the daemon's start.
   public var upSeconds: Double
-  /// Processor time, and bytes in RAM, of the daemon's process.
+  /// The processor time of the daemon's process.
   public var cpuSeconds: Double?
+  /// The bytes of the daemon's process that are in RAM.
   public var resident: Int64?
-  /// Share of the time in which some tasks, or all, waited for memory, 0–100 %; nil without PSI.
+  /// The share of the time in which some tasks waited for memory, 0–100 %; nil without PSI.
   public var someStall: Double?
+  /// The share of the time in which all tasks waited for memory, 0–100 %; nil without PSI.
   public var fullStall: Double?
   public var swapFree: Int64?
   public var imageDisk: ImageDisk?
   public var wakeTimes: [WakeTimes] = []
-  /// Bursts of terminations for memory.
+  /// The number of bursts of terminations for lack of memory.
   public var jetsamReports = 0
   public var hooks: Hooks?
 
   public init(upSeconds: Double) { self.upSeconds = upSeconds }
 
-  /// The disk of the images, in bytes.
+  /// The file system of the images. Sizes are in bytes.
   public struct ImageDisk: Codable, Hashable, Sendable {
-    /// All images together, and the most that they may be.
+    /// The size of all images together.
     public var images: Int64
+    /// The maximum size of all images together.
     public var budget: Int64
-    /// Of the file system; `least` must stay free.
+    /// The free space of the file system.
     public var free: Int64
     public var total: Int64
+    /// The space of the file system that must stay free.
     public var least: Int64
 
     public init(images: Int64, budget: Int64, free: Int64, total: Int64, least: Int64) {
@@ -91,15 +96,15 @@ public struct DaemonMeasurements: Codable, Hashable, Sendable {
     }
   }
 
-  /// How long wakes took, from the order until the worker ran.
+  /// The duration of wakes, from the decision until the worker ran, as a histogram.
   public struct WakeTimes: Codable, Hashable, Sendable {
-    /// `suspended` or `hibernated`: the state that it was woken from.
+    /// The state from which the workers were woken: `suspended` or `hibernated`.
     public var from: String
-    /// All of them together.
+    /// The total time of all these wakes.
     public var seconds: Double
-    /// Upper bounds in seconds, rising.
+    /// The upper bounds of the buckets in seconds, rising.
     public var bounds: [Double]
-    /// The number of wakes up to each bound, and not up to the one before it; then those above all.
+    /// The number of wakes in each bucket, not cumulated. The last number is that above all bounds.
     public var counts: [Int]
 
     public init(from: String, seconds: Double, bounds: [Double], counts: [Int]) {
@@ -110,12 +115,12 @@ public struct DaemonMeasurements: Codable, Hashable, Sendable {
     }
   }
 
-  /// What became of the commands of `on:`.
+  /// The outcomes of the commands of `on:`.
   public struct Hooks: Codable, Hashable, Sendable {
     public var succeeded = 0
     public var failed = 0
     public var timedOut = 0
-    /// Events for which no command was started: too many waited.
+    /// The number of events for which no command was started, because too many waited.
     public var dropped = 0
 
     public init() {}

@@ -1,23 +1,25 @@
-/// The `--json` output of a verb that does something: start, stop, reload and the like.
+/// The `--json` output of a verb that changes something: start, stop, reload and the like.
 public struct OutcomeReport: Codable, Hashable, Sendable {
-  /// As it is typed, with `_` for a blank: `suspend`, `pressure_set`.
+  /// The verb as it is typed, with `_` for a blank: `suspend`, `pressure_set`.
   public var verb: String
-  /// `done`, or the code of the first worker that failed: `refused`, `failed`, `unknown_worker` or
-  /// `bad_request`. `nothing_to_do`: the verb concerns no worker.
+  /// The code is `done`, or that of the first worker that failed: `refused`, `failed`,
+  /// `unknown_worker` or `bad_request`. `nothing_to_do` means that the verb applies to no worker.
   public var code: String
   public var text: String
-  /// With `--dry-run`: nothing has happened.
+  /// True with `--dry-run`: nothing was changed.
   public var isDryRun: Bool?
-  /// Those that were named or chosen, in that order.
+  /// The workers that were named or chosen, in that order.
   public var workers: [Worker]
 
   public struct Worker: Codable, Hashable, Sendable {
     public var worker: String
-    /// `done`, `refused`, `failed`, `unknown_worker` or `bad_request`; with `--dry-run` also `planned`.
+    /// The code is `done`, `refused`, `failed`, `unknown_worker` or `bad_request`. With `--dry-run`
+    /// it may also be `planned`.
     public var code: String
     public var text: String
-    /// Its states before the request and after the answer, where they are known.
+    /// The worker's state before the request, if it is known.
     public var before: String?
+    /// The worker's state after the response, if it is known.
     public var after: String?
 
     public init(
@@ -41,7 +43,7 @@ public struct OutcomeReport: Codable, Hashable, Sendable {
     self.workers = workers
   }
 
-  /// Of workers alone: the first failure decides the code, as it decides the exit code.
+  /// Summarizes workers. The first failure decides the code, as it decides the exit code.
   public init(verb: String, workers: [Worker], isDryRun: Bool? = nil) {
     let failure = workers.first { $0.code != "done" && $0.code != "planned" }
     let failures = workers.count { $0.code != "done" && $0.code != "planned" }
@@ -55,7 +57,7 @@ public struct OutcomeReport: Codable, Hashable, Sendable {
 }
 
 extension ControlResponse.Result {
-  /// For programs, in snake_case.
+  /// The code for programs, in snake_case.
   public var code: String {
     switch self {
     case .done: "done"

@@ -1,12 +1,12 @@
-/// What `policy list --json` prints.
+/// The output of `policy list --json`.
 public struct PoliciesReport: Codable, Hashable, Sendable {
   public struct Policy: Codable, Hashable, Sendable {
     public var name: String
-    /// nil: its text doesn't say.
+    /// The summary in the policy's text; nil if it has none.
     public var summary: String?
-    /// nil: it is part of the program.
+    /// The path of the policy's file; nil if the policy is part of the program.
     public var file: String?
-    /// The daemon uses it.
+    /// True if the daemon uses it.
     public var isActive: Bool
 
     public init(name: String, summary: String?, file: String?, isActive: Bool) {

@@ -4,17 +4,17 @@ import Linux
 /// The environment that this process was started with.
 public struct ProcessEnvironment: Hashable, Sendable {
   public var variables: [String: String] = [:]
-  /// Names of variables whose value isn't UTF-8. JSON can't carry those, and a repaired value
-  /// would be a wrong one.
+  /// The names of variables whose value isn't UTF-8. JSON can't contain such a value, and a
+  /// repaired one would be wrong.
   public var unusable: [String] = []
 
-  /// From `/proc/self/environ`, and not from `environ`: that is a mutable global, which Swift 6
-  /// rightly refuses.
+  /// The environment from `/proc/self/environ`. The global `environ` isn't used: it is mutable,
+  /// which Swift 6 rightly refuses. The environment is empty if the file can't be read.
   public static func current() -> ProcessEnvironment {
     ProcessEnvironment(block: (try? readWholeFile("/proc/self/environ")) ?? [])
   }
 
-  /// `NAME=VALUE` entries, each ended by NUL.
+  /// - Parameter block: `NAME=VALUE` entries, each ended by NUL.
   init(block: [UInt8]) {
     for entry in block.split(separator: 0) {
       guard let equals = entry.firstIndex(of: UInt8(ascii: "=")), equals > entry.startIndex else {
@@ -24,7 +24,7 @@ public struct ProcessEnvironment: Hashable, Sendable {
       if let name = String(validating: entry[..<equals], as: UTF8.self),
         let value = String(validating: entry[(equals + 1)...], as: UTF8.self)
       {
-        // As getenv does it, the first of two entries of the same name counts.
+        // The first of two entries with the same name counts, as in getenv(3).
         if variables[name] == nil { variables[name] = value }
       } else {
         unusable.append(name)
@@ -37,7 +37,7 @@ public struct ProcessEnvironment: Hashable, Sendable {
 public struct FileError: Error, Hashable, Sendable, CustomStringConvertible {
   public var operation: String
   public var path: String
-  /// As in errno(3).
+  /// The error number, as in errno(3).
   public var code: Int32
 
   public init(operation: String, path: String, code: Int32) {
@@ -59,7 +59,7 @@ func readWholeFile(_ path: String) throws(FileError) -> [UInt8] {
 }
 
 extension FileError {
-  /// Names the operation that a system call has failed in.
+  /// Converts an error of a system call, and adds the operation that failed.
   package static func wrap<Value>(
     _ operation: String, on path: String, _ body: () throws(SystemCallError) -> Value
   ) throws(FileError) -> Value {
@@ -69,7 +69,7 @@ extension FileError {
   }
 }
 
-/// Why a system call has failed; `nil`: it hasn't.
+/// Runs a system call. Returns the error number if it failed, and `nil` otherwise.
 func failureCode(_ name: String, _ body: () -> Int32) -> Int32? {
   do throws(SystemCallError) {
     _ = try systemCall(name, body)

@@ -1,6 +1,6 @@
-/// `ls`: one project, or the daemon without one. Sizes in bytes.
+/// One project, or the user's daemon without a project (`ls`). Sizes are in bytes.
 public struct ProjectReport: Codable, Hashable, Sendable {
-  /// nil: the user's own daemon.
+  /// The project's name; nil for the user's own daemon.
   public var name: String?
   /// Distinguishes projects of the same name.
   public var id: String?
@@ -8,9 +8,11 @@ public struct ProjectReport: Codable, Hashable, Sendable {
   public var stateDirectory: String?
   public var socket: String
   public var isRunning = false
-  /// Of all its workers; nil: its daemon doesn't run, or doesn't answer.
+  /// The number of its workers; nil if its daemon doesn't run or doesn't answer.
   public var workers: Int?
+  /// The sum of the footprints of its workers; nil if its daemon doesn't answer.
   public var footprint: Int64?
+  /// The bytes that hibernation saves now in its workers; nil if its daemon doesn't answer.
   public var saved: Int64?
 
   public init(name: String?, socket: String) {
@@ -19,7 +21,7 @@ public struct ProjectReport: Codable, Hashable, Sendable {
   }
 }
 
-/// What `ls --json` prints.
+/// The output of `ls --json`.
 public struct ProjectsReport: Codable, Hashable, Sendable {
   public var projects: [ProjectReport]
 

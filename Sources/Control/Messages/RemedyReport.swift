@@ -1,17 +1,18 @@
-/// What would let a worker sleep, or sleep sooner: values for keys of its policy, as a line to paste.
+/// Settings that would let a worker sleep, or sleep sooner, as lines to paste into a configuration.
 public struct RemedyReport: Codable, Hashable, Sendable {
-  /// What happens then; a clause whose subject is the worker.
+  /// The effect, as a clause whose subject is the worker.
   public var text: String
-  /// Empty: no key helps.
+  /// The keys to set; empty if no key helps.
   public var settings: [Setting]
-  /// The line for the file, or lines; nil: no key helps.
+  /// The line or lines for the file; nil if no key helps.
   public var line: String?
-  /// Where it belongs: "in /etc/dormouse/dormouse.yaml, under `web:` of `workers:`".
+  /// The section in which the lines belong: "in /etc/dormouse/dormouse.yaml, under `web:` of
+  /// `workers:`".
   public var place: String?
   public var file: String?
-  /// Of the entry under which the line belongs.
+  /// The line number of the entry under which the lines belong.
   public var fileLine: Int?
-  /// A command that does the same once.
+  /// A command that has the same effect once.
   public var command: String?
 
   public struct Setting: Codable, Hashable, Sendable {

@@ -1,14 +1,16 @@
-/// What sleep saved in a span of time, of one worker or of all.
+/// What sleep saved in a period, for one worker or for all.
 public struct SavingsReport: Codable, Hashable, Sendable {
-  /// The memory by which hibernation made footprints smaller, over time: byte·hours.
+  /// The memory by which hibernation made footprints smaller, over time, in byte·hours.
   public var byteHours: Double
-  /// Suspended or hibernated, and with processes at all; of several workers the sums.
+  /// The time in which the worker was suspended or hibernated. For several workers it is a sum.
   public var asleepSeconds: Double
+  /// The time in which the worker had processes. For several workers it is a sum.
   public var aliveSeconds: Double
-  /// Resumes from hibernation, and how long half of them and 95 % of them took at the most; right within
-  /// 10 %.
+  /// The number of resumes from hibernation.
   public var resumes: Int
+  /// The median duration of the resumes in seconds, within 10 %.
   public var resumeP50: Double?
+  /// The 95th percentile of the duration of the resumes in seconds, within 10 %.
   public var resumeP95: Double?
 
   public init(
@@ -24,7 +26,7 @@ public struct SavingsReport: Codable, Hashable, Sendable {
   }
 }
 
-/// Today (UTC), and the seven days that end with it.
+/// Savings of today (UTC), and of the seven days that end with it.
 public struct RecentSavingsReport: Codable, Hashable, Sendable {
   public var today: SavingsReport
   public var week: SavingsReport

@@ -1,12 +1,12 @@
-/// The snapshot that a worker wants to be shown.
+/// The snapshot that a worker has provided to be shown.
 public struct SnapshotReport: Codable, Hashable, Sendable {
-  /// `text/plain`, or an image's MIME type.
+  /// The MIME type: `text/plain`, or that of an image.
   public var mime: String
-  /// Bytes.
+  /// The size in bytes.
   public var size: Int64
-  /// Of a text.
+  /// The content of a text.
   public var text: String?
-  /// Of an image, base64, where it was asked for.
+  /// The content of an image in base64, if it was requested.
   public var data: String?
 
   public init(mime: String, size: Int64, text: String? = nil, data: String? = nil) {

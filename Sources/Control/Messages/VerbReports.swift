@@ -1,11 +1,11 @@
 // The `--json` output of verbs for which the daemon has no report.
 
-/// `top --json`: one look.
+/// One sample of `top --json`.
 public struct TopFrame: Codable, Hashable, Sendable {
   /// Wall clock, ISO 8601, UTC, with milliseconds.
   public var time: String
   public var daemon: DaemonReport?
-  /// The largest footprint first.
+  /// The workers, the largest footprint first.
   public var workers: [WorkerReport]
 
   public init(time: String, daemon: DaemonReport?, workers: [WorkerReport]) {
@@ -15,14 +15,15 @@ public struct TopFrame: Codable, Hashable, Sendable {
   }
 }
 
-/// `logs --json`: one line of a worker's output.
+/// One line of a worker's output (`logs --json`).
 public struct LogLineReport: Codable, Hashable, Sendable {
   public var worker: String
-  /// Without its end. Bytes that aren't UTF-8 are U+FFFD.
+  /// The line without its end. Bytes that aren't UTF-8 are replaced by U+FFFD.
   public var text: String
-  /// When it was read, ISO 8601, UTC, with milliseconds; nil: it was in the log before `logs` began.
+  /// The time at which it was read, ISO 8601, UTC, with milliseconds; nil if it was in the log
+  /// before `logs` began.
   public var time: String?
-  /// The line continues in the next object.
+  /// True if the line continues in the next object.
   public var isCut: Bool?
 
   public init(worker: String, text: String, time: String? = nil, isCut: Bool? = nil) {
@@ -33,7 +34,7 @@ public struct LogLineReport: Codable, Hashable, Sendable {
   }
 }
 
-/// Cuts a worker's output into lines. One that doesn't end is cut at `most` bytes.
+/// Cuts a worker's output into lines. A line that doesn't end is cut after `most` bytes.
 public struct LogLineCutter: Sendable {
   public static let most = 64 << 10
 
@@ -46,7 +47,7 @@ public struct LogLineCutter: Sendable {
 
   public init() {}
 
-  /// The lines that have ended.
+  /// Adds output. Returns the lines that have ended.
   public mutating func lines(in bytes: [UInt8]) -> [Line] {
     rest += bytes
     var found: [Line] = []
@@ -63,7 +64,7 @@ public struct LogLineCutter: Sendable {
     return found
   }
 
-  /// What was left without an end.
+  /// The remaining output, which has no line end.
   public mutating func finish() -> [Line] {
     defer { rest = [] }
     return rest.isEmpty ? [] : Self.pieces(of: rest[...])
@@ -84,14 +85,15 @@ public struct LogLineCutter: Sendable {
   }
 }
 
-/// What is wrong with a file, where, and how to fix it.
+/// A problem in a file, with its position and how to fix it.
 public struct DiagnosticReport: Codable, Hashable, Sendable {
-  /// `error` or `warning`.
+  /// The code is `error` or `warning`.
   public var code: String
   public var text: String
   public var file: String
-  /// Both count from 1.
+  /// The line of the problem. It counts from 1.
   public var line: Int?
+  /// The column of the problem. It counts from 1.
   public var column: Int?
   /// How to fix it.
   public var suggestion: String?
@@ -108,9 +110,9 @@ public struct DiagnosticReport: Codable, Hashable, Sendable {
   }
 }
 
-/// `policy check --json`.
+/// The output of `policy check --json`.
 public struct PolicyCheckReport: Codable, Hashable, Sendable {
-  /// `valid` or `invalid`.
+  /// The code is `valid` or `invalid`.
   public var code: String
   public var errors: Int
   public var warnings: Int
@@ -118,12 +120,13 @@ public struct PolicyCheckReport: Codable, Hashable, Sendable {
   public var diagnostics: [DiagnosticReport]
 
   public struct File: Codable, Hashable, Sendable {
-    /// As it was given: a name or a path.
+    /// The file as it was given: a name or a path.
     public var file: String
-    /// `valid` or `invalid`.
+    /// The code is `valid` or `invalid`.
     public var code: String
-    /// Of a valid configuration.
+    /// The number of workers of a valid configuration.
     public var workers: Int?
+    /// The policy of a valid configuration.
     public var policy: String?
 
     public init(file: String, code: String, workers: Int? = nil, policy: String? = nil) {
@@ -143,18 +146,18 @@ public struct PolicyCheckReport: Codable, Hashable, Sendable {
   }
 }
 
-/// `import --json`.
+/// The output of `import --json`.
 public struct ImportReport: Codable, Hashable, Sendable {
-  /// `imported` or `not_imported`.
+  /// The code is `imported` or `not_imported`.
   public var code: String
-  /// The text of the configuration, unless it went into a file.
+  /// The text of the configuration; nil if it was written to a file.
   public var configuration: String?
-  /// That file.
+  /// The path of the file to which the configuration was written.
   public var output: String?
   public var workers: Int?
-  /// Comments in it on what couldn't be taken over as it was.
+  /// The number of comments in the configuration about what couldn't be imported unchanged.
   public var notes: Int?
-  /// Of the file that was imported, and of what came out.
+  /// The problems of the imported file, and of the resulting configuration.
   public var diagnostics: [DiagnosticReport]
 
   public init(

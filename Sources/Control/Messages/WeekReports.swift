@@ -1,6 +1,6 @@
-/// `report`: one worker in one week. Sizes in bytes, times in seconds.
+/// One worker in one week (`report`). Sizes are in bytes, times in seconds.
 public struct WeekReport: Codable, Hashable, Sendable {
-  /// Its Monday, UTC: `2026-11-16`.
+  /// The date of the week's Monday, UTC: `2026-11-16`.
   public var week: String
   public var worker: String
   public var launches = 0
@@ -9,18 +9,19 @@ public struct WeekReport: Codable, Hashable, Sendable {
   public var launchTimeouts = 0
   public var memoryTerminations = 0
   public var watchdogTerminations = 0
-  /// Runs in which its footprint was larger at each suspension.
+  /// The number of runs in which its footprint was larger at each suspension.
   public var leakSuspicions = 0
   public var suspensions = 0
   public var hibernations = 0
   public var resumes = 0
   public var maxResume = 0.0
-  /// How long half of the resumes, and 95 % of them, took at the most; right within 10 %.
+  /// The median duration of the resumes, within 10 %.
   public var resumeP50: Double?
+  /// The 95th percentile of the duration of the resumes, within 10 %.
   public var resumeP95: Double?
-  /// Suspended or hibernated.
+  /// The time in which it was suspended or hibernated.
   public var asleepSeconds = 0.0
-  /// The memory by which hibernation made its footprint smaller, over time: byte·hours.
+  /// The memory by which hibernation made its footprint smaller, over time, in byte·hours.
   public var savedByteHours = 0.0
   public var averageFootprint: Int64 = 0
   public var peakFootprint: Int64 = 0
@@ -32,11 +33,11 @@ public struct WeekReport: Codable, Hashable, Sendable {
   }
 }
 
-/// What `report --json` prints.
+/// The output of `report --json`.
 public struct WeeksReport: Codable, Hashable, Sendable {
-  /// The newest week first, and by the workers' names.
+  /// The weeks, the newest first; within a week in the order of the workers' names.
   public var weeks: [WeekReport]
-  /// By the workers' names, and the newest first.
+  /// The crashes in the order of the workers' names; for each worker, the newest first.
   public var crashes: [CrashReport]
 
   public init(weeks: [WeekReport], crashes: [CrashReport] = []) {
@@ -45,7 +46,7 @@ public struct WeeksReport: Codable, Hashable, Sendable {
   }
 }
 
-/// `replay`: whether the engine does the same again.
+/// Whether the engine makes the same decisions again (`replay`).
 public struct ReplayReport: Codable, Hashable, Sendable {
   public var segments = 0
   public var daemons = 0
@@ -54,22 +55,23 @@ public struct ReplayReport: Codable, Hashable, Sendable {
   public var from: String?
   public var to: String?
   public var differingEvents = 0
-  /// The first ones.
+  /// The first differences.
   public var differences: [Difference] = []
-  /// What is wrong with the journal.
+  /// Problems of the journal.
   public var problems: [String] = []
-  /// With one other policy.
+  /// The comparison with one other policy.
   public var comparison: PolicyComparison?
-  /// With several, in the order in which they were named.
+  /// The comparisons with several other policies, in the order in which they were named.
   public var comparisons: [PolicyComparison]?
-  /// With other policies: all workers together, first as recorded, then under each policy.
+  /// The totals of all workers, first as recorded, then under each other policy.
   public var totals: [PolicyTotals]?
 
   public struct Difference: Codable, Hashable, Sendable {
     public var time: String
     public var event: String
-    /// As they stand in the journal, in JSON.
+    /// The recorded directive, as JSON of the journal.
     public var recorded: String?
+    /// The directive of the replay, as JSON of the journal.
     public var replayed: String?
     public init(time: String, event: String, recorded: String?, replayed: String?) {
       self.time = time
@@ -82,35 +84,35 @@ public struct ReplayReport: Codable, Hashable, Sendable {
   public init() {}
 }
 
-/// `replay --policy`: what one history costs and saves, all workers together.
+/// What one history costs and saves, for all workers together (`replay --policy`).
 public struct PolicyTotals: Codable, Hashable, Sendable {
-  /// Absent: the recorded history.
+  /// The policy's name; absent for the recorded history.
   public var policy: String?
-  /// Bytes that workers held, on average over the time of the journal.
+  /// The bytes of the workers' footprints, averaged over the time of the journal.
   public var averageFootprint: Int64 = 0
-  /// Bytes that hibernation saved, on average over that time.
+  /// The bytes that hibernation saved, averaged over that time.
   public var averageSaved: Int64 = 0
   public var suspensions = 0
   public var hibernations = 0
-  /// From suspension and from hibernation.
+  /// The number of wakes from suspension and from hibernation.
   public var wakes = 0
-  /// Launches of workers that had been terminated, and were used.
+  /// The number of launches of workers that had been terminated and were used again.
   public var relaunches = 0
-  /// What clients waited for: resumes and relaunches.
+  /// The time that clients waited for resumes and relaunches.
   public var waitSeconds = 0.0
   public var terminations = 0
   public var warnings = 0
-  /// Changes of state that only one of this history and the recorded one has.
+  /// The number of changes of state that only one of this history and the recorded one has.
   public var differingChanges = 0
 
   public init(policy: String? = nil) { self.policy = policy }
 }
 
-/// `replay --policy`: two histories beside each other.
+/// The recorded history compared with that under another policy (`replay --policy`).
 public struct PolicyComparison: Codable, Hashable, Sendable {
   /// The other policy's name.
   public var policy: String
-  /// By name, and at last of all together, without a name.
+  /// The workers by name. The last pair, without a name, is the sum of all.
   public var workers: [Pair]
   public var relaunches: Int
   public var relaunchSeconds: Double
@@ -136,22 +138,23 @@ public struct PolicyComparison: Codable, Hashable, Sendable {
     public var launches = 0
     public var wakes = 0
     public var resumes = 0
-    /// Spent on resuming.
+    /// The total time of the resumes.
     public var resumeSeconds = 0.0
     public var freed: Int64 = 0
     public var averageFootprint: Int64 = 0
-    /// By state.
+    /// The time in each state, by the state's name.
     public var seconds: [String: Double] = [:]
     public init() {}
   }
 
-  /// A change of state that only one of them has.
+  /// A change of state that only one of the two histories has.
   public struct Change: Codable, Hashable, Sendable {
     public var time: String
     public var worker: String
     public var from: String
     public var to: String
     public var why: CodedText
+    /// True if the recorded history has the change.
     public var isRecorded: Bool
     public init(
       time: String, worker: String, from: String, to: String, why: CodedText, isRecorded: Bool

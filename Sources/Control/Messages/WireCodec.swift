@@ -1,13 +1,16 @@
 import JSONLines
 
-/// One JSON object a line, keys sorted, so that equal values are equal bytes.
+/// Converts messages to JSON and back: one object per line, with sorted keys, so that equal values
+/// are equal bytes.
 public enum WireCodec {
-  /// Bytes of the longest answer, without its end: 8 MiB. The status of one worker takes about 1 KB.
+  /// The maximum length of a response in bytes, without its line end: 8 MiB. The status of one
+  /// worker needs about 1 KB.
   public static let longestAnswer = 8 << 20
 
-  /// The line for a value, with its LF.
+  /// The line for a value, with its LF. Throws if the value is too long or can't be encoded.
   ///
-  /// - Parameter maximum: bytes without the LF that the peer takes; of a request 1 MiB.
+  /// - Parameter maximum: the maximum number of bytes without the LF that the peer accepts. It is 1
+  ///   MiB for a request.
   public static func line(
     for value: some Encodable, atMost maximum: Int = LineFramer.defaultMaximumLength
   ) throws(WireError) -> [UInt8] {
@@ -17,7 +20,7 @@ public enum WireCodec {
     return bytes
   }
 
-  /// The JSON for a value, on one line and without an end: what `--json` prints.
+  /// The JSON for a value, on one line and without a line end. `--json` prints it.
   public static func json(for value: some Encodable) throws(WireError) -> [UInt8] {
     do {
       return escapingControls(in: try JSON(encoding: value, by: .document).line)
@@ -26,7 +29,7 @@ public enum WireCodec {
     }
   }
 
-  /// The value of a line without its end. Unknown keys are ignored, so that a newer peer may say
+  /// The value of a line without its end. Unknown keys are ignored, so that a newer peer may send
   /// more.
   public static func decode<Value: Decodable>(
     _ type: Value.Type, from line: [UInt8]
@@ -39,11 +42,11 @@ public enum WireCodec {
     }
   }
 
-  /// The id of a request that can't be decoded as a whole (an unknown verb, a missing field), so that its
-  /// refusal can still be matched with it.
+  /// The id of a request that can't be decoded completely (an unknown verb, a missing field), so
+  /// that the client can match the refusal with it.
   public static func requestID(in line: [UInt8]) -> UInt64? {
     struct Identified: Decodable { var id: UInt64 }
-    // nil: the line has no number to answer to.
+    // It is nil if the line has no id.
     return try? decode(Identified.self, from: line).id
   }
 
@@ -69,9 +72,9 @@ public enum WireCodec {
   }
 }
 
-/// Why a value and a line don't match.
+/// The reason why a value can't be encoded, or a line can't be decoded.
 public enum WireError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong with the line, as half a sentence.
+  /// The problem of the line, as a clause.
   case malformed(String)
   case unencodable(String)
   case tooLong(bytes: Int, maximum: Int)

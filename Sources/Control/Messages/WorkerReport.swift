@@ -1,133 +1,143 @@
-/// One worker, for `ps` and `status`. Sizes in bytes, times in seconds.
+/// One worker, for `ps` and `status`. Sizes are in bytes, times in seconds.
 public struct WorkerReport: Codable, Hashable, Sendable {
   public var name: String
   public var state: String
   public var band: Int
   public var importance: Int
-  /// The groups that it belongs to; nil: none.
+  /// The groups that it belongs to; nil if there are none.
   public var groups: [String]?
   public var pid: Int32?
   public var processes: Int
   public var footprint: Int64
   public var peakFootprint: Int64
-  /// Private and shared clean file pages that the kernel can take back by itself.
+  /// Private and shared clean file pages that the kernel can reclaim by itself.
   public var reclaimable: Int64
-  /// Part of `footprint`: anonymous memory that its processes share since a fork, which hibernation
-  /// doesn't move; nil: none.
+  /// The part of `footprint` that its processes share since a fork. It is anonymous memory, which
+  /// hibernation doesn't move; nil if there is none.
   public var sharedByFork: Int64?
-  /// How old `reclaimable` and, while the worker runs, `footprint` are; nil: neither has been measured.
+  /// The age of `reclaimable` and, while the worker runs, of `footprint`; nil if neither has been
+  /// measured.
   public var measuredSecondsAgo: Double?
-  /// While it is hibernated: what it holds on disk.
+  /// The size of its image on disk, while it is hibernated.
   public var imageSize: Int64?
-  /// While it isn't: what stays on disk of its last image, for the next one to build on.
+  /// The size of the last image that stays on disk as the base of the next one, while it isn't
+  /// hibernated.
   public var baseSize: Int64?
   public var secondsInState: Double
   public var secondsSinceUse: Double
-  /// While it sleeps: since it fell asleep, suspended or hibernated. nil also where an earlier daemon put it to sleep.
+  /// The time since it fell asleep, while it is suspended or hibernated; nil if an earlier daemon
+  /// suspended it.
   public var secondsAsleep: Double?
-  /// While it sleeps: the interval of its own timer, by which it works and for which nothing wakes
-  /// it.
+  /// The interval of a timer by which it works, while it sleeps and nothing wakes it for that
+  /// timer.
   public var stoppedTimerSeconds: Double?
-  /// While it sleeps: it wrote regularly until then, and nothing wakes it for that.
+  /// True while it sleeps if it wrote regularly before that, and nothing wakes it to write.
   public var stopsWriting: Bool?
-  /// What woke it last in this run; nil: it hasn't slept.
+  /// What last woke it in this run; nil if it hasn't slept.
   public var lastWake: LastWakeReport?
-  /// With which it was launched, where it runs.
+  /// The command with which it was launched, if it runs.
   public var command: [String]
-  /// Its configuration has changed in these keys since: they apply when it is started again.
+  /// The keys of its configuration that have changed since its launch. They apply when it is
+  /// started again.
   public var changedSinceLaunch: [String]?
   public var policy: String
   public var log: String?
-  /// The user, as a name or number, with whose rights root is to read `log`, because the configuration names
-  /// the file and the worker runs as that user; nil: with root's own.
+  /// The user, as a name or number, with whose rights root should read `log`. It is set if the
+  /// configuration names the file and the worker runs as that user; nil means root's own rights.
   public var logUser: String?
-  /// When its log had which length: a line for each note, with seconds since 1970 and bytes.
+  /// The path of a file that records the length of its log over time. Each line has seconds since
+  /// 1970 and bytes.
   public var logTimes: String?
-  /// Why it is in this state.
+  /// The reason for its state.
   public var reason: CodedText
-  /// Why it isn't hibernated, where it isn't.
+  /// The reason why it isn't hibernated, if it isn't.
   public var hibernation: CodedText?
   public var launchSeconds: Double?
   public var resumeSeconds: Double?
-  /// Its last hibernation: how long it took, what was written to disk for it, and how much of its memory
-  /// was there already, unchanged.
+  /// The duration of its last hibernation.
   public var hibernateSeconds: Double?
+  /// The bytes that its last hibernation wrote to disk.
   public var hibernateWritten: Int64?
+  /// The bytes of its memory that were on disk already, unchanged, at its last hibernation.
   public var hibernateUnchanged: Int64?
-  /// While it is hibernated: how many bytes smaller its footprint is than right before.
+  /// The number of bytes by which hibernation made its footprint smaller, while it is hibernated.
   public var saved: Int64?
-  /// Today, and in the last seven days; `status` of one worker only.
+  /// What its sleep saved today and in the last seven days. Only `status` of one worker reports it.
   public var savings: RecentSavingsReport?
-  /// When it was last used, and how often it is; `status` of one worker only.
+  /// When it was last used, and how often it is. Only `status` of one worker reports it.
   public var activity: ActivityReport?
-  /// What the last request to give memory back achieved.
+  /// The measured effect of the last request to free memory.
   public var lastShed: ShedReport?
-  /// The last watchdog's deadline that it missed.
+  /// The last deadline of its watchdog that it missed.
   public var lastMiss: CodedText?
-  /// Put away too early, how often, and what that has earned it.
+  /// How often it was suspended or hibernated too early, and the effect of that.
   public var earlyWake: EarlyWakeReport?
   /// What shadow mode would have done with it.
   public var shadow: ShadowReport?
-  /// Why it isn't terminated for lack of memory; absent: it may be.
+  /// Why it isn't terminated for lack of memory; absent if it may be.
   public var protection: CodedText?
-  /// After this time `protect --for` ends by itself.
+  /// The seconds until `protect --for` ends by itself.
   public var protectedSeconds: Double?
-  /// It will be terminated for lack of memory, if nothing changes: why, and in how many seconds.
+  /// Why it will be terminated for lack of memory if nothing changes.
   public var notice: CodedText?
+  /// The seconds until that termination.
   public var noticeSeconds: Double?
-  /// `limits.footprint`; absent: none.
+  /// Its `limits.footprint`; absent if it has none.
   public var footprintLimits: FootprintLimitReport?
-  /// It may lose memory; absent: no sign of it.
+  /// Evidence that it may leak memory; absent if there is none.
   public var leak: LeakReport?
-  /// On offer to be taken.
+  /// The bytes of purgeable memory that it offers.
   public var purgeable: Int64?
-  /// What it last said of itself (sd_notify's `STATUS=`).
+  /// The status that it last reported (sd_notify's `STATUS=`).
   public var says: String?
-  /// What it wants to be shown of it, above all while it sleeps; `status` of one worker only.
+  /// The snapshot that it has provided to be shown, mainly while it sleeps. Only `status` of one
+  /// worker reports it.
   public var snapshot: SnapshotReport?
   /// The number of connections over which it uses the worker protocol (`DORMOUSE_WORKER_SOCKET`).
   public var connections: Int?
-  /// What came of that which had no effect: answers that were late, or to nothing; connections that were
-  /// turned away. A sentence.
+  /// The messages of it that had no effect, as a sentence: late or unexpected answers, and refused
+  /// connections.
   public var talk: CodedText?
   /// How it is resumed from an image, and why.
   public var resume: CodedText?
   public var lastExit: ExitStatusReport?
-  /// Bytes of its processes that are in swap; only in `status`.
+  /// The bytes of its processes that are in swap. Only `status` reports them.
   public var swapped: Int64?
-  /// How its last runs ended, the latest last.
+  /// The ends of its last runs, the latest last.
   public var exits: [ExitReport]?
-  /// Automatic restarts since the worker was last started by request.
+  /// The number of automatic restarts since it was last started by request.
   public var restarts: Int?
-  /// While it backs off: seconds until it is started again.
+  /// The seconds until it is started again, while it backs off.
   public var restartsInSeconds: Double?
-  /// While it waits for other workers before it is started: their names.
+  /// The names of the workers that it waits for before it is started.
   public var waitsFor: [String]?
-  /// Why its probe of liveness failed, where the last answer was a failure.
+  /// Why its liveness probe failed, if the last result was a failure.
   public var livenessFailure: CodedText?
-  /// When its schedule wakes it next, in seconds since 1970.
+  /// The time at which its schedule wakes it next, in seconds since 1970.
   public var nextWake: Int64?
-  /// Health checks that were answered for it since it fell asleep.
+  /// The number of health checks that were answered for it since it fell asleep.
   public var answeredAsleep: Int?
-  /// The signal that makes it read its configuration again: `SIGHUP`.
+  /// The signal that makes it read its configuration again, such as `SIGHUP`.
   public var reloadSignal: String?
-  /// The cgroup that its processes are in, where it has one of its own; in `status`, with what the
-  /// kernel counts of it.
+  /// The cgroup of its processes, if it has one of its own. In `status` it includes the kernel's
+  /// counts.
   public var cgroup: CgroupReport?
+  /// The names of its background tasks.
   public var tasks: [String]
-  /// Another program has started it, and supervises it.
+  /// True if another program has started and supervises it.
   public var isAdopted: Bool?
-  /// The rule of `adopt:` by which that was done.
+  /// The rule of `adopt:` by which it was adopted.
   public var rule: String?
-  /// The process of `dormouse wrap` that it belongs to.
+  /// The pid of its wrapper (`dormouse wrap`), if it has one.
   public var wrapper: Int32?
-  /// Of a wrapped worker: the program that started its wrapper, or its terminal.
+  /// The program or terminal that started its wrapper. It is only set for a wrapped worker.
   public var host: String?
-  /// Of a wrapped worker: where its wrapper was started, usually the project's directory.
+  /// The directory in which its wrapper was started, usually that of a project. It is only set for
+  /// a wrapped worker.
   public var directory: String?
-  /// How often it has been woken; reported of wrapped workers.
+  /// The number of times that it was woken. It is only set for a wrapped worker.
   public var wakes: Int?
-  /// What happened to it since the daemon started; only in `status`.
+  /// Counters of its history since the daemon started. Only `status` reports them.
   public var counters: WorkerCounters?
 
   public init(name: String, state: String) {
@@ -148,12 +158,12 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   }
 }
 
-/// How one run of a worker ended.
+/// The end of one run of a worker.
 public struct ExitReport: Codable, Hashable, Sendable {
-  /// Seconds since 1970.
+  /// The time of the end in seconds since 1970.
   public var at: Int64
   public var why: CodedText
-  /// Bytes, as last measured.
+  /// The footprint in bytes, as it was last measured.
   public var footprint: Int64
   /// The last line of its log.
   public var lastWords: String?

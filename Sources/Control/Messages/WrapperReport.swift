@@ -1,12 +1,13 @@
 /// A wrapper's report to a daemon.
 public struct WrapperReport: Codable, Hashable, Sendable {
   public var pid: Int32
-  /// Where it takes requests for its worker, in this same protocol.
+  /// The path of the socket at which the wrapper accepts requests for its worker, in this same
+  /// protocol.
   public var socket: String
   public var worker: WorkerReport
-  /// It may be terminated when memory runs out (`--may-terminate`).
+  /// True if it may be terminated when memory is short (`--may-terminate`).
   public var mayBeTerminated: Bool?
-  /// It can be asked to free memory (`--shed-signal`, `--shed-command`).
+  /// True if it can be asked to free memory (`--shed-signal`, `--shed-command`).
   public var canShed: Bool?
 
   public init(

@@ -1,5 +1,5 @@
-/// `dormouse adopt --dry-run`: a line for each process that a rule matches. Processes that belong to another one are
-/// only counted.
+/// The output of `dormouse adopt --dry-run`: a line for each process that a rule matches. Processes
+/// that belong to another matching one are only counted.
 public func renderAdoptionPreview(
   _ report: AdoptionPreviewReport, width: Int? = nil, color: Bool = false
 ) -> String {

@@ -1,4 +1,5 @@
-/// The few colours, by their SGR codes (ECMA-48), which every terminal lets its user choose.
+/// The colours of the output, by their SGR codes (ECMA-48). Every terminal lets its user choose
+/// these.
 package enum Color: String {
   case red = "31"
   case green = "32"

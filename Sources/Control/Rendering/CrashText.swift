@@ -1,4 +1,5 @@
-/// `dormouse report`: for each cause of crashes the newest crash, with the end of its output.
+/// The crashes in the output of `dormouse report`: the newest crash for each cause, with the end of
+/// its output.
 public func renderCrashes(
   _ crashes: [CrashReport], width: Int? = nil, color: Bool = false
 ) -> String {
@@ -14,7 +15,7 @@ public func renderCrashes(
 }
 
 private func outputLines(of crash: CrashReport) -> [String] {
-  // It wrote nothing: its program never ran.
+  // Its program never ran, so it wrote nothing.
   if crash.cause.code == "launch_failed" { return [] }
   guard let lines = crash.lastLines else {
     return ["(no output: it isn't in a log, or the log couldn't be read)"]

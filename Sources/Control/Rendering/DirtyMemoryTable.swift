@@ -1,4 +1,5 @@
-/// `dormouse footprint NAME`, and the end of `dormouse status --verbose NAME`.
+/// The output of `dormouse footprint NAME`, and the end of that of `dormouse status --verbose
+/// NAME`.
 public func renderDirtyMemory(
   _ report: DirtyMemoryReport, width: Int? = nil, color: Bool = false
 ) -> String {

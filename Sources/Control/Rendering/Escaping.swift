@@ -1,6 +1,6 @@
-/// Text from elsewhere, made safe for a terminal and for one line: control characters (C0, DEL,
-/// C1), line separators and the characters that turn the direction of writing are written as
-/// Swift would write them. A worker's name can't move the cursor, nor look like another's.
+/// Makes a foreign text safe for a terminal and for one line. Control characters (C0, DEL, C1),
+/// line separators and characters that change the direction of writing are escaped as in Swift. So
+/// the name of a worker can't move the cursor, and can't look like another name.
 public func escaped(_ text: String) -> String {
   guard text.unicodeScalars.contains(where: mustBeEscaped) else { return text }
   var result = ""
@@ -16,7 +16,8 @@ public func escaped(_ text: String) -> String {
   return result
 }
 
-/// What moves a terminal's cursor, changes its state or reorders a line.
+/// True if the character moves a terminal's cursor, changes the terminal's state or reorders a
+/// line.
 func mustBeEscaped(_ scalar: Unicode.Scalar) -> Bool {
   switch scalar.value {
   case 0..<0x20, 0x7F..<0xA0: true
@@ -25,7 +26,7 @@ func mustBeEscaped(_ scalar: Unicode.Scalar) -> Bool {
   }
 }
 
-/// A command as one could type it into a shell, arguments quoted where they need it.
+/// A command as it can be typed into a shell, with quotes around arguments that need them.
 public func shellText(_ command: [String]) -> String {
   command.map { argument in
     let plain = argument.unicodeScalars.allSatisfy {

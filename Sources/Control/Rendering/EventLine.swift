@@ -1,5 +1,7 @@
-/// `dormouse events`: a line for each; one that is wider than the terminal continues below itself. `clock`: the
-/// record's time as the reader's clock shows it.
+/// The output of `dormouse events`: a line for each event. A line that is wider than the terminal
+/// is wrapped with an indent.
+///
+/// - Parameter clock: the event's time as the reader's clock shows it.
 public func renderEvent(
   _ event: EventRecord, clock: String, width: Int? = nil, color: Bool = false
 ) -> String {

@@ -1,4 +1,4 @@
-/// `dormouse explain NAME`, in plain sentences.
+/// The output of `dormouse explain NAME`, in plain sentences.
 public func renderExplanation(
   _ report: ExplanationReport, width: Int? = nil, color: Bool = false
 ) -> String {
@@ -10,7 +10,7 @@ public func renderExplanation(
   let isNew = report.state == "terminated" && report.because.code == "never_started"
   var lines = wrapped("\(name): \(isNew ? why : "\(state) for \(time): \(why)")", to: width)
   if color, let first = lines.first {
-    // Colours take no room, but `wrapped` would count them.
+    // Colours have no width, but `wrapped` would count them.
     lines[0] = first.replacing("\(name): \(state)", with: "\(name): \(shown)", maxReplacements: 1)
   }
   if let stopped = report.stoppedWork {
@@ -59,7 +59,8 @@ public func renderExplanation(
   return lines.joined(separator: "\n") + "\n"
 }
 
-/// `12 s ago: connection from 127.0.0.1:5123 to port 8080`; `status` has the same.
+/// A text such as `12 s ago: connection from 127.0.0.1:5123 to port 8080`. `status` has the same
+/// text.
 func lastUseText(_ activity: ActivityReport) -> String {
   guard let last = activity.last, let ago = activity.lastSecondsAgo else {
     return activity.launchedSecondsAgo.map { "none since its launch \(durationText($0)) ago" }
@@ -68,7 +69,7 @@ func lastUseText(_ activity: ActivityReport) -> String {
   return "\(durationText(ago)) ago: \(escaped(last.text))"
 }
 
-/// A line to paste is never broken.
+/// The lines that let the worker sleep. A line to paste is never wrapped.
 private func remedyLines(_ remedy: RemedyReport, _ width: Int?) -> [String] {
   let once = remedy.command.map { "`\(escaped($0))`" }
   guard let line = remedy.line else {
@@ -98,7 +99,8 @@ private func activityLines(
     + (activity.advice.map { item(withKey($0.text, hasRemedy ? nil : $0.key), width) } ?? [])
 }
 
-/// `dormouse explain --next`: both orders, a line and its reasons for each worker.
+/// The output of `dormouse explain --next`: both orders, with a line and the reasons for each
+/// worker.
 public func renderRanking(
   _ report: RankingReport, width: Int? = nil, color: Bool = false
 ) -> String {
@@ -115,14 +117,16 @@ public func renderRanking(
     .joined(separator: "\n") + "\n"
 }
 
-/// `dormouse explain --savings`: a line and its reasons for each worker that keeps memory.
+/// The output of `dormouse explain --savings`: a line and its reasons for each worker that keeps
+/// memory.
 public func renderKeptMemory(
   _ report: KeptMemoryReport, width: Int? = nil, color: Bool = false
 ) -> String {
   if report.workers.isEmpty { return "No worker keeps memory: all are hibernated or terminated.\n" }
   let verb = report.workers.count == 1 ? "keeps" : "keep"
   let title =
-    "\(counted(report.workers.count, "worker")) \(verb) \(sizeText(report.footprint)), the largest first:"
+    "\(counted(report.workers.count, "worker")) \(verb) \(sizeText(report.footprint)), "
+    + "the largest first:"
   let lines = report.workers.enumerated().flatMap { place, worker in
     numbered(
       place + 1,
@@ -167,8 +171,8 @@ private func order(
     }
 }
 
-/// `bot24 (background): band 30, 12 MB, last used 40 s ago; at critical pressure, before rails: same
-/// band, unused longer`.
+/// A line such as `bot24 (background): band 30, 12 MB, last used 40 s ago; at critical pressure,
+/// before rails: same band, unused longer`.
 private func placeText(
   _ place: RankingReport.Place, before next: String?, showsRegret: Bool
 ) -> String {
@@ -185,12 +189,12 @@ private func placeText(
     + (why.isEmpty ? "" : "; \(why)")
 }
 
-/// The highest level has none above it.
+/// The pressure from which a worker may be chosen. There is no level above `critical`.
 private func levelText(_ level: String) -> String {
   level == "critical" ? "at critical pressure" : "from \(escaped(level)) pressure"
 }
 
-/// `band 38 (30 + importance 5 + bonus 3)`.
+/// A text such as `band 38 (30 + importance 5 + bonus 3)`.
 private func bandText(_ place: RankingReport.Place) -> String {
   var terms = ["\(place.bandOfState)"]
   if place.bandOfImportance > 0 { terms.append("importance \(place.bandOfImportance)") }
@@ -215,7 +219,8 @@ private func moveText(_ move: ExplanationReport.Move) -> String {
   return "\(escaped(move.to))\(time) \(withKey(move.text, move.key))"
 }
 
-/// The key in brackets, where the sentence doesn't name it already: `mode` may be any word of it.
+/// Adds the key in brackets, unless the sentence contains it already. A key without a dot, such as
+/// `mode`, may be any word of a sentence, so it is always added.
 private func withKey(_ text: String, _ key: String?) -> String {
   guard let key, !key.contains(".") || !text.contains(key) else { return escaped(text) }
   return "\(escaped(text)) [\(escaped(key))]"

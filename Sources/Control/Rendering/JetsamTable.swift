@@ -1,5 +1,6 @@
-/// `dormouse jetsam`: a jetsam report. As on the iPhone, it lists every worker as it was when
-/// memory ran out, in the order of termination, names the largest, and marks the victims.
+/// The output of `dormouse jetsam`: a jetsam report. As on the iPhone, it lists every worker as it
+/// was when memory was short, in the order of termination. It names the largest worker, and marks
+/// those that were terminated.
 public func renderJetsam(
   _ record: JetsamRecord, width: Int? = nil, color: Bool = false
 ) -> String {
@@ -31,7 +32,8 @@ public func renderJetsam(
   ])
   table.rows = record.workers.map { jetsamRow($0, note: note(on: $0), in: record) }
   var notes: [String] = []
-  // The reasons are what the report is read for: too long for the table, they follow it.
+  // The reasons are the most important part of the report. If they are too long for the table, they
+  // follow below it.
   if let width, !table.fits(width) {
     table.rows = record.workers.map {
       jetsamRow($0, note: marker(of: $0), in: record)
@@ -46,13 +48,13 @@ public func renderJetsam(
   return block.text(width: width) + "\n" + lines.joined(separator: "\n") + "\n"
 }
 
-/// In the row of a victim, and of a worker that wasn't one because it is protected.
+/// The mark of a worker that was terminated, or that wasn't because it is protected.
 private func marker(of entry: JetsamRecord.Entry) -> String? {
   if entry.victimBecause != nil { return "(terminated)" }
   return entry.protection == nil ? nil : "(protected)"
 }
 
-/// Whatever took the memory, a worker or not.
+/// The largest processes of the machine, whether they belong to workers or not.
 private func processLines(_ record: JetsamRecord) -> [String] {
   guard let processes = record.largestProcesses else { return [] }
   let lines = processes.list.map { process in
@@ -77,7 +79,7 @@ private func jetsamRow(
   _ entry: JetsamRecord.Entry, note: String?, in record: JetsamRecord
 ) -> [Table.Cell] {
   let isVictim = entry.victimBecause != nil
-  // As in a jetsam report of the iPhone, where the largest is named above.
+  // The mark is that of a jetsam report of the iPhone. The largest worker is named above.
   let mark = entry.name == record.largest ? " *" : ""
   return [
     .init(escaped(entry.name) + mark, isVictim ? .red : nil),

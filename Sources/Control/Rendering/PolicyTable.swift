@@ -1,16 +1,17 @@
-/// A value of a policy and where it comes from, as `policy show --effective --json` prints it.
+/// A value of a policy and its origin, as `policy show --effective --json` prints it.
 public struct PolicyValueReport: Codable, Hashable, Sendable {
-  /// With dots: `hibernate.max_footprint`.
+  /// The key with dots: `hibernate.max_footprint`.
   public var key: String
-  /// As a policy file writes it.
+  /// The value as a policy file contains it.
   public var value: String
-  /// `default`, `policy`, `overrides`, `worker`, `rule` or `option` (`--set`); of a running daemon also `learned`, `request`,
-  /// `environment` and `wrapper`: what replaced the value of the files.
+  /// The origin: `default`, `policy`, `overrides`, `worker`, `rule` or `option` (`--set`). For a
+  /// running daemon it may also be `learned`, `request`, `environment` or `wrapper`, if the value
+  /// of the files was replaced.
   public var from: String
-  /// Absent where it is the default. Where the value was replaced, where the files' own comes from.
+  /// The file of the value, or of the replaced value; absent if it is the default.
   public var file: String?
   public var line: Int?
-  /// Where the value was replaced: what the files say, and why it doesn't apply, in a sentence.
+  /// The value of the files, if it was replaced. `text` says why it doesn't apply, in a sentence.
   public var declared: String?
   public var text: String?
 
@@ -30,9 +31,9 @@ public struct PolicyValueReport: Codable, Hashable, Sendable {
       ? place : "\(place) (\(["worker", "rule"].contains(from) ? from : "override"))"
   }
 
-  /// `hibernate.after is 2m instead of 30s (dormouse.yaml:4): …`
+  /// A note such as `hibernate.after is 2m instead of 30s (dormouse.yaml:4): …`.
   fileprivate var note: String? {
-    // Of a wrapper all values are its own, for the same reason.
+    // All values of a wrapper are its own for the same reason, so there is no note.
     guard from != "wrapper" else { return nil }
     return declared.map {
       let place = file.map { " (\($0)\(line.map { ":\($0)" } ?? ""))" } ?? ""
@@ -41,17 +42,17 @@ public struct PolicyValueReport: Codable, Hashable, Sendable {
   }
 }
 
-/// What `policy show --json` prints.
+/// The output of `policy show --json`.
 public struct PolicyValuesReport: Codable, Hashable, Sendable {
   public enum Source: String, Codable, Hashable, Sendable {
-    /// The running daemon has answered.
+    /// The running daemon has responded.
     case daemon
-    /// The files were read: they were named, or no daemon runs.
+    /// The files were read, because they were named or no daemon runs.
     case files
   }
 
   public var source: Source
-  /// Absent: the machine's values.
+  /// The worker's name; absent for the machine's values.
   public var worker: String?
   public var values: [PolicyValueReport]
 
@@ -62,14 +63,15 @@ public struct PolicyValuesReport: Codable, Hashable, Sendable {
   }
 }
 
-/// What `policy diff --json` prints.
+/// The output of `policy diff --json`.
 public struct PolicyDifferencesReport: Codable, Hashable, Sendable {
   public var differences: [PolicyDifferenceReport]
 
   public init(differences: [PolicyDifferenceReport]) { self.differences = differences }
 }
 
-/// `dormouse policy show --effective`: a line a value; in a narrow terminal long values and paths follow below theirs.
+/// The output of `dormouse policy show --effective`: a line for each value. In a narrow terminal,
+/// long values and paths follow below their lines.
 public func renderPolicyValues(
   _ values: [PolicyValueReport], width: Int? = nil, color: Bool = false
 ) -> String {
@@ -102,7 +104,7 @@ public struct PolicyDifferenceReport: Codable, Hashable, Sendable {
   public var key: String
   public var left: String
   public var right: String
-  /// What the step from left to right means for workers.
+  /// The effect of the change from left to right on workers.
   public var meaning: String?
 
   public init(key: String, left: String, right: String, meaning: String?) {
@@ -113,7 +115,8 @@ public struct PolicyDifferenceReport: Codable, Hashable, Sendable {
   }
 }
 
-/// `dormouse policy diff`: a line a key; in a narrow terminal what has no room follows below it.
+/// The output of `dormouse policy diff`: a line for each key. In a narrow terminal, texts that
+/// don't fit follow below their lines.
 public func renderPolicyDifferences(
   _ differences: [PolicyDifferenceReport], left: String, right: String, width: Int? = nil,
   color: Bool = false

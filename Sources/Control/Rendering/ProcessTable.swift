@@ -1,5 +1,9 @@
-/// `dormouse ps`: a line a worker, then the totals and the pressure. `cpu`: percent of a processor by worker, for a
-/// column of its own. `wide`: with columns that few need.
+/// The output of `dormouse ps`: a line for each worker, then the totals and the pressure.
+///
+/// - Parameters:
+///   - cpu: processor use in percent, by worker; nil for no such column.
+///   - width: the terminal's width in columns; nil for no limit.
+///   - wide: whether columns are shown that are seldom needed.
 public func renderProcessTable(
   _ workers: [WorkerReport], daemon: DaemonReport? = nil, cpu: [String: Double]? = nil,
   width: Int? = nil, wide: Bool = false, color: Bool = false, clock: ReaderClock = ReaderClock()
@@ -20,7 +24,8 @@ public func renderProcessTable(
   return lines.joined(separator: "\n") + "\n"
 }
 
-/// In a terminal that is too narrow for the reasons, columns that are needed less are left out.
+/// The table of workers. In a terminal that is too narrow for the reasons, columns that are needed
+/// less are left out.
 func workerTable(
   _ workers: [WorkerReport], cpu: [String: Double]? = nil, width: Int?, wide: Bool = false,
   clock: ReaderClock = ReaderClock()
@@ -52,7 +57,7 @@ private func workerTable(_ workers: [WorkerReport], _ clock: ReaderClock) -> Tab
   insert("SAVED", at: 4, alignsRight: true) { $0.saved.map(sizeText) }
   return table
 
-  /// A column that is left out if no worker has anything for it.
+  /// Inserts a column, unless no worker has a value for it.
   func insert(
     _ title: String, at place: Int, alignsRight: Bool = false,
     _ text: (WorkerReport) -> String?
@@ -83,7 +88,7 @@ private func reasonText(_ worker: WorkerReport, _ clock: ReaderClock) -> String 
   let changed =
     worker.changedSinceLaunch == nil || worker.state == "terminated"
     ? nil : "configuration changed: restart to apply"
-  // What is about to happen comes first: a narrow column cuts the end.
+  // The coming termination is first: a narrow column cuts the end.
   if let seconds = worker.noticeSeconds {
     let time = durationText(seconds)
     return "will be terminated in \(time); `dormouse protect \(escaped(worker.name))` keeps it"
@@ -109,7 +114,7 @@ private func asleepText(_ worker: WorkerReport, _ clock: ReaderClock) -> String?
   worker.secondsAsleep.map { "asleep since \(clock.text(secondsAgo: $0))" }
 }
 
-/// While it runs, and where the reason of its state isn't the wake itself.
+/// The last wake, while the worker runs, and if the reason of its state doesn't report it already.
 private func wokenText(_ worker: WorkerReport, _ clock: ReaderClock) -> String? {
   guard let wake = worker.lastWake, wake.text != worker.reason.text,
     ["foreground", "background"].contains(worker.state)
@@ -117,8 +122,10 @@ private func wokenText(_ worker: WorkerReport, _ clock: ReaderClock) -> String? 
   return "\(escaped(wake.text)) at \(clock.text(secondsAgo: wake.secondsAgo))"
 }
 
-/// `3 workers: 1 foreground, 2 hibernated; footprint 64.2 MB, saved now 511 MB of 575 MB (89 %), images 6.1 MB`.
-/// `showsSaved`: false where the line above says what is saved.
+/// A line such as `3 workers: 1 foreground, 2 hibernated; footprint 64.2 MB, saved now 511 MB of
+/// 575 MB (89 %), images 6.1 MB`.
+///
+/// - Parameter showsSaved: false if another line shows the savings.
 func totalsLine(_ workers: [WorkerReport], showsSaved: Bool = true) -> String {
   guard !workers.isEmpty else { return "no workers" }
   let footprint = workers.reduce(0) { $0 + $1.footprint }
@@ -135,19 +142,20 @@ func totalsLine(_ workers: [WorkerReport], showsSaved: Bool = true) -> String {
 func stateCounts(_ workers: [WorkerReport]) -> String {
   let counts = Dictionary(grouping: workers.map { ShownState(of: $0).kind }, by: \.self)
     .mapValues(\.count)
-  // In the order of life; those of workers without processes, and of newer daemons, come last.
+  // The states are in the order of a worker's life. Workers without processes, and states of newer
+  // daemons, are last.
   let known = ["launching", "foreground", "background", "suspended", "hibernated"]
   let order =
     known.filter { counts[$0] != nil } + counts.keys.filter { !known.contains($0) }.sorted()
   return order.map { "\(counts[$0] ?? 0) \($0)" }.joined(separator: ", ")
 }
 
-/// The same, broken at the terminal's width.
+/// The pressure line, wrapped at the terminal's width.
 func pressureLines(_ daemon: DaemonReport, width: Int?, color: Bool) -> [String] {
   wrapped(pressureLine(daemon, color: color), to: width)
 }
 
-/// `pressure normal; 1.2 GB of 2.0 GB available (60 %); policy ios-5`.
+/// A line such as `pressure normal; 1.2 GB of 2.0 GB available (60 %); policy ios-5`.
 func pressureLine(_ daemon: DaemonReport, color: Bool) -> String {
   let level = escaped(daemon.pressure)
   let shown = color ? Color.ofPressure(daemon.pressure).paint(level) : level
@@ -157,14 +165,14 @@ func pressureLine(_ daemon: DaemonReport, color: Bool) -> String {
   return line
 }
 
-/// `set to critical for another 12.0 s`.
+/// A text such as `set to critical for another 12.0 s`.
 func setPressureText(_ daemon: DaemonReport) -> String? {
   daemon.pressureSet.map {
     "set to \(escaped($0)) for another \(durationText(daemon.pressureSetSeconds ?? 0))"
   }
 }
 
-/// `1.2 GB of 2.0 GB available (60 %)`.
+/// A text such as `1.2 GB of 2.0 GB available (60 %)`.
 func memoryText(_ daemon: DaemonReport) -> String {
   var text = "\(sizeText(daemon.available)) of \(sizeText(daemon.budget)) available"
   if daemon.budget > 0 {

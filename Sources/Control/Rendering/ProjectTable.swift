@@ -1,4 +1,4 @@
-/// `dormouse ls`: a line for each project.
+/// The output of `dormouse ls`: a line for each project.
 public func renderProjects(
   _ projects: [ProjectReport], width: Int? = nil, color: Bool = false
 ) -> String {
@@ -19,7 +19,7 @@ public func renderProjects(
   return table.lines(width: width, color: color, wrapsLast: true).joined(separator: "\n") + "\n"
 }
 
-/// `dormouse policy list`: a line for each policy.
+/// The output of `dormouse policy list`: a line for each policy.
 public func renderPolicies(
   _ policies: [PoliciesReport.Policy], width: Int? = nil, color: Bool = false
 ) -> String {

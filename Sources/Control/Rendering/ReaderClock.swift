@@ -1,11 +1,11 @@
 import Glibc
 import Linux
 
-/// Times of day in the reader's time zone, for what happened some seconds ago.
+/// Converts a time in the past to a time of day in the reader's time zone.
 public struct ReaderClock: Sendable {
-  /// Seconds since 1970.
+  /// The present time in seconds since 1970.
   private let now: Int64
-  /// Seconds that local time is ahead of UTC then.
+  /// The number of seconds by which local time is ahead of UTC at a time in seconds since 1970.
   private let offset: @Sendable (Int64) -> Int64
 
   init(now: Int64, offset: @escaping @Sendable (Int64) -> Int64) {
@@ -13,7 +13,7 @@ public struct ReaderClock: Sendable {
     self.offset = offset
   }
 
-  /// By the machine's clock, and the rules of TZ or /etc/localtime.
+  /// Uses the machine's clock, and the rules of TZ or /etc/localtime.
   public init() {
     self.init(now: Clocks.realtime / 1_000_000_000) { seconds in
       var seconds = time_t(seconds)
@@ -24,7 +24,7 @@ public struct ReaderClock: Sendable {
     }
   }
 
-  /// `14:02`; on another day `Nov 24 14:02`.
+  /// The time of day, such as `14:02`. On another day the date comes first: `Nov 24 14:02`.
   public func text(secondsAgo: Double) -> String {
     guard secondsAgo.isFinite, secondsAgo.magnitude < 3.2e9 else { return "?" }
     let time = local(now - Int64(secondsAgo.rounded()))

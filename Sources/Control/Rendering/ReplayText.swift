@@ -1,4 +1,4 @@
-/// `dormouse replay`: whether the same events led to the same decisions.
+/// The output of `dormouse replay`: whether the same events led to the same decisions.
 public func renderReplay(
   _ report: ReplayReport, clock: (String) -> String, color: Bool = false
 ) -> String {
@@ -23,7 +23,7 @@ public func renderReplay(
   return lines.joined(separator: "\n") + "\n"
 }
 
-/// `dormouse replay --policy`: two lines a worker.
+/// The output of `dormouse replay --policy`: two lines for each worker.
 public func renderComparison(
   _ comparison: PolicyComparison, clock: (String) -> String, width: Int? = nil,
   color: Bool = false
@@ -40,7 +40,8 @@ public func renderComparison(
   lines += [""] + spent.folded(width: width, leading: 2, color: color)
   if comparison.relaunches > 0 {
     lines.append(
-      "under \(escaped(comparison.policy)), \(counted(comparison.relaunches, "relaunch", ending: "es")) "
+      "under \(escaped(comparison.policy)), "
+        + "\(counted(comparison.relaunches, "relaunch", ending: "es")) "
         + "would have been needed, \(durationText(comparison.relaunchSeconds)) in total")
   }
   lines.append("")
@@ -48,8 +49,8 @@ public func renderComparison(
     lines.append("no worker would have had another state")
   } else {
     lines.append(
-      "\(counted(comparison.differingChanges, "change")) of state under only one of the two policies; "
-        + "the first:")
+      "\(counted(comparison.differingChanges, "change")) of state under only one of the two "
+        + "policies; the first:")
   }
   lines += comparison.firstChanges.map { change in
     let side = change.isRecorded ? "recorded only" : "\(comparison.policy) only"
@@ -100,7 +101,7 @@ private func spentCells(_ counts: PolicyComparison.Counts) -> [String] {
     + [sizeText(counts.averageFootprint)]
 }
 
-/// `dormouse replay --policy a,b`: a line for each policy.
+/// The output of `dormouse replay --policy a,b`: a line for each policy.
 public func renderTotals(
   _ totals: [PolicyTotals], width: Int? = nil, color: Bool = false
 ) -> String {

@@ -1,4 +1,5 @@
-/// `511 MB of 575 MB (89 %)`: what sleep saves now, of what the workers would hold without it; nil: they hold nothing.
+/// A text such as `511 MB of 575 MB (89 %)`: the memory that sleep saves now, of that which the
+/// workers would need without it; nil if they need none.
 public func savedNowText(_ workers: [WorkerReport]) -> String? {
   let saved = workers.reduce(0) { $0 &+ max($1.saved ?? 0, 0) }
   let all = workers.reduce(saved) { $0 &+ max($1.footprint, 0) }
@@ -7,8 +8,8 @@ public func savedNowText(_ workers: [WorkerReport]) -> String? {
   return "\(sizeText(saved)) of \(sizeText(all)) (\(percent) %)"
 }
 
-/// `asleep 87 % of the time, 53 resumes (p50 18 ms, p95 44 ms)`; nil: it hasn't slept. What was saved over time is in
-/// `report`.
+/// A text such as `asleep 87 % of the time, 53 resumes (p50 18 ms, p95 44 ms)`, or nil if the
+/// worker hasn't slept. `report` shows what was saved over time.
 func savingsText(_ savings: SavingsReport) -> String? {
   var parts: [String] = []
   if savings.aliveSeconds > 0, savings.asleepSeconds > 0 {
@@ -19,7 +20,7 @@ func savingsText(_ savings: SavingsReport) -> String? {
   return parts.isEmpty ? nil : parts.joined(separator: ", ")
 }
 
-/// `today …`, and `7 days …`.
+/// The lines `today …` and `7 days …`.
 func savingsLines(_ savings: RecentSavingsReport?) -> [String] {
   guard let savings else { return [] }
   return [("today", savings.today), ("7 days", savings.week)].compactMap { span, report in
@@ -27,7 +28,7 @@ func savingsLines(_ savings: RecentSavingsReport?) -> [String] {
   }
 }
 
-/// `3.2 GB·h`.
+/// A text such as `3.2 GB·h`.
 func byteHoursText(_ byteHours: Double) -> String {
   guard byteHours.isFinite, byteHours < 9e18 else { return "?" }
   return "\(sizeText(Int64(max(byteHours, 0))))·h"

@@ -1,13 +1,13 @@
-/// The state in one or a few words, as tables show it. The engine knows one state for a worker without
-/// processes, `terminated`; people need to know why it has none.
+/// A worker's state in one or a few words, as tables show it. For a worker without processes the
+/// engine has one state, `terminated`. This text also says why it has no process.
 public struct ShownState: Hashable, Sendable {
-  /// `backing off 4 s`; escaped.
+  /// The text, escaped, such as `backing off 4 s`.
   public let text: String
-  /// The same without what differs between two workers: `backing off`.
+  /// The text without details of one worker, such as `backing off`.
   public let kind: String
   let color: Color
 
-  /// What `kind` says instead of `terminated`, the engine's word.
+  /// The values of `kind` for a worker that the engine calls `terminated`.
   public static let kindsOfEnded = [
     "never started", "not started", "gave up", "waiting", "backing off", "exited", "failed",
     "killed", "ended",
@@ -21,9 +21,9 @@ public struct ShownState: Hashable, Sendable {
     self.color = color
   }
 
-  /// Work of its own doesn't go on while it sleeps.
+  /// Marks a worker whose own work is stopped while it sleeps.
   static let stoppedWorkMark = "!"
-  /// What the mark means, under a table.
+  /// The explanation of the mark, below a table.
   static let stoppedWorkLegend =
     "!: work of its own is stopped while it sleeps; `dormouse explain NAME` says what helps"
 
@@ -64,6 +64,6 @@ public struct ShownState: Hashable, Sendable {
 }
 
 extension WorkerReport {
-  /// It sleeps, and nothing wakes it for work of its own.
+  /// True if it sleeps, and nothing wakes it for its own work.
   var hasStoppedWork: Bool { stoppedTimerSeconds != nil || stopsWriting == true }
 }

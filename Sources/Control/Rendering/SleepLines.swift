@@ -1,5 +1,6 @@
-/// The lines that `dormouse up` prints between the workers' output: one when a worker is suspended, hibernated or
-/// woken, or has ended without a request. A worker that does this often gets a few, and then none for a while.
+/// The lines that `dormouse up` prints between the workers' output. There is one when a worker is
+/// suspended, hibernated or woken, or has ended without a request. A worker that does this often
+/// gets a few lines, and then none for a while.
 public struct SleepLines: Sendable {
   private struct Recent {
     var since: Double
@@ -8,15 +9,16 @@ public struct SleepLines: Sendable {
 
   private var recent: [String: Recent] = [:]
 
-  /// Lines about one worker within this many seconds.
+  /// The maximum number of lines about one worker within `window` seconds.
   static let most = 6
   static let window = 600.0
 
   public init() {}
 
-  /// `web hibernated, freed 19.8 MB: suspended for 2 m; …`; nil: nothing that has to be said.
+  /// A line such as `web hibernated, freed 19.8 MB: suspended for 2 m; …`, or nil if the event
+  /// needs no line.
   ///
-  /// - Parameter seconds: of a clock that doesn't go back.
+  /// - Parameter seconds: the time of a monotonic clock.
   public mutating func line(for event: EventRecord, at seconds: Double) -> String? {
     guard let worker = event.worker, let what = Self.text(of: event) else { return nil }
     var last = recent[worker] ?? Recent(since: seconds, count: 0)
@@ -36,7 +38,7 @@ public struct SleepLines: Sendable {
     let runs: Set = ["foreground", "background"]
     let sleeps: Set = ["suspended", "hibernated"]
     let why = escaped(event.text)
-    // A heartbeat is no use, and lasts for seconds.
+    // A heartbeat isn't a use, and only lasts for seconds.
     if event.code == "heartbeat" { return nil }
     switch to {
     case "hibernated":
@@ -55,7 +57,7 @@ public struct SleepLines: Sendable {
   }
 }
 
-/// `web doesn't run: attempt failed: …`; nil: the worker runs, or hasn't failed.
+/// A text such as `web doesn't run: attempt failed: …`, or nil if the worker runs or hasn't failed.
 public func failureText(of worker: WorkerReport) -> String? {
   guard worker.state == "terminated" else { return nil }
   switch worker.reason.code {

@@ -1,9 +1,10 @@
-/// Columns that line up, two spaces apart. No cell contains a line break: callers escape.
+/// Aligned columns with two spaces between them. No cell contains a line break: callers escape.
 package struct Table {
   package struct Column {
     var title: String
     var alignsRight = false
-    /// Where the terminal is too narrow, cells are shortened to no less than this; nil: never.
+    /// The minimum width to which cells are shortened in a narrow terminal; nil if they are never
+    /// shortened.
     var least: Int?
 
     package init(title: String, alignsRight: Bool = false, least: Int? = nil) {
@@ -30,34 +31,35 @@ package struct Table {
     self.rows = rows
   }
 
-  /// No line is longer than `width`.
+  /// True if no line is longer than `width`.
   func fits(_ width: Int) -> Bool {
     lines(width: nil, color: false).allSatisfy { displayWidth($0) <= width }
   }
 
-  /// Of the last cell, before others are shortened for it.
+  /// The width that the last cell keeps before other cells are shortened for it.
   private static let enoughForLast = 20
-  /// Less isn't worth breaking lines for: the last cell is cut then.
+  /// If the last cell has less room, it is cut and not wrapped.
   private static let minToWrap = 16
-  /// Of a column that may be shortened, in `leaveOut`.
+  /// The width that `leaveOut` counts for a column that may be shortened.
   private static let enoughForShortened = 24
 
-  /// Without the columns of these titles, in this order, until the last one has room: for `enough`
-  /// columns of the terminal, or for all of its cells.
+  /// Removes columns by title, in this order, until the last column has room for `enough` columns
+  /// of the terminal, or for all of its cells.
   mutating func leaveOut(_ titles: [String], of width: Int, untilLastHas enough: Int) {
     for title in titles {
       if !hasRoomForLast(enough, of: width) { remove(title) }
     }
   }
 
-  /// The column of this title, if there is one.
+  /// Removes the column of this title, if there is one.
   mutating func remove(_ title: String) {
     guard let index = columns.firstIndex(where: { $0.title == title }) else { return }
     columns.remove(at: index)
     for row in rows.indices { rows[row].remove(at: index) }
   }
 
-  /// For `enough` columns of the terminal, or for all of its cells.
+  /// True if the last column has room for `enough` columns of the terminal, or for all of its
+  /// cells.
   func hasRoomForLast(_ enough: Int, of width: Int) -> Bool {
     let widths = naturalWidths
     let others = columns.indices.dropLast().reduce(0) { sum, index in
@@ -68,7 +70,7 @@ package struct Table {
     return width - others >= min(widths.last ?? 0, enough)
   }
 
-  /// All columns are whole, but for those that may be shortened.
+  /// True if the table fits when all columns that may be shortened are.
   func fitsShortened(_ width: Int) -> Bool {
     let widths = naturalWidths
     let sum = columns.indices.reduce(-2) { sum, index in
@@ -83,7 +85,8 @@ package struct Table {
     }
   }
 
-  /// As `lines`; columns that don't fit go on in further blocks, each with the `leading` first ones.
+  /// The lines of the table. Columns that don't fit continue in further blocks, each with the first
+  /// `leading` columns.
   package func folded(width: Int?, leading: Int = 1, color: Bool) -> [String] {
     guard let width, !fits(width) else { return lines(width: width, color: color) }
     let widths = naturalWidths
@@ -107,9 +110,12 @@ package struct Table {
     }
   }
 
-  /// `width`: columns of the terminal, where there is one; longer lines lose the end of cells that may be
-  /// shortened, and of their last one, rather than wrap. `wrapsLast`: the last cell continues below itself
-  /// instead.
+  /// The lines of the table.
+  ///
+  /// - Parameters:
+  ///   - width: the terminal's width in columns; nil for no limit. Longer lines are cut: cells that
+  ///     may be shortened, and the last cell, lose their end.
+  ///   - wrapsLast: whether the last cell is wrapped instead.
   package func lines(width: Int?, color: Bool, wrapsLast: Bool = false) -> [String] {
     let header = columns.map { Cell($0.title, .bold) }
     let all = [header] + rows
@@ -141,9 +147,11 @@ package struct Table {
     }
   }
 
-  /// As `lines`; a cell that has no room in its column follows below its row, after its column's title.
+  /// The lines of the table. A cell that doesn't fit its column follows below its row, after its
+  /// column's title.
   ///
-  /// - Parameter order: titles of the columns that get narrower, the first ones first; those in one entry together.
+  /// - Parameter order: the titles of the columns that are narrowed, the first ones first, and
+  ///   those in one entry together.
   package func spilled(_ order: [[String]], width: Int?, color: Bool) -> [String] {
     guard let width, !fits(width) else { return lines(width: nil, color: color) }
     let widths = order.reduce(naturalWidths) { narrowed($0, $1, to: width) }
@@ -163,7 +171,8 @@ package struct Table {
       }
   }
 
-  /// Step by step, from one cell's width to the next smaller one's, until all columns fit.
+  /// Narrows columns step by step, from one cell's width to the next smaller one's, until all
+  /// columns fit.
   private func narrowed(_ widths: [Int], _ titles: [String], to width: Int) -> [Int] {
     var widths = widths
     func next(_ index: Int) -> Int? {
@@ -197,13 +206,13 @@ package struct Table {
   }
 }
 
-/// The lines of `text`, broken at blanks. A word that is longer than a line stays whole: paths are
-/// there to be copied.
+/// The lines of `text`, wrapped at blanks. A word that is longer than a line stays whole: paths
+/// must be easy to copy.
 ///
 /// - Parameters:
-///   - room: columns; nil: one line.
-///   - indent: blanks before each line but the first.
-///   - cutsWords: a word that is longer than a line is cut, where a longer line would be lost.
+///   - room: the number of columns; nil for one line.
+///   - indent: the number of blanks before each line but the first.
+///   - cutsWords: whether a word that is longer than a line is cut, and not lost.
 package func wrapped(
   _ text: String, to room: Int?, indent: Int = 0, cutsWords: Bool = false
 ) -> [String] {
@@ -213,7 +222,7 @@ package func wrapped(
   var isBegun = false
   for word in text.split(separator: " ", omittingEmptySubsequences: false) {
     let isBlank = line.allSatisfy { $0 == " " }
-    // The blanks that the text begins with stay, those at a break don't.
+    // Blanks at the beginning of the text stay. Blanks at a line break are removed.
     let longer = !isBegun || isBlank && !lines.isEmpty ? String(word) : "\(line) \(word)"
     isBegun = true
     let columns = lines.isEmpty ? room : max(room - indent, 1)
@@ -225,7 +234,7 @@ package func wrapped(
     }
     while cutsWords, !line.dropFirst().isEmpty, displayWidth(line) > columns {
       let part = beginning(of: line, in: columns)
-      // A character that is wider than the room.
+      // A character that is wider than the line is a line of its own.
       lines.append(part.isEmpty ? String(line.removeFirst()) : part)
       line.removeFirst(part.count)
     }
@@ -234,9 +243,9 @@ package func wrapped(
   return (lines + [line]).enumerated().map { $0.offset == 0 ? $0.element : blanks + $0.element }
 }
 
-/// `text` behind `lead`; where it is broken, further lines begin below it.
+/// `text` after `lead`. If it is wrapped, further lines begin below the text.
 ///
-/// - Parameter least: columns for the text, however narrow the terminal is.
+/// - Parameter least: the minimum number of columns for the text, however narrow the terminal is.
 package func hanging(_ lead: String, _ text: String, to width: Int?, least: Int = 20) -> [String] {
   let indent = displayWidth(lead)
   return wrapped(text, to: width.map { max($0 - indent, least) }).enumerated().map {
@@ -250,7 +259,7 @@ package func padded(_ text: String, to width: Int, alignsRight: Bool = false) ->
   return alignsRight ? blanks + text : text + blanks
 }
 
-/// What of `text` has room.
+/// The beginning of `text` that fits into `room` columns.
 private func beginning(of text: String, in room: Int) -> String {
   var used = 0
   return String(
@@ -260,14 +269,14 @@ private func beginning(of text: String, in room: Int) -> String {
     })
 }
 
-/// `text`, or its beginning and an ellipsis.
+/// `text`, or its beginning and an ellipsis if it doesn't fit.
 package func shortened(_ text: String, to room: Int?) -> String {
   guard let room, displayWidth(text) > room else { return text }
   return beginning(of: text, in: room - 1) + "…"
 }
 
-/// Terminal columns that a text takes: wide East Asian characters and emoji take two, marks that
-/// combine none. An approximation of Unicode TR 11 that needs no table. Colours (`Color.paint`) take none.
+/// The number of terminal columns of a text: two for wide East Asian characters and emoji, none for
+/// combining marks and colours (`Color.paint`). It approximates Unicode TR 11 without a table.
 package func displayWidth(_ text: String) -> Int {
   var isColour = false
   return text.unicodeScalars.reduce(0) { width, scalar in

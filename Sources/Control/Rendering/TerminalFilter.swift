@@ -1,8 +1,9 @@
-/// Makes the bytes that a program has written safe for a terminal, piece by piece: text, line ends, tabs
-/// and colours (SGR sequences) stay; every other control character is shown in the way of `escaped`, and
-/// so is what reorders a line (bidirectional controls). Bytes that aren't UTF-8 are shown as `\x9b`.
+/// Makes the output of a program safe for a terminal, chunk by chunk. Text, line ends, tabs and
+/// colours (SGR sequences) stay. Every other control character is shown as `escaped` does, and so
+/// are characters that reorder a line (bidirectional controls). Bytes that aren't UTF-8 are shown
+/// as `\x9b`.
 public struct TerminalFilter: Sendable {
-  /// The beginning of a character or of a sequence, whose end hasn't come yet.
+  /// The beginning of a character or sequence that isn't complete yet.
   private var rest: [UInt8] = []
   private var hasColoured = false
 
@@ -24,7 +25,7 @@ public struct TerminalFilter: Sendable {
     return output
   }
 
-  /// What is left at the end: an incomplete character, and the colours set back.
+  /// The last output: the bytes of an incomplete character, and a reset of the colours.
   public mutating func finish() -> [UInt8] {
     var output: [UInt8] = []
     for byte in rest { Self.show(byte, in: &output) }
@@ -36,10 +37,10 @@ public struct TerminalFilter: Sendable {
 
   private static let escape: UInt8 = 0x1B
   private static let reset = Array("\u{1B}[0m".utf8)
-  /// Of a colour's sequence, in bytes.
+  /// The maximum length of a colour's sequence in bytes.
   private static let maxSequence = 64
 
-  /// Bytes taken; nil: more have to come first.
+  /// Returns the number of bytes that were consumed, or nil if more bytes are needed.
   private mutating func next(in input: ArraySlice<UInt8>, to output: inout [UInt8]) -> Int? {
     let first = input[input.startIndex]
     switch first {
@@ -47,7 +48,8 @@ public struct TerminalFilter: Sendable {
       output.append(first)
       return 1
     case UInt8(ascii: "\r"):
-      // Before a line end it does nothing; elsewhere it would hide what the line began with.
+      // Before a line end a carriage return has no effect. Anywhere else it would hide the
+      // beginning of the line.
       guard input.count > 1 else { return nil }
       if input[input.startIndex + 1] == UInt8(ascii: "\n") { return 1 }
       output += escaped("\r").utf8
@@ -59,7 +61,7 @@ public struct TerminalFilter: Sendable {
     }
   }
 
-  /// ESC [ digits and separators m.
+  /// Handles a colour: ESC [, digits and separators, and m.
   private mutating func colour(in input: ArraySlice<UInt8>, to output: inout [UInt8]) -> Int? {
     let parameters = input.dropFirst(2).prefix { (0x30...0x3B).contains($0) }
     let length = 2 + parameters.count

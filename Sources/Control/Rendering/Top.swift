@@ -1,5 +1,9 @@
-/// `dormouse top`: the pressure and the totals above, then the workers, the largest footprint first,
-/// as many as there are lines for. `width`, `height`: of the terminal; nil: without a limit.
+/// The output of `dormouse top` without a terminal: the pressure and the totals, then the workers,
+/// the largest footprint first, as many as there are lines for.
+///
+/// - Parameters:
+///   - width: the terminal's width in columns; nil for no limit.
+///   - height: the terminal's height in lines; nil for no limit.
 public func renderTop(
   _ workers: [WorkerReport], daemon: DaemonReport?, width: Int?, height: Int?, color: Bool = false
 ) -> [String] {

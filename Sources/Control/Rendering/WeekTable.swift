@@ -1,4 +1,4 @@
-/// `dormouse report`: a table for each week, the newest first.
+/// The output of `dormouse report`: a table for each week, the newest first.
 public func renderWeeks(
   _ reports: [WeekReport], width: Int? = nil, color: Bool = false
 ) -> String {
@@ -23,7 +23,7 @@ public func renderWeeks(
   return blocks.joined(separator: "\n")
 }
 
-/// Below a week's table; nothing where there is no suspicion.
+/// The lines below a week's table; none if no leak is suspected.
 private func leakLines(_ reports: [WeekReport], _ width: Int?) -> [String] {
   let names = reports.filter { $0.leakSuspicions > 0 }.map { report in
     escaped(report.worker)

@@ -1,9 +1,9 @@
-/// The order in which `top` and `ps --sort` show workers. Workers that are equal in it are in the order of their
-/// names.
+/// The order in which `top` and `ps --sort` show workers. Workers with an equal value are in the
+/// order of their names.
 package enum WorkerOrder: String, Hashable, Sendable, CaseIterable {
   case footprint, name, state, `for`, cpu, saved
 
-  /// With the workers that come first.
+  /// The name of the order, and which workers come first.
   package var text: String {
     switch self {
     case .footprint: "footprint, largest first"
@@ -22,8 +22,9 @@ package enum WorkerOrder: String, Hashable, Sendable, CaseIterable {
   }
 
   /// - Parameters:
-  ///   - cpu: percent of a processor, by worker. Those without a number are the last.
-  ///   - isReversed: the names of equal workers stay in their order.
+  ///   - cpu: processor use in percent, by worker. Workers without a value are last.
+  ///   - isReversed: reverses the order. Workers with an equal value stay in the order of their
+  ///     names.
   package func sorted(
     _ workers: [WorkerReport], cpu: [String: Double] = [:], isReversed: Bool = false
   ) -> [WorkerReport] {
@@ -47,7 +48,8 @@ package enum WorkerOrder: String, Hashable, Sendable, CaseIterable {
   }
 }
 
-/// What `WorkerReport.state` can be, in the order of life. A newer daemon may know more.
+/// The values of `WorkerReport.state`, in the order of a worker's life. A newer daemon may have
+/// others.
 package let workerStates = [
   "launching", "foreground", "background", "suspending", "suspended", "hibernating", "hibernated",
   "resuming", "terminating", "terminated",

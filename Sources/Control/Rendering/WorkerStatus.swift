@@ -1,4 +1,4 @@
-/// `dormouse status NAME`: everything about one worker that explains it.
+/// The output of `dormouse status NAME`: everything about one worker that explains its state.
 public func renderWorkerStatus(
   _ worker: WorkerReport, width: Int? = nil, color: Bool = false,
   clock: ReaderClock = ReaderClock()
@@ -6,7 +6,7 @@ public func renderWorkerStatus(
   let isThere = worker.state != "terminated"
   let state = ShownState(of: worker)
   let shown = color ? state.color.paint(state.text) : state.text
-  // It has no past to speak of.
+  // A worker that was never started has no history.
   let isNew = !isThere && worker.reason.code == "never_started"
   var block = StatusBlock(
     title: "\(escaped(worker.name)): "
@@ -25,7 +25,7 @@ public func renderWorkerStatus(
   block.add(
     "last used",
     worker.activity.map(lastUseText) ?? "\(durationText(worker.secondsSinceUse)) ago")
-  // A worker that has ended has none.
+  // A worker that has ended has no memory.
   if isThere { addSizeLines(of: worker, to: &block) }
   for line in savingsLines(worker.savings) { block.add("savings", line) }
   block.add("cgroup", worker.cgroup.flatMap(cgroupText))
@@ -41,7 +41,7 @@ public func renderWorkerStatus(
   block.add("processes", processesText(worker))
   block.add("wrapped by", wrapperText(worker))
   block.add("last exit", worker.lastExit.map { escaped($0.text) })
-  // For a running worker they are of no interest any more.
+  // While the worker runs, the last output of earlier runs isn't shown.
   block.add("last output", isThere ? nil : worker.exits?.last?.lastWords.map(escaped))
   block.add("restarts", restartsText(worker))
   block.add("liveness", worker.livenessFailure.map { "failing: \(escaped($0.text))" })
@@ -49,11 +49,12 @@ public func renderWorkerStatus(
   block.add(
     "changed",
     worker.changedSinceLaunch.map {
-      "\(escaped($0.joined(separator: ", "))): `dormouse restart \(escaped(worker.name))` applies it"
+      "\(escaped($0.joined(separator: ", "))): "
+        + "`dormouse restart \(escaped(worker.name))` applies it"
     })
   block.add("policy", escaped(worker.policy))
   block.add("log", worker.log.map(escaped))
-  // In one piece, so that you can copy it.
+  // The command is one line, so that you can copy it.
   block.add("command", worker.command.isEmpty ? nil : shellText(worker.command), wraps: false)
   return block.text(width: width)
 }
@@ -83,7 +84,7 @@ private func addSleepLines(
   block.add("last wake", worker.lastWake.map { lastWakeText($0, clock) })
 }
 
-/// What it freed or kept when memory was short, and what that may cost it next.
+/// Adds what it freed or kept when memory was short, and the possible consequences.
 private func addMemoryLines(of worker: WorkerReport, to block: inout StatusBlock) {
   block.add("last shed", worker.lastShed.map { escaped($0.text) })
   block.add("missed", worker.lastMiss.map { escaped($0.text) })
@@ -97,7 +98,7 @@ private func addMemoryLines(of worker: WorkerReport, to block: inout StatusBlock
   )
 }
 
-/// `footprint: warn 300 MB, restart 1 GB, after 30 s; restarted twice …`
+/// A text such as `warn over 300 MB, restart over 1 GB, for 30 s; restarted 2 times, the last …`.
 private func limitsText(_ limits: FootprintLimitReport) -> String {
   let steps = [
     ("warn", limits.warn), ("hibernate", limits.hibernate), ("restart", limits.restart),
@@ -112,7 +113,7 @@ private func limitsText(_ limits: FootprintLimitReport) -> String {
   return text
 }
 
-/// `dormouse status`: the daemon, and the machine as it sees it.
+/// The output of `dormouse status`: the daemon, and the machine as the daemon measures it.
 public func renderDaemonStatus(
   _ daemon: DaemonReport, workers: [WorkerReport]? = nil, width: Int? = nil, color: Bool = false
 ) -> String {
@@ -140,13 +141,13 @@ private func budgetText(_ daemon: DaemonReport) -> String {
   return daemon.limitedBy.map { "limit of the cgroup \(escaped($0))" } ?? "this machine"
 }
 
-/// `14:02, 40 s ago: woken by its own timer`.
+/// A text such as `14:02, 40 s ago: woken by its own timer`.
 private func lastWakeText(_ wake: LastWakeReport, _ clock: ReaderClock) -> String {
   let time = "\(clock.text(secondsAgo: wake.secondsAgo)), \(durationText(wake.secondsAgo)) ago"
   return "\(time): \(escaped(wake.text))"
 }
 
-/// A text in one line; the whole of it, and images, by `status --snapshot`.
+/// The beginning of a text in one line. `status --snapshot` shows the whole text, and images.
 private func snapshotText(_ snapshot: SnapshotReport) -> String {
   guard let text = snapshot.text else {
     return "\(escaped(snapshot.mime)), \(sizeText(snapshot.size))"
@@ -174,7 +175,7 @@ private func cgroupText(_ group: CgroupReport) -> String? {
   return text.isEmpty ? nil : text
 }
 
-/// Nothing where nothing was waited for.
+/// The stalls, or nil if no task waited.
 private func stallText(_ group: CgroupReport) -> String? {
   let parts = [
     ("memory", group.memoryStall), ("a processor", group.cpuStall), ("a disk", group.ioStall),
@@ -222,7 +223,7 @@ private func wrapperText(_ worker: WorkerReport) -> String? {
   }
 }
 
-/// The comparison that decides whether hibernating is worth it.
+/// The comparison that decides whether hibernation is worthwhile.
 private func costText(_ worker: WorkerReport) -> String? {
   switch (worker.launchSeconds, worker.resumeSeconds) {
   case (nil, nil): nil
@@ -240,7 +241,7 @@ private func comparison(launch: Double, resume: Double) -> String {
     : "relaunching is \(decimal(resume / launch)) times as fast"
 }
 
-/// A title and indented, aligned `label  value` lines.
+/// A title, and indented, aligned lines with a label and a value.
 struct StatusBlock {
   var title: String
   private var entries: [(label: String, value: String, wraps: Bool)] = []
@@ -252,7 +253,8 @@ struct StatusBlock {
     entries.append((label, value, wraps))
   }
 
-  /// `width`: columns of the terminal, where there is one; longer values go on under themselves.
+  /// - Parameter width: the terminal's width in columns; nil for no limit. Longer values are
+  ///   wrapped and aligned.
   func text(width: Int? = nil) -> String {
     let labels = entries.map(\.label.count).max() ?? 0
     let lines = entries.flatMap { entry in

@@ -7,15 +7,15 @@ package enum TerminalKey: Hashable, Sendable {
   case endOfInput
 }
 
-/// Reads keys out of a terminal's bytes. The sequences are those of the VT100, xterm, rxvt, tmux and the Linux
-/// console; one that is unknown is dropped.
+/// Reads keys from a terminal's bytes. The sequences are those of the VT100, xterm, rxvt, tmux and
+/// the Linux console. An unknown sequence is dropped.
 package struct KeyReader: Sendable {
-  /// The beginning of a sequence or of a character.
+  /// The beginning of a sequence or of a character that isn't complete yet.
   private var rest: [UInt8] = []
 
   package init() {}
 
-  /// More bytes may belong to what was read. If none come soon, it is `finish`'s.
+  /// True if more bytes may belong to those that were read. If none arrive soon, call `finish`.
   package var isWaiting: Bool { !rest.isEmpty }
 
   package mutating func keys(in bytes: [UInt8]) -> [TerminalKey] {
@@ -34,7 +34,7 @@ package struct KeyReader: Sendable {
     return keys
   }
 
-  /// Nothing more came: Escape was pressed, and no sequence began.
+  /// Called when no more bytes have arrived: Escape was pressed, and no sequence has begun.
   package mutating func finish() -> [TerminalKey] {
     defer { rest = [] }
     return rest.first == Self.escape ? [.escape] : []
@@ -42,7 +42,7 @@ package struct KeyReader: Sendable {
 
   private static let escape: UInt8 = 0x1B
 
-  /// nil: more bytes have to come first.
+  /// Returns nil if more bytes are needed.
   private static func next(in input: ArraySlice<UInt8>) -> (length: Int, key: TerminalKey?)? {
     guard let first = input.first else { return nil }
     switch first {
@@ -69,7 +69,7 @@ package struct KeyReader: Sendable {
       guard let final = rest.dropFirst().first else { return nil }
       return (3, key(final, []))
     default:
-      // Escape, and another key right after it.
+      // This is Escape, and another key right after it.
       return (1, .escape)
     }
   }

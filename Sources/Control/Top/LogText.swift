@@ -1,11 +1,12 @@
 extension TopLog {
-  /// What the screen shows of the log: its last rows, or those that are `back` rows earlier. Longer lines are wrapped.
+  /// The rows of the log that the screen shows: its last rows, or those that are `back` rows
+  /// earlier. Longer lines are wrapped.
   ///
   /// - Parameter back: is lowered if the log has fewer rows.
   package func rows(_ count: Int, columns: Int, back: inout Int) -> [String] {
     var found: [String] = []
     for line in lines.reversed() where found.count - count < back {
-      // Rows of the end come first.
+      // Lines are added from the end, so their rows are reversed.
       found += wrapped(logText(line), to: columns, cutsWords: true).reversed()
     }
     back = max(min(back, found.count - count), 0)
@@ -13,11 +14,11 @@ extension TopLog {
   }
 }
 
-/// One line of a worker's log for a line of the screen: without the sequences that move a cursor or set colours, and
-/// with every other control character escaped.
+/// One line of a worker's log for a line of the screen, without the sequences that move a cursor or
+/// set colours, and with every other control character escaped.
 ///
-/// A program that draws its progress writes over the line with carriage returns: the text after the last one is what
-/// its terminal would show.
+/// A program that draws its progress writes over the line with carriage returns. The text after the
+/// last one is what its terminal would show.
 package func logText(_ line: String) -> String {
   var text = ""
   var column = 0
@@ -43,8 +44,8 @@ package func logText(_ line: String) -> String {
   return text
 }
 
-/// The rest of a sequence whose ESC was read (ECMA-48): CSI up to its final character, a string up to its end, or one
-/// character.
+/// Removes the remainder of a sequence after its ESC (ECMA-48): CSI up to its final character, a
+/// string up to its end, or one character.
 private func dropSequence(_ scalars: inout Substring.UnicodeScalarView) {
   guard let kind = scalars.popFirst() else { return }
   switch kind {

@@ -1,10 +1,11 @@
-/// The machine's memory and the workers' footprints at the last looks. `top` keeps it: the daemon has no part in it.
+/// The machine's available memory and the workers' footprints at the last samples. `top` keeps it;
+/// the daemon doesn't.
 package struct MemoryHistory: Sendable {
-  /// Bytes, the newest last.
+  /// In bytes, the newest last.
   package private(set) var available: [Int64] = []
   package private(set) var footprints: [Int64] = []
   package private(set) var budget: Int64 = 0
-  /// More than any terminal shows.
+  /// The number of samples that are kept. No terminal shows more.
   private static let most = 240
 
   package init() {}
@@ -19,8 +20,8 @@ package struct MemoryHistory: Sendable {
     available.removeFirst(max(available.count - Self.most, 0))
   }
 
-  /// `available ▆▆▅▅ of 2.0 GB  footprints ▂▃▅█ of 64.2 MB`: each curve begins at 0; that of the footprints ends at
-  /// the highest of those that are shown.
+  /// A line such as `available ▆▆▅▅ of 2.0 GB  footprints ▂▃▅█ of 64.2 MB`. Each curve begins at 0.
+  /// That of the footprints ends at the highest value that is shown.
   package func line(width: Int, unicode: Bool) -> String {
     let words = "available  of   footprints  of ".count + sizeText(budget).count + Self.longestSize
     let room = (width - words) / 2
@@ -42,14 +43,15 @@ package struct MemoryHistory: Sendable {
       + sizeText(highest)
   }
 
-  /// Of `1023.9 MB`.
+  /// The width of `1023.9 MB`.
   private static let longestSize = 9
-  /// Columns of a curve.
+  /// The minimum number of columns of a curve.
   private static let least = 6
+  /// The maximum number of columns of a curve.
   private static let widest = 60
 }
 
-/// A character for each value, from 0 to `highest` in eight steps.
+/// One character for each value, from 0 to `highest` in eight steps.
 package func sparkline(
   _ values: some Collection<Int64>, to highest: Int64, unicode: Bool
 ) -> String {

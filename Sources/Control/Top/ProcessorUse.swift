@@ -2,16 +2,16 @@ import Linux
 
 /// The processor time that one worker had used at one moment.
 package struct ProcessorReading: Hashable, Sendable {
-  /// Nanoseconds of CLOCK_MONOTONIC.
+  /// In nanoseconds of CLOCK_MONOTONIC.
   package var time: Int64
-  /// Of its first process: another one is another run of the worker.
+  /// The pid of the worker's first process. Another pid means another run of the worker.
   package var pid: Int32
   package var used: Used
 
   package enum Used: Hashable, Sendable {
-    /// Microseconds that the kernel counted for its cgroup.
+    /// The microseconds that the kernel counted for its cgroup.
     case group(UInt64)
-    /// Nanoseconds of each process that hasn't ended.
+    /// The nanoseconds of each process that hasn't ended.
     case processes([ProcessIdentity: UInt64])
   }
 
@@ -22,10 +22,10 @@ package struct ProcessorReading: Hashable, Sendable {
   }
 }
 
-/// How much of a processor each worker uses, from two readings: 100 % is one processor.
+/// The processor use of each worker, from two readings. 100 % is one processor.
 package struct ProcessorUse: Sendable {
   private var last: [String: ProcessorReading] = [:]
-  /// By worker; without those that have been read only once.
+  /// The use in percent, by worker. A worker that has been read only once isn't in it.
   package private(set) var percent: [String: Double] = [:]
 
   package init() {}
@@ -34,7 +34,7 @@ package struct ProcessorUse: Sendable {
     var percent: [String: Double] = [:]
     for (name, reading) in readings {
       guard let before = last[name] else { continue }
-      // A second look right after the first one has nothing to divide by.
+      // Right after the last reading, the difference is too small for a percentage.
       if reading.time - before.time < Self.least {
         percent[name] = self.percent[name]
       } else {
@@ -53,7 +53,8 @@ package struct ProcessorUse: Sendable {
     last = last.filter { readings[$0.key] != nil }
   }
 
-  /// Nanoseconds between two readings: the kernel counts some times in steps of 10 ms.
+  /// The minimum time between two readings in nanoseconds: the kernel counts some times in steps of
+  /// 10 ms.
   private static let least: Int64 = 100_000_000
 
   private static func percent(
@@ -66,7 +67,8 @@ package struct ProcessorUse: Sendable {
       guard new >= old else { return nil }
       nanoseconds = (new - old) &* 1000
     case (.processes(let old), .processes(let new)):
-      // A process that wasn't there has been forked since, and all of its time is new.
+      // A process that wasn't in the last reading has been forked since, and all of its time is
+      // new.
       nanoseconds = new.reduce(0) { sum, entry in
         let past = old[entry.key] ?? 0
         return sum &+ (entry.value > past ? entry.value - past : 0)

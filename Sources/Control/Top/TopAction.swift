@@ -1,5 +1,5 @@
-/// What a key of `top` does to the selected worker. The keys are capital letters, so that no slip of a finger that
-/// looks around changes anything.
+/// The action of a key of `top` on the selected worker. The keys are capital letters, so that a
+/// mistyped key changes nothing.
 package enum TopAction: Character, Hashable, Sendable, CaseIterable {
   case wake = "W"
   case suspend = "S"
@@ -8,12 +8,12 @@ package enum TopAction: Character, Hashable, Sendable, CaseIterable {
   case background = "B"
   case restart = "R"
   case terminate = "T"
-  /// Or removes the protection.
+  /// Protects the worker, or removes its protection.
   case protect = "P"
 
   package var name: String { "\(self)" }
 
-  /// The first request. A restart is a stop, and a start when that has succeeded.
+  /// The verb of the first request. A restart is a stop, and a start after its success.
   func verb(isProtected: Bool = false) -> ControlRequest.Verb {
     switch self {
     case .wake: .wake
@@ -27,7 +27,7 @@ package enum TopAction: Character, Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// Asked before it is done; nil: it is done at once.
+  /// The question that `top` asks before the action; nil if the action needs none.
   func question(about worker: String) -> String? {
     let name = escaped(worker)
     switch self {
@@ -46,31 +46,31 @@ package struct TopRequest: Hashable, Sendable {
   package var worker: String
 }
 
-/// What is shown beside or below the list.
+/// Something that is shown beside or below the list.
 package enum TopPane: Character, Hashable, Sendable, CaseIterable {
   case processes = "t"
   case log = "l"
   case memory = "m"
   case others = "o"
 
-  /// It isn't about the selected worker.
+  /// True if it doesn't depend on the selected worker.
   var isOfMachine: Bool { self == .others }
 
-  /// The one that is open at the beginning; nil: a small screen has room for the list alone.
+  /// The pane that is open at the beginning; nil if a small screen has room for the list alone.
   package static func first(rows: Int) -> TopPane? { rows >= 20 ? .log : nil }
 }
 
 /// The largest processes of the machine that belong to no worker.
 package struct TopOthers: Hashable, Sendable {
-  /// The largest first.
+  /// The processes, the largest first.
   package var processes: [Process]
-  /// Why they can't be read.
+  /// The reason why they can't be read.
   package var problem: String?
 
   package struct Process: Hashable, Sendable {
     package var pid: Int32
     package var name: String
-    /// Bytes in RAM.
+    /// In bytes of RAM.
     package var resident: Int64
 
     package init(pid: Int32, name: String, resident: Int64) {
@@ -94,9 +94,9 @@ package struct TopProcesses: Hashable, Sendable {
   package struct Process: Hashable, Sendable {
     package var pid: Int32
     package var parent: Int32
-    /// The kernel's name of it, 15 bytes at most.
+    /// The kernel's name of the process, at most 15 bytes.
     package var name: String
-    /// Bytes; nil: it may not be measured.
+    /// In bytes; nil if it may not be measured.
     package var footprint: Int64?
 
     package init(pid: Int32, parent: Int32, name: String, footprint: Int64?) {
@@ -116,9 +116,9 @@ package struct TopProcesses: Hashable, Sendable {
 /// The end of a worker's log.
 package struct TopLog: Hashable, Sendable {
   package var worker: String
-  /// The latest last.
+  /// The lines, the latest last.
   package var lines: [String]
-  /// Why it can't be read.
+  /// The reason why the log can't be read.
   package var problem: String?
 
   package init(worker: String, lines: [String], problem: String? = nil) {

@@ -1,4 +1,4 @@
-/// The keys of `top`, for its screen; docs/top.md has the same.
+/// The keys of `top`, for its screen. docs/top.md has the same list.
 package enum TopHelp {
   package static let keys: [(keys: String, text: String)] = [
     ("up down j k", "select a worker"),

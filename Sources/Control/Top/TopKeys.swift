@@ -1,6 +1,6 @@
-/// The keys of `top`.
+/// The handling of the keys of `top`.
 extension TopModel {
-  /// Returns the requests that the key sends.
+  /// Handles a key, and returns the requests to send.
   package mutating func press(_ key: TerminalKey) -> [TopRequest] {
     if key == .endOfInput {
       hasEnded = true
@@ -105,10 +105,10 @@ extension TopModel {
     return []
   }
 
-  /// More rows than any log has.
+  /// The number of rows to the beginning of any log.
   private static let wholeLog = 1 << 32
 
-  /// Back, if `rows` is positive; the screen limits it to what there is.
+  /// Scrolls the log back if `rows` is positive. The screen limits it to the rows of the log.
   private mutating func scroll(by rows: Int) {
     guard pane == .log else {
       message = Message(text: "no log is shown; l shows it", isFailure: true)

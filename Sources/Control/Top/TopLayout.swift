@@ -1,29 +1,32 @@
-/// Where `top` shows its list, and its pane: what is shown of the selected worker, or of the machine.
+/// The positions of the list and the pane of `top`. The pane shows details of the selected worker,
+/// or of the machine.
 package struct TopLayout: Hashable {
   package enum Place: Hashable {
     case none, below, beside, whole
   }
 
   package var place = Place.none
-  /// Columns of the list.
+  /// The width of the list in columns.
   package var listColumns: Int
-  /// Workers in the list; 0: it isn't shown. A pane below it that has fewer lines leaves it more.
+  /// The number of workers in the list; 0 if it isn't shown. If the pane below it needs fewer
+  /// lines, the list gets more.
   package var listRows: Int
   package var paneColumns = 0
-  /// At most, its title included.
+  /// The maximum number of lines of the pane, with its title.
   package var paneRows = 0
 
-  /// Above the workers: which of them are shown, and the columns' titles.
+  /// The number of lines above the workers: one for their number and order, and one for the titles
+  /// of the columns.
   package static let heading = 2
-  /// A narrower screen has the pane below the list.
+  /// The minimum width for a pane beside the list. On a narrower screen it is below.
   package static let leastBeside = 120
-  /// Between the list and a pane beside it.
+  /// The columns between the list and a pane beside it.
   package static let border = 2
 
   /// - Parameters:
-  ///   - rows: what the lines above and below leave.
-  ///   - hasPane: there is something to show in it.
-  ///   - isWhole: the pane is wanted without the list.
+  ///   - rows: the number of rows that the lines above and below leave.
+  ///   - hasPane: whether there is something to show in a pane.
+  ///   - isWhole: whether the pane is shown without the list.
   package init(
     columns: Int, rows: Int, workers: Int, hasPane: Bool, isWhole: Bool = false
   ) {
@@ -38,7 +41,7 @@ package struct TopLayout: Hashable {
       listColumns = max(TopModel.leastColumns, columns * 2 / 5)
       (paneColumns, paneRows) = (columns - listColumns - Self.border, max(rows, 1))
     } else {
-      // Half of the room is the list's, if there are as many workers.
+      // The list gets half of the rows if there are enough workers.
       let least = min(max(workers, 1), max(room / 2, 2))
       guard room - least >= 2 else { return }
       (place, listRows, paneColumns, paneRows) = (.below, least, columns, room - least)

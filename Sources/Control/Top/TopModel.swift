@@ -1,9 +1,9 @@
-/// `dormouse top` without a terminal, a daemon or a clock: keys, reports and sizes come in; lines of the screen and
-/// requests to the daemon go out.
+/// The state of `dormouse top`, without a terminal, a daemon or a clock. Its input is keys, reports
+/// and sizes. Its output is lines of the screen and requests to the daemon.
 package struct TopModel: Sendable {
   enum Mode: Hashable {
     case list
-    /// A filter is typed.
+    /// A filter is being typed.
     case filter
     case question(TopAction, worker: String)
     case help
@@ -17,13 +17,13 @@ package struct TopModel: Sendable {
   package var columns: Int
   package var rows: Int
   package let showsUnicode: Bool
-  /// For how long the daemon has owed an answer to the last look.
+  /// The time for which the daemon hasn't responded to the last request, in seconds.
   package var secondsWaited: Double = 0
-  /// q was pressed.
+  /// True when the user has quit.
   package internal(set) var hasEnded = false
 
   var mode = Mode.list
-  /// nil: the daemon hasn't answered yet.
+  /// The workers of the last response; nil before the first.
   var workers: [WorkerReport]?
   var daemon: DaemonReport?
   var cpu: [String: Double] = [:]
@@ -31,29 +31,29 @@ package struct TopModel: Sendable {
 
   package internal(set) var order = WorkerOrder.footprint
   var isReversed = false
-  /// Of names, states, hosts and projects.
+  /// The text that names, states, hosts or projects of the shown workers contain.
   package internal(set) var filter = ""
-  /// Those that fit the filter, in the order that was chosen.
+  /// The workers that match the filter, in the chosen order.
   var shown: [WorkerReport] = []
-  /// By name, so that a worker stays selected when the order changes.
+  /// The name of the selected worker. It stays selected when the order changes.
   package internal(set) var selected: String? {
     didSet { if selected != oldValue { scrolledBack = 0 } }
   }
-  /// Its place in `shown`.
+  /// The index of the selected worker in `shown`.
   var place = 0
-  /// The first worker on the screen.
+  /// The index of the first worker on the screen.
   var first = 0
-  /// Workers on the screen when it was last drawn.
+  /// The number of workers on the screen when it was last drawn.
   var page = 10
 
   package internal(set) var pane: TopPane? {
     didSet { if pane != oldValue { scrolledBack = 0 } }
   }
-  /// The pane is shown without the list.
+  /// True if the pane is shown without the list.
   var isWhole = false
-  /// Rows of the log after those on the screen; 0: new lines are followed.
+  /// The number of rows of the log after those on the screen. At 0, new lines are followed.
   var scrolledBack = 0
-  /// Rows by which a key scrolls the log: half of those that were shown last.
+  /// The number of rows by which a key scrolls the log: half of those that were last shown.
   var logPage = 10
   var processes: TopProcesses?
   var log: TopLog?
@@ -72,7 +72,7 @@ package struct TopModel: Sendable {
 
   // MARK: what comes in
 
-  /// The answer to a look (`ps`).
+  /// Shows a new sample: the response to `ps`.
   package mutating func show(_ workers: [WorkerReport], _ daemon: DaemonReport?) {
     self.workers = workers
     self.daemon = daemon
@@ -80,7 +80,7 @@ package struct TopModel: Sendable {
     arrange()
   }
 
-  /// Percent of a processor, by worker.
+  /// Shows processor use in percent, by worker.
   package mutating func show(cpu: [String: Double]) {
     self.cpu = cpu
     if order == .cpu { arrange() }
@@ -92,10 +92,10 @@ package struct TopModel: Sendable {
 
   package mutating func show(_ others: TopOthers) { self.others = others }
 
-  /// The answer to `status` of a worker.
+  /// Shows the response to `status` of a worker.
   package mutating func show(status: WorkerReport?) { self.status = status }
 
-  /// The answer to a request; returns those that follow from it.
+  /// Shows the response to a request. Returns the requests that follow from it.
   package mutating func answer(_ response: ControlResponse, to request: TopRequest) -> [TopRequest]
   {
     let isDone = response.result == .done
@@ -104,20 +104,20 @@ package struct TopModel: Sendable {
     return [TopRequest(action: .restart, verb: .restart, worker: request.worker)]
   }
 
-  // MARK: what the open pane shows, and has to be read for it
+  // MARK: what must be read for the open pane
 
   package var wantedProcesses: WorkerReport? { pane == .processes ? worker : nil }
-  /// A log in which you have scrolled back stays as it is.
+  /// A log in which the user has scrolled back isn't read again.
   package var wantedLog: WorkerReport? {
     pane != .log || scrolledBack > 0 && log?.worker == selected ? nil : worker
   }
-  /// Processes of these aren't shown.
+  /// The workers whose processes aren't shown.
   package var wantedOthers: [WorkerReport]? { pane == .others ? workers : nil }
   package var wantedStatus: String? { pane == .memory ? selected : nil }
 
   // MARK: the order
 
-  /// After a change of the workers, the filter or the order.
+  /// Sorts and filters the workers again, after they, the filter or the order changed.
   mutating func arrange() {
     shown = order.sorted((workers ?? []).filter(fits), cpu: cpu, isReversed: isReversed)
     if let selected, let now = shown.firstIndex(where: { $0.name == selected }) {

@@ -1,9 +1,9 @@
-/// What `top` shows of the selected worker, or of the machine, beside or below the list.
+/// The pane of `top`, beside or below the list: details of the selected worker, or of the machine.
 extension TopModel {
-  /// There is something to show beside or below the list.
+  /// True if there is something to show in the pane.
   var hasPane: Bool { pane != nil && (worker != nil || pane?.isOfMachine == true) }
 
-  /// At most as many lines as the layout has room for, the title included.
+  /// The lines of the pane, at most as many as the layout has room for, with its title.
   mutating func paneLines(_ layout: TopLayout, _ color: Bool) -> [String] {
     guard layout.place != .none, let pane else { return [] }
     let content =
@@ -28,7 +28,7 @@ extension TopModel {
     return [rule(title, columns: layout.paneColumns, color: color)] + shown
   }
 
-  /// `── log of web ─────`.
+  /// A line such as `── log of web ─────`.
   private func rule(_ title: String, columns: Int, color: Bool) -> String {
     let stroke = showsUnicode ? "─" : "-"
     let text = shortened("\(stroke)\(stroke) \(title) ", to: columns)
@@ -83,7 +83,7 @@ extension TopModel {
       }
     }
     add(children[0] ?? [], indent: "", isRoot: true)
-    // If parents changed while they were read, they can form a ring.
+    // If parents changed while they were read, they can form a cycle.
     return lines + processes.filter { !placed.contains($0.pid) }.map { ("", $0) }
   }
 
@@ -130,7 +130,7 @@ extension TopModel {
     let name = escaped(worker.name)
     let title = "memory of \(name)"
     if worker.state == "terminated" { return (title, ["\(name) is not running"]) }
-    // `ps` has no swap.
+    // The report of `ps` has no swap.
     let swapped = status?.name == worker.name ? status?.swapped : worker.swapped
     let kinds: [(label: String, bytes: Int64?, note: String)] = [
       ("footprint", worker.footprint, "peak \(sizeText(worker.peakFootprint))"),

@@ -1,10 +1,10 @@
-/// What `top` shows.
+/// The screen of `top`.
 extension TopModel {
-  /// Smaller screens get a sentence.
+  /// The minimum size in columns. A smaller screen only shows a sentence.
   static let leastColumns = 60
   static let leastRows = 10
 
-  /// No more lines than rows, and none wider than the screen.
+  /// The lines of the screen: no more than it has rows, and none wider than it is.
   package mutating func screen(color: Bool) -> [String] {
     guard columns >= Self.leastColumns, rows >= Self.leastRows else { return tooSmall }
     if mode == .help { return Array(TopHelp.lines(width: columns, color: color).prefix(rows)) }
@@ -22,7 +22,7 @@ extension TopModel {
     let below = layout.place == .below ? pane : []
     page = max(body - TopLayout.heading - below.count, 1)
     let position = paint(positionText(layout.listColumns), .dim, color: color)
-    // The last line of the screen is where it is, however short the list is.
+    // The list is padded, so that the bottom line doesn't move when the list is short.
     let list = filled(
       [position] + listLines(layout.listColumns, color), to: body - below.count)
     return head + (layout.place == .beside ? beside(list, pane, in: layout) : list + below) + bottom
@@ -68,7 +68,7 @@ extension TopModel {
     return Array(lines.prefix(max(rows / 3, 2)))
   }
 
-  /// `1–12 of 30, by footprint, largest first; only those with "bot"`.
+  /// A line such as `1–12 of 30, by footprint, largest first; only those with "bot"`.
   private func positionText(_ columns: Int) -> String {
     let end = min(first + page, shown.count)
     let dash = showsUnicode ? "–" : "-"
@@ -80,10 +80,10 @@ extension TopModel {
 
   // MARK: the list
 
-  /// The heading, and the workers from `first` on.
+  /// The titles, and the workers from `first` on.
   private mutating func listLines(_ columns: Int, _ color: Bool) -> [String] {
     first = max(min(first, shown.count - page, place), place - page + 1, 0)
-    // The marks of the selected line take two columns.
+    // The marks of the selected line need two columns.
     let width = columns - 2
     let lines = topTable(shown, cpu: cpu, order: order, width: width)
       .lines(width: width, color: color)
@@ -95,7 +95,7 @@ extension TopModel {
     return ["  " + (lines.first ?? "")] + visible
   }
 
-  /// Over the whole width of the list.
+  /// Inverts a line over the whole width of the list.
   private func reversed(_ text: String, _ columns: Int) -> String {
     "\u{1B}[7m\(padded(text, to: columns))\u{1B}[0m"
   }
@@ -121,13 +121,13 @@ extension TopModel {
     if let message { return (message.text, message.isFailure ? .red : .bold) }
     let log = pane == .log ? ["u d scroll", isWhole ? "Enter list" : "Enter full"] : []
     let keys = "? help  / filter  s sort  t tree  l log  m memory  q quit"
-    // What has room.
+    // The hints that there is room for.
     let text = log.reduce(keys) { $0.count + 2 + $1.count <= columns ? "\($0)  \($1)" : $0 }
     return (text, .dim)
   }
 }
 
-/// A text that this module has painted.
+/// Removes colours from a text that this module has coloured.
 func withoutColours(_ text: String) -> String {
   var result = ""
   var isSequence = false
@@ -143,8 +143,8 @@ func withoutColours(_ text: String) -> String {
   return result
 }
 
-/// The list of `top`: that of `ps`, and processor time. What a narrow screen has no room for is left out: reasons
-/// last.
+/// The table of `top`: that of `ps`, with processor use. Columns that a narrow screen has no room
+/// for are left out, the reasons last.
 func topTable(
   _ workers: [WorkerReport], cpu: [String: Double], order: WorkerOrder, width: Int
 ) -> Table {
@@ -164,7 +164,8 @@ func topTable(
   return table
 }
 
-/// Behind the states, if a worker is protected: there is seldom room for the end of its reason.
+/// Inserts a column behind the states if a worker is protected. There is seldom room for the end of
+/// its reason.
 private func insertProtection(of workers: [WorkerReport], into table: inout Table) {
   guard workers.contains(where: { $0.protection != nil }),
     let place = table.columns.firstIndex(where: { $0.title == "STATE" })
@@ -175,7 +176,7 @@ private func insertProtection(of workers: [WorkerReport], into table: inout Tabl
   }
 }
 
-/// Behind the footprints.
+/// Inserts the processor use behind the footprints.
 func insertProcessorTime(
   _ cpu: [String: Double], of workers: [WorkerReport], into table: inout Table
 ) {

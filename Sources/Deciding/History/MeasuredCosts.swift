@@ -61,6 +61,7 @@ public struct MeasuredCosts: Sendable, Hashable {
 
   public init() {}
 
+  /// The machine's model with the measured costs in place of its defaults.
   public func applied(to machine: MachineModel) -> MachineModel {
     var machine = machine
     let seconds = { (duration: Duration) in duration / .seconds(1) }

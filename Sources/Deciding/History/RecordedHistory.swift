@@ -10,11 +10,13 @@ public struct RecordedHistory: Sendable {
   public var from: WallTime?
   /// The wall clock at the last record. `nil`: the journal has no record in the time.
   public var to: WallTime?
+  /// The workers' uses and footprints. Its time begins at the first record, without gaps.
   public var trace: Trace
   /// The policy in effect at the end.
   public var policy: LifecyclePolicy
   /// The workers' last profiles. The policy in each has the worker's own keys applied.
   public var profiles: [WorkerID: WorkerProfile]
+  /// What operations cost in the journal.
   public var costs: MeasuredCosts
   /// The machine's memory. `nil`: the journal has no memory reading.
   public var memory: ByteCount?
@@ -24,15 +26,19 @@ public struct RecordedHistory: Sendable {
   /// The names of workers whose uses weren't recorded while they were awake, because their traffic
   /// isn't observed.
   public var unobserved: [String]
+  /// The parts of the journal that couldn't be read.
   public var problems: [JournalProblem]
 
   /// What happened, for a comparison with a simulation.
   public struct Totals: Sendable, Hashable {
+    /// What all workers held, added up over time.
     public var byteSeconds = 0.0
+    /// What hibernation saved, added up over time.
     public var savedByteSeconds = 0.0
     public var wakes = 0
   }
 
+  /// The length of the history, without gaps.
   public var length: Duration { .milliseconds(trace.length) }
 
   /// A model of the machine, with its memory and the costs that were measured.

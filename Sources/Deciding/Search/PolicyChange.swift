@@ -6,7 +6,9 @@ public struct PolicyChange: Hashable, Sendable {
   public var settings: [Setting]
 
   public struct Setting: Hashable, Sendable {
+    /// The path of the key, such as `hibernate.after`.
     public var key: String
+    /// The value as a policy file has it.
     public var value: String
     /// The setting as `--set` accepts it.
     public var argument: String { "\(key)=\(value)" }

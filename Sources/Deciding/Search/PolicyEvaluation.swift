@@ -8,6 +8,7 @@ public struct PolicyNumbers: Codable, Hashable, Sendable {
   public var averageFootprint: Int64
   /// What hibernation saves, in byte-hours for each day.
   public var savedByteHours: Double
+  /// The wakes for each day.
   public var wakes: Double
   /// The time that all uses together wait for resumes and launches, in seconds for each day.
   public var waitSeconds: Double
@@ -15,6 +16,7 @@ public struct PolicyNumbers: Codable, Hashable, Sendable {
   public var waitP50: Double
   /// The 95th percentile of how long uses wait that don't find a running worker, in seconds.
   public var waitP95: Double
+  /// The bytes written to images for each day.
   public var writtenBytes: Int64
   /// The terminations for lack of memory, and the uses that were lost by one.
   public var ended: Double

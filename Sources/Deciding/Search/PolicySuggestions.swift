@@ -4,21 +4,27 @@ import Simulation
 public struct PolicySuggestions: Codable, Sendable {
   /// The result for programs. `changes`: some would have been better; `no_change`: none would.
   public var code: String
+  /// The result for people, in one sentence.
   public var text: String
   /// The name of the policy that is changed.
   public var policy: String
   /// The workers whose policy is changed. `nil`: all.
   public var only: [String]?
+  /// The history, with what was recorded in it.
   public var history: FleetHistory
+  /// The length of the history.
   public var hours: Double
   /// The numbers are those of this many hours at the end of the history.
   public var evaluatedHours: Double
+  /// The number of workers in the history.
   public var workers: Int
+  /// The number of uses in the history.
   public var uses: Int
   /// How many changes were tried.
   public var tried: Int
   /// The byte-hours that a second of waiting is worth.
   public var waitWorth: Double
+  /// The numbers of the present policy.
   public var now: PolicyNumbers
   /// Three changes at most, the best trade first.
   public var suggestions: [Suggestion]
@@ -30,6 +36,7 @@ public struct PolicySuggestions: Codable, Sendable {
     policies?.filter(\.isBetter).max { $0.gain < $1.gain }
   }
 
+  /// A shipped policy, compared with the present one.
   public struct OtherPolicy: Codable, Sendable {
     public var name: String
     public var numbers: PolicyNumbers
@@ -41,6 +48,7 @@ public struct PolicySuggestions: Codable, Sendable {
     public var yaml: String
   }
 
+  /// A change of the policy, with its numbers.
   public struct Suggestion: Codable, Sendable {
     /// The kind of suggestion: `best`, `saves_most` or `waits_least`.
     public var code: String
@@ -54,9 +62,12 @@ public struct PolicySuggestions: Codable, Sendable {
     public var workers: [WorkerDifference]
   }
 
+  /// A key whose value changes.
   public struct Change: Codable, Sendable {
     public var key: String
+    /// The present value.
     public var from: String
+    /// The suggested value.
     public var to: String
     /// What the change means for workers. `nil`: there is no text for it.
     public var text: String?

@@ -22,8 +22,8 @@ public enum Refusal: Error, Hashable, Sendable {
   case wrappedOtherwise
   /// The `dormouse` that the file names doesn't exist.
   case lostWrapper(String)
-  /// The command was wrapped before `dormouse integrate`. `--undo` removes only what `integrate` has
-  /// inserted.
+  /// The command was wrapped before `dormouse integrate`. `--undo` removes only what `integrate`
+  /// has inserted.
   case wrappedBefore
 
   public var code: String {

@@ -44,8 +44,8 @@ extension IntegratedHost {
       HostFile(host: self, path: "\(directory)/.claude.json") { MCPServers.ofClaudeCode($0) },
       servers("\(places.directory)/.mcp.json", ["mcpServers"], isOfProject: true),
     ]
-    // Installed plugins have a directory for each marketplace, plugin and version. The project may be
-    // a plugin that is being developed.
+    // Installed plugins have a directory for each marketplace, plugin and version. The project may
+    // be a plugin that is being developed.
     let cache =
       (places.variable("CLAUDE_CONFIG_DIR") ?? "\(places.home)/.claude") + "/plugins/cache"
     let plugins = (0..<3).reduce([cache]) { paths, _ in paths.flatMap { Self.entries($0) } }

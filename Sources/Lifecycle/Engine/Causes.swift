@@ -65,13 +65,16 @@ public struct JetsamReport: Codable, Hashable, Sendable {
   public var why: String
   /// The memory that the policy distributes: that of the machine, or of the simulated device.
   public var budget: ByteCount
+  /// The available memory when the burst began.
   public var availableBefore: ByteCount
+  /// The available memory when the burst ended.
   public var availableAfter: ByteCount
   /// The live worker with the largest footprint when the burst began.
   public var largest: WorkerID?
   /// All live workers as they were when the burst began, in the order of termination.
   public var entries: [Entry]
 
+  /// One worker as it was when the burst began.
   public struct Entry: Codable, Hashable, Sendable {
     public var worker: WorkerID
     public var state: WorkerState

@@ -6,8 +6,11 @@ import Policy
 
 /// A notice before a termination for lack of memory.
 public struct TerminationNotice: Codable, Hashable, Sendable {
+  /// When the notice was given.
   public var asked: Instant
+  /// When the worker is terminated, unless something changes.
   public var until: Instant
+  /// The pressure level at which the worker was chosen.
   public var level: PressureLevel
   /// Why the worker was chosen.
   public var why: String

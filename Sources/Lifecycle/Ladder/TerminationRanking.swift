@@ -2,10 +2,13 @@ import Policy
 
 /// The order of termination, with the numbers behind each position: the answer to `explain --next`.
 public struct Ranking: Hashable, Sendable {
+  /// The pressure level now.
   public var level: PressureLevel
+  /// The criteria of `terminate.order`.
   public var terminationOrder: [TerminationRules.Criterion]
   /// The live workers, the first to be terminated first.
   public var termination: [Place]
+  /// The criteria of `hibernate.order`.
   public var hibernationOrder: [TerminationRules.Criterion]
   /// The suspended workers, the first to be hibernated first.
   public var hibernation: [Place]
@@ -14,8 +17,10 @@ public struct Ranking: Hashable, Sendable {
   public struct Place: Hashable, Sendable {
     public var worker: WorkerID
     public var state: WorkerState
+    /// The worker's band, with its terms.
     public var band: BandTerms
     public var footprint: ByteCount
+    /// The time since the last use; zero in the foreground.
     public var sinceUse: Duration
     /// The learned time of a launch. `nil`: it isn't known.
     public var launchCost: Duration?
@@ -36,6 +41,9 @@ public struct Ranking: Hashable, Sendable {
 }
 
 extension Engine {
+  /// Both orders, with the numbers behind each position.
+  ///
+  /// - Parameter now: the time of the question; `nil`: the time of the last event.
   public func ranking(at now: Instant? = nil) -> Ranking {
     var engine = self
     // Ages and bonuses are those at the time of the question.

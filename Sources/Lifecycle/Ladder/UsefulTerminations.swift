@@ -6,6 +6,7 @@ import Policy
 
 /// Why no worker is terminated although memory is short.
 public struct VainTermination: Codable, Hashable, Sendable {
+  /// Why a termination wouldn't help.
   public enum Reason: String, Codable, Hashable, Sendable, CaseIterable {
     /// The victims hold less than half of what is missing.
     case tooLittle
@@ -26,6 +27,7 @@ public struct VainTermination: Codable, Hashable, Sendable {
     self.held = held
   }
 
+  /// The report as a sentence.
   public var sentence: String {
     switch reason {
     case .tooLittle:

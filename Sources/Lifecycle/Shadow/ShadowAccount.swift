@@ -19,6 +19,7 @@ public struct ShadowSummary: Codable, Hashable, Sendable {
   public var wakeTime = Duration.zero
 
   public var isEmpty: Bool { self == ShadowSummary() }
+  /// The average time that a client would have waited; zero without wakes.
   public var timePerWake: Duration { wakes == 0 ? .zero : wakeTime / wakes }
 
   static func + (left: ShadowSummary, right: ShadowSummary) -> ShadowSummary {

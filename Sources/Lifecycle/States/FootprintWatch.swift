@@ -80,8 +80,11 @@ struct FootprintWatch: Codable, Sendable, Equatable {
 
 /// A worker's restarts for its footprint, over all its runs.
 public struct FootprintRestarts: Codable, Hashable, Sendable {
+  /// The number of restarts.
   public var count = 0
+  /// When the last restart began.
   public var last = Instant.zero
+  /// The excess that caused the last restart.
   public var excess: FootprintExcess
   /// The number of runs in a row that were over the limit soon after their launch.
   var streak = 0

@@ -10,6 +10,7 @@ public enum Protection: String, Codable, Hashable, Sendable, CaseIterable {
   /// The policy: `terminate.for_memory` is false.
   case policy
 
+  /// The reason for programs.
   public var code: String {
     switch self {
     case .request: "protected_by_request"
@@ -33,6 +34,7 @@ public enum Protection: String, Codable, Hashable, Sendable, CaseIterable {
     return "protected on request for \(left.spoken) more (`dormouse protect`)"
   }
 
+  /// The policy's key that protects the worker. `nil`: a request does.
   public var key: PolicyKey? { self == .policy ? PolicyKey(Self.path) : nil }
 
   static let path = "terminate.for_memory"

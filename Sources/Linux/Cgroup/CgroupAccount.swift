@@ -1,15 +1,18 @@
-/// What the kernel counts for a group and all groups below it. Each part is `nil` if the kernel doesn't count
-/// it, or the group lacks the controller for it.
+/// The kernel's counts for a group and all groups below it. A value is `nil` if the kernel doesn't
+/// count it, or if the group lacks the controller for it.
 public struct CgroupAccount: Hashable, Sendable {
-  /// Processor time of all processes that are or were in the group, in microseconds (`cpu.stat`).
+  /// The processor time of all processes that are or were in the group, in microseconds
+  /// (`cpu.stat`).
   public var cpuMicroseconds: UInt64?
-  /// Bytes that are charged to the group, including file pages and the kernel's own memory
-  /// (`memory.current`), and the highest value of that (`memory.peak`, Linux 5.19).
+  /// The memory that is charged to the group in bytes, including file pages and the kernel's own
+  /// memory (`memory.current`).
   public var memory: Int64?
+  /// The highest value of `memory` so far (`memory.peak`, Linux 5.19).
   public var memoryPeak: Int64?
-  /// Processes and threads (`pids.current`).
+  /// The number of processes and threads (`pids.current`).
   public var tasks: Int?
-  /// How long the group's tasks waited, for memory and for I/O.
+  /// The time that the group's tasks waited for memory. `cpuStall` and `inputOutputStall` are the
+  /// times for the processor and for I/O.
   public var memoryStall: PressureStall?
   public var cpuStall: PressureStall?
   public var inputOutputStall: PressureStall?
@@ -20,6 +23,7 @@ public struct CgroupAccount: Hashable, Sendable {
 }
 
 extension WorkerCgroup {
+  /// Reads the counts of the group.
   public func account() -> CgroupAccount {
     var account = CgroupAccount()
     account.cpuMicroseconds = cpuMicroseconds()
@@ -29,13 +33,13 @@ extension WorkerCgroup {
     // A kernel without pressure stall information (CONFIG_PSI) has no such files.
     account.memoryStall = try? PressureStall.read("\(path)/memory.pressure")
     account.cpuStall = try? PressureStall.read("\(path)/cpu.pressure")
-    // As above.
+    // This file may be missing for the same reason.
     account.inputOutputStall = try? PressureStall.read("\(path)/io.pressure")
     return account
   }
 
-  /// The processor time alone. It never falls, and it includes children that started and ended between two
-  /// readings.
+  /// Reads the processor time alone, in microseconds. It never falls, and it includes children that
+  /// started and ended between two readings.
   public func cpuMicroseconds() -> UInt64? {
     guard let bytes = try? readRecord("\(path)/cpu.stat") else { return nil }
     return Self.cpuMicroseconds(in: bytes)
@@ -46,7 +50,7 @@ extension WorkerCgroup {
   }
 
   private func number(_ file: String) -> Int64? {
-    // nil: the controller isn't enabled.
+    // An error means that the controller isn't enabled.
     guard let bytes = try? readNamedFile("\(path)/\(file)") else { return nil }
     return bytes.lines().first?.number()
   }

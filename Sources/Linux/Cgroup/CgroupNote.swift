@@ -1,16 +1,16 @@
 import CLinux
 import Glibc
 
-/// A short text that is kept with a worker's cgroup, in an extended attribute: in the kernel's
-/// memory, where no full or failing disk keeps it from being written, and only until the group is
-/// removed.
+/// A short text that is kept with a worker's cgroup, in an extended attribute. It is in the
+/// kernel's memory: no full or failing disk can prevent writing it, and it exists only until the
+/// group is removed.
 extension WorkerCgroup {
-  /// The first that the kernel permits: ordinary users may write `user` (Linux 5.7), root also
-  /// `trusted`.
+  /// The names of the attribute; the first one that the kernel permits is used. Ordinary users may
+  /// write `user` (Linux 5.7), root also `trusted`.
   private static let noteNames = ["user.dormouse.note", "trusted.dormouse.note"]
   private static let greatestNote = 200
 
-  /// The note; nil: there is none.
+  /// The note; nil if there is none.
   public var note: String? {
     get throws(SystemCallError) {
       var buffer = [UInt8](repeating: 0, count: Self.greatestNote)
@@ -28,7 +28,7 @@ extension WorkerCgroup {
 
   /// Replaces the note.
   ///
-  /// - Parameter text: at most 200 bytes; nil: removes the note.
+  /// - Parameter text: at most 200 bytes; nil: the note is removed.
   public func write(note text: String?) throws(SystemCallError) {
     let bytes = Array((text ?? "").utf8)
     var failure: Int32 = 0

@@ -3,15 +3,17 @@ import Glibc
 
 /// The cgroup (version 2) below which each worker gets a group of its own.
 ///
-/// Only the freezer, `cgroup.kill` and the pressure files are used, which every group has; no controller
-/// needs to be enabled. So any group in which the daemon may make children is sufficient.
+/// Only the freezer, `cgroup.kill` and the pressure files are used. Every group has them, so no
+/// controller needs to be enabled. Any group in which the daemon may make children is sufficient.
 public struct CgroupRoot: Hashable, Sendable {
+  /// The directory of the group.
   public let path: String
 
-  /// Finds a place and makes `<place>/<name>` there. Places: `DORMOUSE_CGROUP` if it is set (and then no
-  /// other), else this process's own group in each cgroup2 tree.
+  /// Finds a parent group and makes `<parent>/<name>` in it. The parent is `DORMOUSE_CGROUP` if
+  /// that is set. Otherwise it is this process's own group in the first cgroup2 tree in which that
+  /// is possible.
   ///
-  /// - Parameter isCounted: see `countMemoryAndTasks`; `<place>` is changed for that.
+  /// - Parameter isCounted: see `countMemoryAndTasks`; `<parent>` is changed for that.
   public static func detect(
     name: String? = nil, isCounted: Bool = false
   ) throws(CgroupError) -> CgroupRoot {
@@ -33,11 +35,11 @@ public struct CgroupRoot: Hashable, Sendable {
     throw failure
   }
 
-  /// The group of that name, in one of the same places, if there is one.
+  /// Finds a group of that name in one of the same parents; nil if there is none.
   public static func find(name: String) -> CgroupRoot? {
     let name = sanitised(name)
     let given = getenv("DORMOUSE_CGROUP").map { String(cString: $0) } ?? ""
-    // Without /proc/self/cgroup there is no place for a group.
+    // If /proc/self/cgroup can't be read, there is no parent for a group.
     for place in given.isEmpty ? (try? ownGroups()) ?? [] : [given] {
       let path = place.hasSuffix("/") ? place + name : "\(place)/\(name)"
       if access("\(path)/cgroup.freeze", F_OK) == 0 { return CgroupRoot(path: path) }
@@ -45,19 +47,20 @@ public struct CgroupRoot: Hashable, Sendable {
     return nil
   }
 
-  /// The name of the group for the workers of a state directory: every daemon of that directory finds
-  /// the same one, and no other directory has it, however its path ends.
+  /// Returns the name of the group for the workers of a state directory. Every daemon of that
+  /// directory gets the same name, and no other directory has it, however its path ends.
   public static func name(forStateDirectory path: String) -> String {
     // The end of the path makes the name readable.
     "dormouse-\(hexadecimal(hash(path)))-\(path.suffix(40))"
   }
 
-  /// What earlier versions called the group. It isn't unique: nothing may be ended by this name alone.
+  /// Returns the name that earlier versions gave the group. It isn't unique: nothing may be ended
+  /// by this name alone.
   public static func oldName(forStateDirectory path: String) -> String {
     "dormouse-" + path.suffix(80)
   }
 
-  /// The group that an earlier version left, if there is one.
+  /// Finds the group that an earlier version left; nil if there is none.
   public static func findEarlier(forStateDirectory path: String) -> CgroupRoot? {
     find(name: oldName(forStateDirectory: path))
   }
@@ -74,7 +77,7 @@ public struct CgroupRoot: Hashable, Sendable {
     return CgroupRoot(path: path)
   }
 
-  /// The directory of this process's own group in each mounted cgroup2 tree.
+  /// Returns the directories of this process's own group, one in each mounted cgroup2 tree.
   static func ownGroups() throws(CgroupError) -> [String] {
     do throws(SystemCallError) {
       guard let own = ownPath(parsing: try readText("/proc/self/cgroup")) else { return [] }
@@ -86,31 +89,36 @@ public struct CgroupRoot: Hashable, Sendable {
     }
   }
 
-  /// The `0::/…` line (cgroups(7)).
+  /// Returns the path in the line `0::/…` (cgroups(7)).
   static func ownPath(parsing text: String) -> String? {
     text.split(separator: "\n").first { $0.hasPrefix("0::/") }.map { String($0.dropFirst(3)) }
   }
 
-  /// The directory at which a mount shows a group. The mount may show only a part of the tree.
+  /// Returns the directory at which a mount shows a group. It returns nil if the mount shows only a
+  /// part of the tree that doesn't contain the group.
   static func directory(of group: String, in mount: Mount) -> String? {
     if mount.root == "/" { return group == "/" ? mount.point : mount.point + group }
     guard group == mount.root || group.hasPrefix(mount.root + "/") else { return nil }
     return mount.point + group.dropFirst(mount.root.count)
   }
 
-  /// Has the kernel count the memory and the tasks of each worker, which also shows which one its OOM
-  /// killer ended. The group above has to give these controllers on: `includingAbove` turns them on there.
+  /// Makes the kernel count the memory and the tasks of each worker, which also shows the worker
+  /// whose process its OOM killer ended. The group above must pass on these controllers.
+  ///
+  /// - Parameter includingAbove: true: they are enabled in the group above, too.
   public func countMemoryAndTasks(includingAbove: Bool) {
     turnOn(["memory", "pids"], includingAbove: includingAbove)
   }
 
-  /// Turns on controllers for the groups in this one, and before that, if wanted, for this one itself.
+  /// Enables controllers for the groups in this one. With `includingAbove` they are enabled for
+  /// this group itself before.
   func turnOn(_ controllers: [String], includingAbove: Bool) {
     let above = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
     for group in includingAbove ? [above, path] : [path] {
       for controller in controllers {
-        // The kernel refuses this where the group above doesn't have the controller, and where processes are
-        // in the group itself. Then nothing is counted (nil in `CgroupAccount`), and setting a limit fails.
+        // The kernel refuses this if the group above doesn't have the controller, or if processes
+        // are in the group itself. Then nothing is counted (nil in `CgroupAccount`), and setting a
+        // limit fails.
         _ = try? writeControl("\(group)/cgroup.subtree_control", "+\(controller)")
       }
     }
@@ -119,9 +127,9 @@ public struct CgroupRoot: Hashable, Sendable {
   /// Removes the group if no worker is left in it.
   public func remove() { rmdir(path) }
 
-  /// A directory name from any text, different for different texts. Each byte that isn't a letter, a digit,
-  /// `-` or `_` becomes `%` and two hex digits; dots too, because the names of the kernel's own files have
-  /// dots.
+  /// Makes a directory name from any text; different texts have different names. Each byte that
+  /// isn't a letter, a digit, `-` or `_` becomes `%` and two hex digits. This includes dots,
+  /// because the names of the kernel's own files have dots.
   public static func sanitised(_ name: String) -> String {
     let hex = Array("0123456789abcdef".utf8)
     var result: [UInt8] = []
@@ -135,11 +143,11 @@ public struct CgroupRoot: Hashable, Sendable {
       }
     }
     let text = String(decoding: result.prefix(200), as: UTF8.self)
-    // File names have at most 255 bytes. The hash covers the part that is cut off.
+    // File names have at most 255 bytes. The hash covers the characters that are cut off.
     return result.count > 200 ? "\(text)%\(String(hash(name), radix: 16))" : text
   }
 
-  /// FNV-1a, 64 bits.
+  /// Returns the hash of a text by FNV-1a with 64 bits.
   private static func hash(_ text: String) -> UInt64 {
     text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
   }
@@ -150,20 +158,20 @@ public struct CgroupRoot: Hashable, Sendable {
   }
 }
 
-/// Why a cgroup can't be made or found, or an operation on it failed.
+/// The reason why a cgroup can't be made or found, or why an operation on it failed.
 public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
   case noTree
   case notAbsolute(String)
   case cannotCreate(path: String, code: Int32)
   case noFreezer(path: String)
-  /// Processes of another program are in it.
+  /// The group contains processes of another program.
   case inUse(path: String)
   /// There is no such group.
   case notFound(String)
   /// Several groups have this unit name.
   case ambiguous(String, [String])
   case timedOut(path: String, waitingFor: String)
-  /// Another program manages it.
+  /// Another program manages the group.
   case external(path: String)
   case failed(SystemCallError)
 

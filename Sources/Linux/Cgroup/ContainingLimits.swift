@@ -1,12 +1,13 @@
 import Glibc
 
-/// The memory limits of the cgroups in which the workers are: those of a container, a unit, a session. The kernel ends
-/// processes when such a group has used up its limit, however much memory the machine has.
+/// The memory limits of the cgroups in which the workers are: those of a container, a unit, a
+/// session. The kernel ends processes if such a group has used up its limit, however much memory
+/// the machine has.
 ///
-/// Each read gets the limits of that moment, and the group that the process is in at that moment. The files are the
-/// kernel's own, and reading them waits for no disk.
+/// Each read returns the limits of that moment, for the group in which the process is at that
+/// moment. The files are the kernel's own, and reading them waits for no disk.
 public final class ContainingLimits {
-  /// A group, and what its files had at the last read.
+  /// A group, and the values that its files had at the last read.
   private struct Group {
     let files: LimitFiles
     var room: MemoryRoom?
@@ -17,8 +18,9 @@ public final class ContainingLimits {
   private var place: [UInt8] = []
   private var groups: [Group] = []
 
-  /// - Parameter workers: the group that holds the workers' groups (`CgroupRoot.path`); nil: workers stay in the
-  ///   group of this process. With a memory controller of version 1 they always do.
+  /// - Parameter workers: the group that contains the workers' groups (`CgroupRoot.path`); nil:
+  ///   workers stay in the group of this process. With a memory controller of version 1 they always
+  ///   do.
   public convenience init(workers: String?) throws(SystemCallError) {
     self.init(own: try KernelRecord("/proc/self/cgroup"), workers: workers)
   }
@@ -28,8 +30,8 @@ public final class ContainingLimits {
     self.workers = workers
   }
 
-  /// The machine's memory, as far as the limits leave it: the smallest limit, and the least that is available. Names
-  /// the group in which least is available.
+  /// Returns the machine's memory as far as the limits permit its use: the smallest limit, and the
+  /// smallest available memory. `limitedBy` names the group in which least is available.
   public func applied(to machine: MemoryInfo) -> MemoryInfo {
     findGroups()
     var info = machine
@@ -40,7 +42,8 @@ public final class ContainingLimits {
       } catch  where error.meansVanished || error.code == ENODEV {
         groups[index].room = nil
       } catch {
-        // It can't be read now, for example for want of descriptors: what it had still counts.
+        // The group can't be read now, for example because no descriptor is free. Its last values
+        // still count.
       }
       guard let room = groups[index].room else { continue }
       info.total = min(info.total, room.limit)
@@ -52,7 +55,7 @@ public final class ContainingLimits {
     return info
   }
 
-  /// Looks for the groups again if the process has been moved.
+  /// Finds the groups again if the process has been moved.
   private func findGroups() {
     do {
       let now = try own.read()
@@ -60,29 +63,30 @@ public final class ContainingLimits {
       groups = try LimitFiles.containing(own: now, workers: workers).map { Group(files: $0) }
       place = now
     } catch {
-      // The groups that were found before still count, and the next read looks again.
+      // The groups that were found before still count, and the next read tries again.
     }
   }
 }
 
-/// What the limit of a group leaves, in bytes.
+/// The memory that the limit of a group leaves, in bytes.
 struct MemoryRoom: Hashable {
   /// The directory of the group.
   var group: String
   var limit: Int64
-  /// How much more the group can use before the kernel has to end processes or swap: up to the limit, and what the
-  /// kernel can take back.
+  /// The memory that the group can still use before the kernel has to end processes or swap: up to
+  /// the limit, and what the kernel can reclaim.
   var available: Int64
-  /// How much of swap the group may still use; nil: there is no limit.
+  /// The swap that the group may still use; nil if there is no limit.
   var swapFree: Int64?
 }
 
 /// The files of one group that has a memory controller.
 struct LimitFiles: Hashable {
-  /// Of its directory.
+  /// The path of the group's directory.
   var path: String
   var isFirstVersion: Bool
-  /// A limit of groups above it that can't be seen, because the process is in a container; version 1 reports it.
+  /// A limit of groups above it that can't be seen, because the process is in a container. Only
+  /// version 1 reports it.
   var hiddenLimit: Int64?
 
   init(path: String, isFirstVersion: Bool) {
@@ -90,7 +94,8 @@ struct LimitFiles: Hashable {
     self.isFirstVersion = isFirstVersion
   }
 
-  /// nil: the group has no limit below the machine's memory, or no memory controller.
+  /// Reads the group's memory. It returns nil if the group has no limit below the machine's memory,
+  /// or no memory controller.
   func room(below total: Int64) throws(SystemCallError) -> MemoryRoom? {
     let limits =
       isFirstVersion
@@ -105,7 +110,8 @@ struct LimitFiles: Hashable {
       swapFree: try swapFree(free))
   }
 
-  /// As the kernel estimates it for MemAvailable: file pages that weren't used lately, and half of what is in use.
+  /// Estimates the memory that can be reclaimed as the kernel does it for MemAvailable: file pages
+  /// that weren't used lately, and half of those in use.
   private func reclaimable() throws(SystemCallError) -> Int64 {
     let bytes = try readRecord("\(path)/memory.stat")
     func sum(_ key: StaticString) -> Int64 { value(of: key, in: bytes)?.number() ?? 0 }
@@ -113,21 +119,22 @@ struct LimitFiles: Hashable {
     return sum("inactive_file ") + (sum("active_file ") + sum("slab_reclaimable ")) / 2
   }
 
-  /// - Parameter free: what the group has left of its limit.
+  /// - Parameter free: the memory that the group can use up to its limit.
   private func swapFree(_ free: Int64) throws(SystemCallError) -> Int64? {
     if !isFirstVersion {
       guard let limit = try number("memory.swap.max"), let used = try number("memory.swap.current")
       else { return nil }
       return max(0, limit - used)
     }
-    // Both count memory and swap together.
+    // Both files count memory and swap together.
     guard let limit = try number("memory.memsw.limit_in_bytes"),
       let used = try number("memory.memsw.usage_in_bytes")
     else { return nil }
     return max(0, limit - used - free)
   }
 
-  /// nil: the kernel has no such file for this group, or the file says `max`.
+  /// Reads a number; nil if the kernel has no such file for this group, or if the file contains
+  /// `max`.
   private func number(_ file: String) throws(SystemCallError) -> Int64? {
     do throws(SystemCallError) {
       return try readRecord("\(path)/\(file)").lines().first?.number()
@@ -137,10 +144,10 @@ struct LimitFiles: Hashable {
   }
 }
 
-// MARK: which groups
+// MARK: finding the groups
 
 extension LimitFiles {
-  /// From the group of the workers up to the highest one that can be seen.
+  /// Returns the groups from that of the workers up to the highest one that can be seen.
   ///
   /// - Parameter own: the content of /proc/self/cgroup (cgroups(7)).
   static func containing(own: [UInt8], workers: String?) throws(SystemCallError) -> [LimitFiles] {
@@ -159,7 +166,7 @@ extension LimitFiles {
     return try up(from: DelegatedGroup.place(of: start), isFirstVersion: false)
   }
 
-  /// The path in the line `4:memory:/…`.
+  /// Returns the path in the line `4:memory:/…`.
   static func groupOfFirstVersion(parsing text: String) -> String? {
     for line in text.split(separator: "\n") {
       let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
@@ -170,9 +177,10 @@ extension LimitFiles {
     return nil
   }
 
-  /// In a container the mount may show the container's group only, under a path that isn't this process's.
+  /// Returns the directory of a group in a mount. In a container the mount may show only the
+  /// container's group, under a path that isn't this process's.
   static func directory(of group: String, in mount: Mount) -> String? {
-    // The group is outside of what the process may see.
+    // The group is outside of the tree that the process may see.
     if group.hasPrefix("/..") { return nil }
     if group == "/" { return mount.point }
     return CgroupRoot.directory(of: group, in: mount)
@@ -183,7 +191,7 @@ extension LimitFiles {
   ) throws(SystemCallError) -> [LimitFiles] {
     var groups: [LimitFiles] = []
     var path = start[...]
-    // What is above the mount isn't a group.
+    // A directory above the mount isn't a group.
     while access("\(path)/cgroup.procs", F_OK) == 0 {
       let group = LimitFiles(path: String(path), isFirstVersion: isFirstVersion)
       if isFirstVersion, !groups.isEmpty, try group.number("memory.use_hierarchy") == 0 { break }

@@ -1,25 +1,26 @@
 import Glibc
 
-/// The cgroup that a service manager has delegated to the daemon, and the daemon's place in it.
+/// The cgroup that a service manager has delegated to the daemon, and the daemon's own group in it.
 ///
-/// The kernel distributes controllers to a group's children only while no process is in the group itself, so
-/// the daemon lives in a child group beside its workers: `daemon` if systemd puts it there
-/// (`DelegateSubgroup=daemon`, from systemd 254 on), else `self`, into which it moves itself.
+/// The kernel distributes controllers to a group's children only while no process is in the group
+/// itself. So the daemon is in a child group beside its workers: `daemon` if systemd puts it there
+/// (`DelegateSubgroup=daemon`, from systemd 254 on), otherwise `self`, into which it moves itself.
 ///
-/// An older systemd starts the unit again in the delegated group itself, which fails while controllers are on
-/// there, that is, while workers of a killed daemon live. The unit runs `prepareForStart` when a daemon has
-/// ended (`ExecStopPost=`): it turns the controllers off, and the next daemon turns them on again. The unit
-/// also runs it before the first daemon (`ExecStartPre=`); this shows the daemon that it may turn them on.
+/// An older systemd starts the unit again in the delegated group itself. That fails while
+/// controllers are enabled there, that is, while workers of a killed daemon live. The unit runs
+/// `prepareForStart` after a daemon has ended (`ExecStopPost=`): it disables the controllers, and
+/// the next daemon enables them again. The unit also runs it before the first daemon
+/// (`ExecStartPre=`); this shows the daemon that it may enable them.
 public enum DelegatedGroup {
   static let bySystemd = "daemon"
   static let byItself = "self"
 
-  /// Why memory limits can't be set.
+  /// The reason why memory limits can't be set.
   public struct Obstacle: Error, Hashable, Sendable, CustomStringConvertible {
     public let description: String
   }
 
-  /// The group below which the children of a process in `group` belong.
+  /// Returns the group below which the children of a process in `group` belong.
   static func place(of group: String) -> String {
     guard let slash = group.lastIndex(of: "/"), slash > group.startIndex,
       [bySystemd, byItself].contains(String(group[group.index(after: slash)...]))
@@ -30,10 +31,10 @@ public enum DelegatedGroup {
     return isLeft && access("\(parent)/cgroup.procs", W_OK) == 0 ? parent : group
   }
 
-  /// Moves the calling process out of its group if that is a delegated one, so that limits can be set on its
-  /// children. Call it before the process has children.
+  /// Moves the calling process out of its group if that is a delegated one, so that limits can be
+  /// set on its children. Call it before the process has children.
   ///
-  /// Returns why the process stays in its group; nil if limits are possible.
+  /// - Returns: the reason why the process stays in its group; nil if limits are possible.
   public static func leave() -> Obstacle? {
     do {
       guard let own = try CgroupRoot.ownGroups().first else { return nil }
@@ -42,7 +43,8 @@ public enum DelegatedGroup {
     } catch { return error as? Obstacle ?? Obstacle(description: "\(error)") }
   }
 
-  /// - Parameter isServed: the group's manager starts the process again in `own` when it dies.
+  /// - Parameter isServed: true if the group's manager starts the process again in `own` when it
+  ///   dies.
   static func leave(_ own: String, isServed: Bool) throws(Obstacle) {
     // The root of the tree has no type file, and this rule doesn't apply to it.
     guard place(of: own) == own, access("\(own)/cgroup.type", F_OK) == 0 else { return }
@@ -75,15 +77,16 @@ public enum DelegatedGroup {
     }
   }
 
-  /// This process is the main process of a unit (systemd.exec(5)).
+  /// True if this process is the main process of a unit (systemd.exec(5)).
   private static var isStartedBySystemd: Bool {
     getenv("SYSTEMD_EXEC_PID").map { String(cString: $0) } == "\(getpid())"
   }
 
   // MARK: before the daemon starts
 
-  /// systemd runs `ExecStartPre=` in the daemon's future group, and `ExecStopPost=` in the group `.control`
-  /// of a delegated unit.
+  /// Disables the controllers in the unit's group, and makes the group `self`. systemd runs
+  /// `ExecStartPre=` in the daemon's future group, and `ExecStopPost=` in the group `.control` of a
+  /// delegated unit.
   public static func prepareForStart() throws(CgroupError) {
     guard let own = try CgroupRoot.ownGroups().first else { throw .noTree }
     try prepareForStart(own)

@@ -1,16 +1,18 @@
 import Glibc
 
-/// Another program has frozen a process: `docker pause`, `systemctl freeze`. Both versions of cgroups can.
+/// The check whether another program has frozen a process: `docker pause`, `systemctl freeze`. That
+/// is possible with both versions of cgroups.
 ///
-/// Such a process doesn't come to a stop that a tracer waits for, and receives no SIGSTOP, until it is thawed.
+/// Such a process doesn't come to a stop that a tracer waits for, and receives no SIGSTOP, until it
+/// is thawed.
 public enum ForeignFreeze {
-  /// False where it isn't known.
+  /// Whether the process is frozen; false if that isn't known.
   public static func holds(_ pid: Int32) -> Bool {
-    // It has ended.
+    // An error means that the process has ended.
     guard let text = try? readText("/proc/\(pid)/cgroup") else { return false }
     let groups = Self.groups(parsing: text)
     if groups.isEmpty { return false }
-    // Without the list of mounts it isn't known.
+    // If the mounts can't be read, it isn't known.
     guard let mounts = try? Mount.all() else { return false }
     return groups.contains { isFrozen($0, mounts) }
   }
@@ -20,7 +22,7 @@ public enum ForeignFreeze {
     var path: String
   }
 
-  /// The groups that can be frozen, of the lines of `/proc/PID/cgroup` (cgroups(7)).
+  /// Returns the groups that can be frozen, from the lines of `/proc/PID/cgroup` (cgroups(7)).
   static func groups(parsing text: String) -> [Group] {
     text.split(separator: "\n").compactMap { line in
       let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
@@ -37,7 +39,8 @@ public enum ForeignFreeze {
     for mount in mounts where mount.type == (group.isOld ? "cgroup" : "cgroup2") {
       guard let place = CgroupRoot.directory(of: group.path, in: mount) else { continue }
       if group.isOld {
-        // Only the mount of that hierarchy has the file. FREEZING: not all of its processes stand still yet.
+        // Only the mount of that hierarchy has the file. FREEZING means that some of its processes
+        // still run.
         if let state = try? readText("\(place)/freezer.state") { return state.hasPrefix("FR") }
       } else if let events = try? readText("\(place)/cgroup.events") {
         return events.contains("frozen 1")

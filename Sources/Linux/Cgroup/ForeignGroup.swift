@@ -2,10 +2,10 @@ import Glibc
 
 /// Cgroups that another program has made: a service manager's units, containers.
 extension WorkerCgroup {
-  /// The group of a name or path that the operator gives: an absolute directory, or the name of a unit
+  /// Opens the group that the operator names: by an absolute directory, or by the name of a unit
   /// (`redis.service`, or `redis`), which is searched for in the cgroup2 trees of this process.
   ///
-  /// - Throws: `CgroupError`, also if more than one group has the name.
+  /// - Throws: `notFound`, or `ambiguous` if more than one group has the name.
   public static func find(_ name: String) throws(CgroupError) -> WorkerCgroup {
     if name.hasPrefix("/") { return try open(name) }
     let wanted = name.contains(".") ? [name] : [name + ".service", name + ".scope", name]

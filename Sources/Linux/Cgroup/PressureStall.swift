@@ -1,16 +1,17 @@
 import Glibc
 
-/// Pressure stall information (Documentation/accounting/psi.rst).
+/// Pressure stall information: the share of time that tasks wait
+/// (Documentation/accounting/psi.rst).
 public struct PressureStall: Hashable, Sendable {
-  /// Some task waits (`some`), or all tasks that aren't idle wait (`full`).
+  /// The time in which some task waits. In `full`, all tasks that aren't idle wait.
   public var some: Line
-  /// nil if the kernel doesn't report it.
+  /// The time in which all tasks that aren't idle wait; nil if the kernel doesn't report it.
   public var full: Line?
 
   public struct Line: Hashable, Sendable {
-    /// Share of time stalled over the last 10 s, 0–100 %.
+    /// The share of the last 10 s that was stalled, in percent (0 to 100).
     public var average10: Double
-    /// Time stalled since boot (or since the group was made), in microseconds.
+    /// The time stalled since boot (or since the group was made), in microseconds.
     public var totalMicroseconds: UInt64
   }
 
@@ -44,7 +45,7 @@ public struct PressureStall: Hashable, Sendable {
 }
 
 extension PressureStall.Line {
-  /// `avg10=0.00 avg60=0.00 avg300=0.00 total=0`
+  /// Parses the values of a line such as `avg10=0.00 avg60=0.00 avg300=0.00 total=0`.
   fileprivate init?(parsing text: ArraySlice<UInt8>) {
     var average: Double?
     var total: UInt64?
@@ -60,22 +61,26 @@ extension PressureStall.Line {
   }
 }
 
-/// A pressure threshold that the kernel watches. Its descriptor polls `POLLPRI` at most once per window while
-/// the stall exceeds the threshold, and `POLLERR` when the cgroup has been removed.
+/// A pressure threshold that the kernel watches. Its descriptor polls `POLLPRI` at most once per
+/// window while the stall exceeds the threshold, and `POLLERR` when the cgroup has been removed.
 public struct PressureTrigger: Sendable {
   public enum Kind: String, Hashable, Sendable { case some, full }
 
   public let descriptor: Descriptor
 
-  /// `stall` within each `window`; windows are 500 ms to 10 s, and multiples of 2 s without
-  /// CAP_SYS_RESOURCE.
+  /// Makes a trigger.
+  ///
+  /// - Parameters:
+  ///   - stall: the threshold: the stalled time within each `window`.
+  ///   - window: 500 ms to 10 s. Without CAP_SYS_RESOURCE it must be a multiple of 2 s.
   public init(
     _ kind: Kind = .some, stall: Duration = .milliseconds(200), window: Duration = .seconds(2),
     path: String = PressureStall.systemMemoryPath
   ) throws(PressureTriggerError) {
     do throws(SystemCallError) {
       descriptor = try Descriptor.open(path, O_RDWR | O_NONBLOCK)
-      // The kernel overwrites the last byte with the terminating NUL, so the text ends with an extra byte.
+      // The kernel overwrites the last byte with the terminating NUL, so the text ends with an
+      // extra byte.
       try descriptor.writeAll("\(kind.rawValue) \(stall.microseconds) \(window.microseconds)\0")
     } catch {
       throw PressureTriggerError(cause: error.on(path), window: window)
@@ -89,7 +94,7 @@ extension Duration {
   }
 }
 
-/// Why the kernel doesn't watch a pressure threshold. Sampling the averages still works.
+/// The reason why the kernel doesn't watch a pressure threshold. Sampling the averages still works.
 public struct PressureTriggerError: Error, Hashable, Sendable, CustomStringConvertible {
   public let cause: SystemCallError
   public let window: Duration
@@ -102,7 +107,8 @@ public struct PressureTriggerError: Error, Hashable, Sendable, CustomStringConve
         + "(CONFIG_PSI, or psi=1 on its command line)"
     case EPERM, EACCES:
       return "\(path): the kernel permits no pressure trigger to this user (\(cause)); it needs "
-        + "CAP_SYS_RESOURCE, or a kernel that permits windows that are multiples of 2 s to every user"
+        + "CAP_SYS_RESOURCE, or a kernel that permits windows that are multiples of 2 s "
+        + "to every user"
     case EINVAL:
       return "\(path): the kernel refuses a pressure trigger with a window of \(window); windows "
         + "are 500 ms to 10 s, and multiples of 2 s without CAP_SYS_RESOURCE"

@@ -1,32 +1,34 @@
 import CLinux
 import Glibc
 
-/// One worker's cgroup.
+/// One worker's cgroup (version 2).
 public final class WorkerCgroup: Sendable {
   public let path: String
-  /// Another program manages the group (a service manager, a container runtime). Dormouse lists and counts
-  /// its processes, but never freezes, thaws, limits or removes it. systemd 252 thaws a unit whenever it
-  /// stops or reloads it, and systemd 257 starts programs inside the unit's group, which blocks PID 1 while
-  /// the group is frozen.
+  /// True if another program manages the group (a service manager, a container runtime). Dormouse
+  /// lists and counts its processes, but never freezes, thaws, limits or removes it. systemd 252
+  /// thaws a unit whenever it stops or reloads it. systemd 257 starts programs inside the unit's
+  /// group, which blocks PID 1 while the group is frozen.
   public let isExternal: Bool
-  /// For clone3(CLONE_INTO_CGROUP).
+  /// The group's directory, for clone3(CLONE_INTO_CGROUP).
   public let directory: Descriptor
-  /// `cgroup.events`, on which the kernel announces changes (POLLPRI).
+  /// The file `cgroup.events`, on which the kernel announces changes (POLLPRI).
   private let events: Descriptor
 
   /// Makes a new, empty group. It replaces one of the same name that has no process.
+  ///
+  /// - Throws: `inUse` if a process is in a group of that name.
   public static func create(
     in root: CgroupRoot, name: String
   ) throws(CgroupError) -> WorkerCgroup {
     let path = path(in: root, name: name)
-    // The old group isn't used again: if a group was killed once through cgroup.kill, the kernel kills each
-    // process that is created in it (CLONE_INTO_CGROUP) at birth (seen on Linux 6.18).
+    // The old group isn't used again: if a group was killed once through cgroup.kill, the kernel
+    // kills each process that is created in it (CLONE_INTO_CGROUP) at birth (seen on Linux 6.18).
     rmdir(path)
     let result = kernelResult(path) { mkdir($0, 0o755) }
     if result != 0 && result != -EEXIST { throw .cannotCreate(path: path, code: -result) }
     let group = try WorkerCgroup(path: path)
     if try group.isPopulated { throw .inUse(path: path) }
-    // An earlier daemon may have left it frozen.
+    // An earlier daemon may have left the group frozen.
     try group.thaw(until: Deadline(in: .seconds(1)))
     return group
   }
@@ -35,7 +37,7 @@ public final class WorkerCgroup: Sendable {
     "\(root.path)/worker-\(CgroupRoot.sanitised(name))"
   }
 
-  /// The group of a worker of that name, if there is one.
+  /// Opens the group of a worker of that name; nil if there is none.
   public static func find(
     in root: CgroupRoot, name: String
   ) throws(CgroupError) -> WorkerCgroup? {
@@ -57,20 +59,20 @@ public final class WorkerCgroup: Sendable {
     }
   }
 
-  /// The group, if Dormouse may freeze it; nil for a foreign one.
+  /// This group if Dormouse may freeze it; nil for an external one.
   public var freezer: WorkerCgroup? { isExternal ? nil : self }
 
   private func checkIsOurs() throws(CgroupError) {
     if isExternal { throw .external(path: path) }
   }
 
-  /// All processes in the group and in the groups that the worker has made below it.
+  /// Lists all processes in the group and in the groups that the worker has made below it.
   public func processes() throws(SystemCallError) -> [Int32] {
     var all: [Int32] = []
     for group in try groups() {
       do throws(SystemCallError) {
         for line in try readNamedFile("\(group)/cgroup.procs").lines() {
-          // 0: a process outside this pid namespace.
+          // 0 means a process outside this pid namespace.
           if let pid: Int32 = line.number(), pid > 0 { all.append(pid) }
         }
       } catch {
@@ -80,7 +82,7 @@ public final class WorkerCgroup: Sendable {
     return all
   }
 
-  /// The group and those below it, parents first.
+  /// Lists the group and those below it, parents first.
   private func groups() throws(SystemCallError) -> [String] {
     var all = [path]
     var next = 0
@@ -98,27 +100,30 @@ public final class WorkerCgroup: Sendable {
     return all
   }
 
-  /// Moves a process into the group. That takes milliseconds; starting the process in the group doesn't.
+  /// Moves a process into the group. That takes milliseconds; starting the process in the group
+  /// doesn't.
   public func add(_ pid: Int32) throws(SystemCallError) {
     try writeControl("\(path)/cgroup.procs", "\(pid)")
   }
 
-  /// Freezes the group: its processes get no processor time any more. If it doesn't freeze in time, it is
-  /// thawed again.
+  /// Freezes the group: its processes get no processor time any more. If it doesn't freeze in time,
+  /// it is thawed again. It blocks until the group is frozen.
   public func freeze(until deadline: Deadline) throws(CgroupError) {
     try checkIsOurs()
-    // If they can't be listed, a call returns EINTR.
+    // If the processes can't be listed, an interrupted call returns EINTR.
     if clinux_stop_hides_calls() == 1 { CallsBeforeStop.record((try? processes()) ?? []) }
     do throws(CgroupError) {
       try write("cgroup.freeze", "1")
       try wait(for: "frozen", toBe: true, until: deadline)
     } catch {
-      // A half-frozen group would stand still for ever, because it doesn't count as frozen and isn't thawed.
+      // A group that is only partly frozen would never run again, because it doesn't count as
+      // frozen and isn't thawed.
       _ = try? writeControl("\(path)/cgroup.freeze", "0")
       throw error
     }
   }
 
+  /// Thaws the group and waits until it is thawed.
   public func thaw(until deadline: Deadline) throws(CgroupError) {
     try checkIsOurs()
     try write("cgroup.freeze", "0")
@@ -135,30 +140,32 @@ public final class WorkerCgroup: Sendable {
 
   /// Sends SIGKILL to all processes, frozen or not. They have ended when `isPopulated` is false.
   public func kill() throws(CgroupError) {
-    // On some kernels a process that is started in a group is killed at birth if cgroup.kill was ever written
-    // there (seen on 6.18): a foreign group's manager could start no process in it again.
+    // On some kernels a process that is started in a group is killed at birth if cgroup.kill was
+    // ever written there (seen on 6.18). The manager of an external group could then start no
+    // process in it again.
     if !isExternal {
       do throws(SystemCallError) {
         try writeControl("\(path)/cgroup.kill", "1")
         return
       } catch {
-        // Before Linux 5.14.
+        // Kernels before Linux 5.14 don't have the file.
         if error.code != ENOENT { throw .failed(error) }
       }
     }
     try killEach()
   }
 
-  /// The same without cgroup.kill. A child that is forked during one pass over the list is in the next list. After 100 ms
-  /// the list may still have processes that end slowly, but none that wasn't signalled.
+  /// Kills all processes without cgroup.kill. A child that is forked during one pass over the list
+  /// is in the next list. After 100 ms the list may still have processes that end slowly, but none
+  /// that wasn't signalled.
   func killEach() throws(CgroupError) {
     var (signalled, members): (Set<Int32>, Set<Int32>) = ([], [])
     for _ in 0..<100 {
       do throws(SystemCallError) {
         let pids = try processes()
         if pids.isEmpty { return }
-        // A pid in the list may belong to another process by now. The descriptor refers to the process that
-        // the second list names, or to one that has ended.
+        // A pid in the list may belong to another process by now. The descriptor refers to the
+        // process that the second list names, or to one that has ended.
         let held = pids.compactMap { pid in (try? Descriptor.pidfd(of: pid)).map { (pid, $0) } }
         members = Set(try processes())
         for (pid, pidfd) in held where members.contains(pid) {
@@ -172,7 +179,7 @@ public final class WorkerCgroup: Sendable {
     if !signalled.isSuperset(of: members) { throw .timedOut(path: path, waitingFor: "empty") }
   }
 
-  /// Removes the group, waiting for its last process to leave it.
+  /// Waits until the last process has left the group, and removes it.
   public func remove(until deadline: Deadline) throws(CgroupError) {
     try checkIsOurs()
     do throws(SystemCallError) {
@@ -201,7 +208,7 @@ public final class WorkerCgroup: Sendable {
     }
   }
 
-  /// A flag of `cgroup.events`. Reading it also arms the next POLLPRI.
+  /// Reads a flag of `cgroup.events`. Reading it also arms the next POLLPRI.
   private func event(_ name: String) throws(CgroupError) -> Bool {
     var buffer = [UInt8](repeating: 0, count: 256)
     do throws(SystemCallError) {

@@ -1,6 +1,7 @@
 import Glibc
 
-/// A temporary directory. Missing directories above it are made, and removed with it if they are empty.
+/// A temporary directory. Missing directories above it are made, and `end` removes them with it if
+/// they are empty.
 public final class BorrowedDirectory {
   public let path: String
   /// The directories that were made, outermost first.
@@ -17,7 +18,7 @@ public final class BorrowedDirectory {
     }
   }
 
-  /// A new directory inside another one.
+  /// Makes a new directory inside another one, with a random name that begins with `prefix`.
   public convenience init(newIn parent: String, prefix: String) throws(SystemCallError) {
     try self.init(parent)
     var template = Array("\(parent)/\(prefix)XXXXXX".utf8CString)
@@ -32,6 +33,7 @@ public final class BorrowedDirectory {
 
   /// The new directory in `path`; nil if none was requested.
   private var inner: String?
+  /// The directory to use: the new one, or `path`.
   public var usable: String { inner ?? path }
 
   private func make(_ path: String) throws(SystemCallError) {
@@ -41,6 +43,8 @@ public final class BorrowedDirectory {
     made.append(path)
   }
 
+  /// Removes the files in the new directory, and the directories that were made and are empty.
+  /// `deinit` calls it too.
   public func end() {
     if let inner {
       // A directory that can't be listed stays.

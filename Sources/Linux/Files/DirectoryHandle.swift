@@ -1,10 +1,11 @@
 import CLinux
 import Glibc
 
-/// A directory that is held open. Its operations happen in this directory, even if its path names another one
-/// by then. No symbolic link is followed: names are single components.
+/// An open directory. Its operations happen in this directory, even if its path names another one
+/// by then. No symbolic link is followed: names are single components, and any other name throws
+/// EINVAL.
 public final class DirectoryHandle: Sendable {
-  /// The path by which it was opened, for messages.
+  /// The path by which the directory was opened, for messages.
   public let path: String
   public let descriptor: Descriptor
 
@@ -32,6 +33,8 @@ public final class DirectoryHandle: Sendable {
       descriptor: try open(name, O_RDONLY | O_DIRECTORY))
   }
 
+  /// Makes a directory in this one; the umask applies.
+  ///
   /// - Returns: false if there is a file of that name already.
   @discardableResult
   public func makeDirectory(_ name: String, mode: mode_t) throws(SystemCallError) -> Bool {
@@ -42,6 +45,7 @@ public final class DirectoryHandle: Sendable {
     return true
   }
 
+  /// Renames a file within this directory. A file at `target` is replaced.
   public func rename(_ name: String, to target: String) throws(SystemCallError) {
     try check(name)
     try check(target)
@@ -56,6 +60,7 @@ public final class DirectoryHandle: Sendable {
     try unlink(name, 0)
   }
 
+  /// Removes an empty directory.
   public func removeDirectory(_ name: String) throws(SystemCallError) {
     try unlink(name, AT_REMOVEDIR)
   }
@@ -66,7 +71,7 @@ public final class DirectoryHandle: Sendable {
     try shim("unlink", on: "\(path)/\(name)") { result }
   }
 
-  /// The status of a file in this directory; for a link, of the link itself.
+  /// Reads the status of a file in this directory; for a link, of the link itself.
   public func status(of name: String) throws(SystemCallError) -> stat {
     try check(name)
     var status = stat()
@@ -86,7 +91,7 @@ public final class DirectoryHandle: Sendable {
     try shim("chown", on: "\(path)/\(name)") { result }
   }
 
-  /// The status of the directory itself.
+  /// Reads the status of the directory itself.
   public func status() throws(SystemCallError) -> stat {
     var status = stat()
     _ = try systemCall("fstat", on: path) { fstat(descriptor.raw, &status) }

@@ -1,31 +1,33 @@
 import CLinux
 import Glibc
 
-/// Which directories this process may use for files that determine its behaviour: images, records, sockets.
+/// The check whether this process may use a directory for files that determine its behaviour:
+/// images, records, sockets.
 ///
-/// A user with write permission for a directory can replace everything below it. So a process that runs as
-/// root checks each directory of a path, one after the other from the root directory on, through a descriptor
-/// of the one before: each must belong to root, and no other user may write to it. In a directory such as
-/// /tmp, which is sticky and belongs to root, other users can't replace files of root. The same is checked
-/// for symbolic links on the way. A directory that passed the check can't be replaced afterwards, because
-/// only root may change those directories.
+/// A user with write permission for a directory can replace everything below it. So a process that
+/// runs as root checks each directory of a path, one after the other from the root directory on,
+/// through a descriptor of the one before. Each must belong to root, and no other user may write to
+/// it. In a directory such as /tmp, which is sticky and belongs to root, other users can't replace
+/// files of root. The same is checked for symbolic links on the way. A directory that passed the
+/// check can't be replaced afterwards, because only root may change those directories.
 ///
-/// A process of an ordinary user checks the last directory only: it does nothing that its user may not do,
-/// and the places and owners of home directories differ between machines.
+/// A process of an ordinary user checks the last directory only: it does nothing that its user may
+/// not do, and the paths and owners of home directories differ between machines.
 public struct DirectoryTrust: Sendable {
   /// The user whose directories are trusted, in addition to root's.
   public let user: uid_t
-  /// Check all directories of a path.
+  /// True if all directories of a path are checked, not only the last.
   public let isStrict: Bool
-  /// The number that stands for users that don't exist in this user namespace (user_namespaces(7)). No
-  /// process in the namespace can act as one of them, and in most such namespaces the directories of the
-  /// outer root belong to one.
+  /// The number that stands for users that don't exist in this user namespace (user_namespaces(7)).
+  /// No process in the namespace can act as one of them, and in most such namespaces the
+  /// directories of the outer root belong to one.
   private let outsider: uid_t?
 
+  /// The rule for the last directory of a path.
   public enum Last: Sendable {
-    /// No other user may put files in it.
+    /// No other user may create files in the directory.
     case own
-    /// Other users may put files in it, if they can't replace the files of this user.
+    /// Other users may create files in the directory, if they can't replace the files of this user.
     case shared
   }
 
@@ -35,12 +37,11 @@ public struct DirectoryTrust: Sendable {
     self.outsider = outsider
   }
 
+  /// The check for the user of this process; it is strict for root.
   public static let ofThisProcess = DirectoryTrust(
     user: geteuid(), isStrict: geteuid() == 0, outsider: unmappedUser())
 
-  /// Opens the directory at an absolute path.
-  ///
-  /// - Parameter mode: the mode of directories that are made because they are missing; nil: none are made.
+  /// Opens the directory at an absolute path. It may wait for a file system.
   public func open(
     _ path: String, making mode: mode_t? = nil, as last: Last = .own
   ) throws(DirectoryTrustError) -> DirectoryHandle {
@@ -61,7 +62,8 @@ public struct DirectoryTrust: Sendable {
       path: path, descriptor: try calling { () throws(SystemCallError) in try walk.usable() })
   }
 
-  /// Whether a file at that path is safe from other users, and its directory belongs to root or this user.
+  /// Whether a file at that path is safe from other users, and its directory belongs to root or
+  /// this user. All directories of the path are checked.
   public func holds(directoryOf path: String, as last: Last = .own) -> Bool {
     guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/") else { return false }
     do throws(DirectoryTrustError) {
@@ -80,8 +82,8 @@ public struct DirectoryTrust: Sendable {
     var rest: [String]
     var links = 0
 
-    /// An O_PATH descriptor only permits looking up names. That works even in a directory that may not be
-    /// read.
+    /// Opens the directory for listing it, or returns the O_PATH descriptor if the directory may
+    /// not be read. The latter only permits opening files by name.
     func usable() throws(SystemCallError) -> Descriptor {
       let result = clinux_open_at(current.raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
       if result == -EACCES { return current }
@@ -91,7 +93,7 @@ public struct DirectoryTrust: Sendable {
 
   private static let maxLinks = 40
 
-  /// The components in reverse.
+  /// Returns the path's components in reverse.
   private static func components(_ path: String) -> [String] {
     path.split(separator: "/").filter { $0 != "." }.reversed().map(String.init)
   }
@@ -121,7 +123,7 @@ public struct DirectoryTrust: Sendable {
       if walk.links > Self.maxLinks {
         throw .failed(SystemCallError("open", on: place, code: ELOOP))
       }
-      // The owner of a directory in a place such as /tmp can replace it.
+      // The owner of a link in a directory such as /tmp can replace it.
       if isStrict || walk.rest.isEmpty, !trusts(status.st_uid) {
         throw .untrusted(path: place, .owner(status.st_uid, mode: status.st_mode))
       }
@@ -161,7 +163,7 @@ public struct DirectoryTrust: Sendable {
     guard trusts(status.st_uid) else {
       throw .untrusted(path: place, .owner(status.st_uid, mode: status.st_mode))
     }
-    // In an ordinary user's shared directories, the group is trusted.
+    // In the shared directories of an ordinary user, the group is trusted.
     let others = isStrict || last == .own ? S_IWOTH | S_IWGRP : S_IWOTH
     let isSafe = last == .shared && status.st_mode & S_ISVTX != 0
     if status.st_mode & others != 0, !isSafe {
@@ -187,10 +189,11 @@ public struct DirectoryTrust: Sendable {
     do throws(SystemCallError) { return try body() } catch { throw .failed(error) }
   }
 
-  /// The kernel's overflow number, if no user of this namespace has it.
+  /// Returns the kernel's overflow number, or nil if a user of this namespace has it.
   private static func unmappedUser() -> uid_t? {
     let overflow: uid_t = 65534
-    // Each line: the first number inside, the first outside, how many.
+    // Each line has the first number inside the namespace, the first number outside, and their
+    // count.
     for line in (try? readFile("/proc/self/uid_map"))?.lines() ?? [] {
       let numbers: [UInt64] = line.words().compactMap { $0.number() }
       guard numbers.count == 3 else { return nil }
@@ -200,7 +203,7 @@ public struct DirectoryTrust: Sendable {
   }
 }
 
-/// Why a directory isn't used.
+/// The reason why a directory isn't used.
 public enum DirectoryTrustError: Error, Hashable, Sendable, CustomStringConvertible {
   case failed(SystemCallError)
   /// Another user could replace files in it, or below it.
@@ -216,8 +219,8 @@ public enum DirectoryTrustError: Error, Hashable, Sendable, CustomStringConverti
         "user \(owner) owns it (mode \(Self.octal(mode))) and could replace files in it; "
           + "choose another directory, or `chown` it"
       case .writable(let owner, let mode):
-        "other users may write to it (mode \(Self.octal(mode)), owner \(owner)); `chmod go-w` it, or choose "
-          + "another"
+        "other users may write to it (mode \(Self.octal(mode)), owner \(owner)); "
+          + "`chmod go-w` it, or choose another"
       }
     }
 

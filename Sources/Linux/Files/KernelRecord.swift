@@ -1,7 +1,7 @@
 import Glibc
 
-/// A file of /proc or of a cgroup that is one record and is read again and again. It stays open, which saves the look
-/// for its path at each read; each read gets the values of that moment.
+/// A file of /proc or of a cgroup that is one record and is read again and again. It stays open,
+/// which saves the path lookup at each read. Each read returns the values of that moment.
 public struct KernelRecord: Sendable {
   public let path: String
   private let descriptor: Descriptor

@@ -1,15 +1,15 @@
-/// One line of `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
+/// One mount, a line of `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
 struct Mount: Hashable {
-  /// The part of the file system that is mounted here.
+  /// The directory of the file system that is mounted here.
   var root: String
   var point: String
   var type: String
-  /// Of the file system itself: for version 1 of cgroups, the controllers.
+  /// The options of the file system itself; for cgroups of version 1, they include the controllers.
   var options: [String]
 
   init?(parsing line: some StringProtocol) {
     let words = line.split(separator: " ")
-    // Optional fields end with a lone "-"; the type follows.
+    // Optional fields end with a single "-". The type follows it.
     guard words.count >= 9, let dash = words.dropFirst(6).firstIndex(of: "-"),
       dash + 1 < words.count
     else { return nil }
@@ -19,7 +19,7 @@ struct Mount: Hashable {
     options = dash + 3 < words.count ? words[dash + 3].split(separator: ",").map { String($0) } : []
   }
 
-  /// Blanks, tabs, newlines and backslashes are `\` and three octal digits.
+  /// Decodes blanks, tabs, newlines and backslashes, which are `\` and three octal digits.
   static func unescape(_ text: some StringProtocol) -> String {
     let bytes = Array(text.utf8)
     var result: [UInt8] = []

@@ -1,50 +1,52 @@
 import CLinux
 import Glibc
 
-/// A file that is replaced as a whole. Its new content is written to a second file beside it (the partial
-/// file), which gets the file's name when it is complete. So whenever the process ends, the file has either
-/// the old content or the new one.
+/// A file that is replaced as a whole. Its new content is written to a second file beside it (the
+/// partial file), which gets the file's name when it is complete. So whenever the process ends, the
+/// file has either the old content or the new one.
 ///
-/// The partial file is removed when a step fails, and when this object is freed without `commit`. The next
-/// replacement removes one that a killed process has left.
+/// The partial file is removed when a step fails, and when this object is freed without `commit`.
+/// The next replacement removes one that a killed process has left.
 public final class StateFile {
-  /// What the new content survives, in addition to the end of the process.
+  /// The failures that the new content survives, in addition to the end of the process.
   public enum Durability: Sendable, CaseIterable {
-    /// Nothing, and it means nothing after a boot: after a crash of the machine the file is probably empty. Written in a
-    /// third of the time of `none`.
+    /// It survives no crash of the machine: after one, the file is probably empty. It is meant for
+    /// content that is useless after a boot. It needs a third of the time of `none`.
     case untilBoot
-    /// Nothing. After a crash of the machine the file may be empty or torn; on ext4 it mostly isn't.
+    /// It isn't guaranteed to survive a crash of the machine: the file may be empty or torn
+    /// afterwards. On ext4 it mostly isn't.
     case none
     /// After a crash of the machine the file has either the old content or the new one.
     case data
-    /// The same; and the file has the new content if `commit` has returned.
+    /// After a crash of the machine the file has either the old content or the new one, and the new
+    /// one if `commit` has returned.
     case dataAndDirectory
   }
 
-  /// The steps that may fail. At `syncDirectory` the file has the new content.
+  /// The steps that may fail. If `syncDirectory` fails, the file already has the new content.
   enum Step: CaseIterable { case create, write, sync, rename, syncDirectory }
-  /// For tests: called before each step, and may fail in its place.
+  /// A hook for tests, called before each step. If it throws, the step fails.
   typealias Fault = (Step) throws(SystemCallError) -> Void
 
   private let place: Place
   private let file: Descriptor
   private let fault: Fault?
-  /// The partial file has got the file's name, or is removed.
+  /// True if the partial file has got the file's name, or is removed.
   private var isOver = false
 
   /// Creates the partial file.
   ///
   /// - Parameters:
   ///   - mode: the mode of the new file; the process's umask applies.
-  ///   - partialSuffix: added to the file's name for the partial file. No other file of the directory may
-  ///     have such a name.
+  ///   - partialSuffix: added to the file's name for the partial file. No other file of the
+  ///     directory may have such a name.
   public convenience init(
     _ path: String, mode: mode_t = 0o600, partialSuffix: String = ".partial"
   ) throws(SystemCallError) {
     try self.init(.path(path, partial: path + partialSuffix), mode: mode, fault: nil)
   }
 
-  /// The same for a file of a directory that is held open.
+  /// Creates the partial file of a file in an open directory.
   public convenience init(
     _ name: String, in directory: DirectoryHandle, mode: mode_t = 0o600,
     partialSuffix: String = ".partial"
@@ -57,7 +59,7 @@ public final class StateFile {
     self.place = place
     self.fault = fault
     try fault?(.create)
-    // With O_EXCL, this file takes nothing from an earlier partial file, such as its mode.
+    // With O_EXCL, this file inherits nothing from an earlier partial file, such as its mode.
     let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
     do throws(SystemCallError) {
       file = try place.openPartial(flags, mode)
@@ -70,8 +72,8 @@ public final class StateFile {
 
   deinit { discard() }
 
-  /// Replaces the file's content. If this throws, the file has the old content, unless `.dataAndDirectory` is
-  /// requested and the directory couldn't be synced.
+  /// Replaces the file's content. If this throws, the file has the old content, unless
+  /// `.dataAndDirectory` is requested and the directory couldn't be synced.
   public static func replace(
     _ path: String, with bytes: [UInt8], mode: mode_t = 0o600, durability: Durability,
     partialSuffix: String = ".partial"
@@ -81,7 +83,7 @@ public final class StateFile {
     try file.commit(durability)
   }
 
-  /// The same for a file of a directory that is held open.
+  /// Replaces the content of a file in an open directory.
   public static func replace(
     _ name: String, in directory: DirectoryHandle, with bytes: [UInt8], mode: mode_t = 0o600,
     durability: Durability
@@ -91,7 +93,7 @@ public final class StateFile {
     try file.commit(durability)
   }
 
-  /// Adds to the new content.
+  /// Appends to the new content.
   public func write(_ bytes: [UInt8]) throws(SystemCallError) {
     try perform { () throws(SystemCallError) in
       try fault?(.write)
@@ -103,7 +105,7 @@ public final class StateFile {
     }
   }
 
-  /// Gives the new content the mode and the owner that the file has. The umask doesn't apply.
+  /// Gives the new file the mode and the owner in `status`. The umask doesn't apply.
   public func keep(modeAndOwnerOf status: stat) throws(SystemCallError) {
     try perform { () throws(SystemCallError) in
       let own = try file.readStatus(place.partial)
@@ -114,7 +116,7 @@ public final class StateFile {
     }
   }
 
-  /// Gives the new content the file's name. Nothing can be written afterwards.
+  /// Gives the partial file the file's name. Nothing can be written afterwards.
   public func commit(_ durability: Durability) throws(SystemCallError) {
     try perform { () throws(SystemCallError) in
       if durability != .none, durability != .untilBoot {
@@ -136,7 +138,7 @@ public final class StateFile {
   public func discard() {
     if isOver { return }
     isOver = true
-    // If it stays, the next replacement removes it.
+    // If it can't be removed, the next replacement removes it.
     try? place.removePartial()
   }
 
@@ -148,13 +150,13 @@ public final class StateFile {
     }
   }
 
-  // MARK: where it is
+  // MARK: the location
 
   enum Place {
     case path(String, partial: String)
     case entry(String, partial: String, of: DirectoryHandle)
 
-    /// For messages.
+    /// The path of the partial file, for messages.
     var partial: String {
       switch self {
       case .path(_, let partial): partial
@@ -183,16 +185,17 @@ public final class StateFile {
       }
     }
 
-    /// The same for `untilBoot`. When a name is replaced, ext4 begins to write the new file to the disk at once, and the
-    /// rename takes 0.2 ms, or several if the disk is busy; so the old file gets the partial file's name, and is removed
-    /// (0.07 ms).
+    /// Gives the partial file the file's name, for `untilBoot`. When a name is replaced, ext4
+    /// begins to write the new file to the disk at once, and the rename costs 0.2 ms, or several if
+    /// the disk is busy. So the two files exchange their names, and the old one is removed (0.07
+    /// ms).
     func exchange() throws(SystemCallError) {
-      // Not where there is no old file, or the file system can't do it.
+      // The exchange fails if there is no old file, or if the file system doesn't support it.
       guard case .path(let path, let partial) = self, clinux_exchange(partial, path) == 0 else {
         return try rename()
       }
       do throws(SystemCallError) { try removePartial() } catch {
-        // It is a directory.
+        // The old file is a directory.
         _ = clinux_exchange(partial, path)
         throw error
       }

@@ -1,9 +1,9 @@
 import Glibc
 
-/// Reports the next write to each of many files (inotify(7)). An ordinary user has a limited number of these
-/// objects, and of watched files.
+/// Reports the next write to each of many files (inotify(7)). The kernel limits the number of these
+/// objects, and of watched files, for each ordinary user.
 public final class WriteWatch: Sendable {
-  /// Readable when `take` has something to return.
+  /// The inotify descriptor. It is readable when `take` has something to return.
   public let descriptor: Descriptor
 
   public init() throws(SystemCallError) {
@@ -13,9 +13,11 @@ public final class WriteWatch: Sendable {
     descriptor = Descriptor(owning: number)
   }
 
-  /// The file's next write is reported, once. On any thread that may wait for the file's directory.
+  /// Watches for the file's next write, which is reported once. Call it on a thread that may wait
+  /// for the file's directory.
   ///
-  /// - Returns: a number for `take` and `drop`; the same for a file whose write is awaited already.
+  /// - Returns: a number for `take` and `drop`. It is the same number if the file is watched
+  ///   already.
   public func awaitWrite(
     to path: String, followsLinks: Bool
   ) throws(SystemCallError) -> Int32 {
@@ -25,13 +27,14 @@ public final class WriteWatch: Sendable {
     }
   }
 
-  /// It is permitted that the write was reported already, or that the file was removed.
+  /// Stops watching a file. The write may have been reported already, and the file may have been
+  /// removed.
   public func drop(_ number: Int32) { _ = inotify_rm_watch(descriptor.raw, number) }
 
-  /// What has happened since the last call, without waiting.
+  /// Returns what has happened since the last call, without waiting.
   public func take() -> Reports {
     var reports = Reports()
-    // Nothing to read (EAGAIN): there are no reports.
+    // If there is nothing to read (EAGAIN), there are no reports.
     let bytes = (try? descriptor.read(upTo: 1 << 16)) ?? []
     bytes.withUnsafeBytes { buffer in
       var position = 0
@@ -51,9 +54,9 @@ public final class WriteWatch: Sendable {
   }
 
   public struct Reports: Hashable, Sendable {
-    /// Files that were written to.
+    /// The numbers of files that were written to.
     public var written: [Int32] = []
-    /// Numbers that mean nothing any more: the write was reported, or the file was removed.
+    /// The numbers that aren't valid any more: the write was reported, or the file was removed.
     public var ended: [Int32] = []
 
     public init(written: [Int32] = [], ended: [Int32] = []) {
@@ -62,6 +65,6 @@ public final class WriteWatch: Sendable {
     }
   }
 
-  /// `struct inotify_event` without the name, which only directories have.
+  /// The size of `struct inotify_event` in bytes, without the name, which only directories have.
   private static let headSize = 16
 }

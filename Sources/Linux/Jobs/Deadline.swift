@@ -1,9 +1,10 @@
 import CLinux
 import Glibc
 
-/// The end of a wait. It counts the time that the machine is awake (CLOCK_MONOTONIC): a machine's sleep in
-/// the middle of a wait is no reason to give up.
+/// The end of a wait. It counts only the time in which the machine is awake (CLOCK_MONOTONIC): a
+/// machine's sleep in the middle of a wait is no reason to give up.
 public struct Deadline: Hashable, Comparable, Sendable {
+  /// The moment in nanoseconds of CLOCK_MONOTONIC.
   public let nanoseconds: Int64
 
   public init(in duration: Duration) {
@@ -18,14 +19,16 @@ public struct Deadline: Hashable, Comparable, Sendable {
 
   public var hasPassed: Bool { Clocks.monotonic >= nanoseconds }
 
-  /// For poll(2): rounded up, so that waiting this long reaches the deadline.
+  /// The remaining time for poll(2). It is rounded up, so that a wait of this length reaches the
+  /// deadline.
   public var remainingMilliseconds: Int32 {
     Int32(clamping: (max(0, nanoseconds - Clocks.monotonic) + 999_999) / 1_000_000)
   }
 }
 
-/// Repeats a check if the kernel has no event for it: the pauses grow from 20 µs to 5 ms. Returns false when
-/// the deadline passed first.
+/// Repeats a check until it is true, for conditions for which the kernel has no event. It sleeps
+/// between the checks, first 20 µs and then longer, up to 5 ms. It returns false if the deadline
+/// passed first.
 public func waitUntil<Failure: Error>(
   _ deadline: Deadline, _ condition: () throws(Failure) -> Bool
 ) throws(Failure) -> Bool {
@@ -38,7 +41,7 @@ public func waitUntil<Failure: Error>(
   }
 }
 
-/// Waits for events on one descriptor. Returns false when the deadline passed first.
+/// Waits for events on one descriptor. It returns false if the deadline passed first.
 @discardableResult
 public func pollDescriptor(
   _ raw: Int32, for events: Int32, until deadline: Deadline

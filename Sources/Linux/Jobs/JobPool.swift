@@ -1,30 +1,33 @@
 import Synchronization
 
-/// Threads that perform jobs about subjects (workers by name, files by purpose). Jobs about one subject are performed
-/// one after the other, in the order in which they came; jobs about different subjects side by side. A job that hangs
-/// keeps one thread, and delays no job about another subject while there are threads left.
+/// Threads that perform jobs about subjects (workers by name, files by purpose). Jobs about one
+/// subject are performed one after the other, in the order in which they were submitted. Jobs about
+/// different subjects run in parallel. A job that hangs occupies one thread, and delays no job
+/// about another subject while there are threads left.
 ///
-/// Some threads are kept for urgent jobs, so that waking one worker never waits for the freezing of
-/// others, however many of those hang. An urgent job makes those before it about the same subject urgent.
+/// Some threads are reserved for urgent jobs, so that waking one worker never waits for the
+/// freezing of others, however many of those hang. An urgent job makes the earlier jobs about the
+/// same subject urgent, too.
 ///
-/// Threads are started when they are needed.
+/// Threads are started when they are needed. Any thread may call the methods.
 public final class JobPool: Sendable {
   public typealias Job = @Sendable () -> Void
-  /// It returns what is to be done when the subject is free for another job.
+  /// A job that returns a closure. The closure is performed when the subject is free for another
+  /// job.
   public typealias ReportingJob = @Sendable () -> @Sendable () -> Void
 
-  /// For work that may wait without limit because a file system, a device or a name service doesn't answer. The
-  /// daemon submits it by `LoopJobs`, with a deadline.
+  /// The pool for work that may wait without limit because a file system, a device or a name
+  /// service doesn't answer. The daemon submits it by `LoopJobs`, with a deadline.
   public static let files = JobPool(name: "dormouse-files", most: 256, endsAfter: .seconds(5))
 
   private let shared: Shared
 
   /// - Parameters:
   ///   - name: shows in `ps -L` (at most 15 bytes).
-  ///   - most: how many threads perform jobs that aren't urgent.
-  ///   - reserve: how many additional threads perform urgent jobs only.
-  ///   - endsAfter: a thread without a job for this time ends; `nil`: it stays, because ptrace sessions depend on the
-  ///     thread that began them.
+  ///   - most: the maximum number of threads that perform jobs that aren't urgent.
+  ///   - reserve: the number of additional threads, which perform urgent jobs only.
+  ///   - endsAfter: a thread without a job for this time ends. `nil`: it stays, because ptrace
+  ///     sessions depend on the thread that began them.
   public init(name: String, most: Int, reserve: Int = 0, endsAfter: Duration? = nil) {
     shared = Shared(name: name, most: most, reserve: reserve, endsAfter: endsAfter)
   }
@@ -38,38 +41,41 @@ public final class JobPool: Sendable {
     }
   }
 
-  /// Returns false, and drops the job, if an earlier one about the subject hasn't ended: a subject whose file system is
-  /// dead costs one thread, however often it is tried.
+  /// Submits a job unless an earlier one about the subject hasn't ended; then it drops the job and
+  /// returns false. A subject whose file system doesn't answer costs one thread, however often it
+  /// is tried.
   public func submitIfIdle(about subject: String, _ job: @escaping ReportingJob) -> Bool {
     shared.submit(about: subject, onlyIfIdle: true, job)
   }
 
-  /// Performs a short job that mustn't come before others about the subject: at once on the calling thread if there are
-  /// none, because another thread takes 0.1 ms to wake; else as an urgent one.
+  /// Performs a short job that must not begin before earlier jobs about the subject end. If there
+  /// are none, it is performed at once on the calling thread, because waking another thread costs
+  /// 0.1 ms. Otherwise it is submitted as an urgent one.
   public func performAfterAll(about subject: String, _ job: @escaping Job) {
     if isIdle(about: subject) { return job() }
     submit(about: subject, isUrgent: true, job)
   }
 
-  /// False: a job about the subject is waiting or under way.
+  /// True if no job about the subject waits or runs.
   public func isIdle(about subject: String) -> Bool { shared.isIdle(about: subject) }
 
-  /// Threads that wait for a job.
+  /// The number of threads that wait for a job.
   var idleThreads: Int { shared.state.withLock { $0.idle } }
 
   private final class Shared: Sendable {
     struct Line {
       var jobs: [ReportingJob] = []
       var isUrgent = false
-      /// A thread performs one of them.
+      /// True while a thread performs one of the subject's jobs.
       var isUnderWay = false
-      /// The job under way runs on a thread that isn't kept for urgent jobs.
+      /// True if the running job counts as an ordinary one, not as urgent.
       var isOrdinary = false
     }
 
     struct State {
       var lines: [String: Line] = [:]
-      /// Subjects with waiting jobs and none under way, in the order in which they came.
+      /// The subjects that have waiting jobs and no running one, in the order in which they became
+      /// ready.
       var ready: [String] = []
       var ordinaryUnderWay = 0
       var threads = 0
@@ -88,7 +94,7 @@ public final class JobPool: Sendable {
       (self.name, self.most, self.reserve, self.endsAfter) = (name, most, reserve, endsAfter)
     }
 
-    /// Returns whether the job is accepted.
+    /// Returns true if the job is accepted.
     @discardableResult
     func submit(
       about subject: String, isUrgent: Bool = false, onlyIfIdle: Bool = false,
@@ -103,7 +109,7 @@ public final class JobPool: Sendable {
           if !line.isUnderWay, line.jobs.count == 1 { state.ready.append(subject) }
           state.lines[subject] = line
         }
-        // A thread that is idle may not have taken yet what it was woken for.
+        // An idle thread may not have claimed yet the job for which it was woken.
         let needsThread =
           Self.startable(state, most) > state.idle && state.threads < most + reserve
         if needsThread { state.threads += 1 }
@@ -111,8 +117,8 @@ public final class JobPool: Sendable {
       }
       if isAccepted { work.signal() }
       if needsThread, !Thread.start(name: name, { [self] in run() }) {
-        // The running threads will perform the jobs; if there are none, a later submission tries again, also one that
-        // isn't accepted.
+        // The running threads will perform the jobs. If there are none, a later submission tries
+        // again, even one that isn't accepted.
         state.withLock { $0.threads -= 1 }
       }
       return isAccepted
@@ -128,7 +134,7 @@ public final class JobPool: Sendable {
       for _ in 0..<threads { work.signal() }
     }
 
-    /// The index in `ready` of the next job for a free thread; urgent ones first.
+    /// Returns the index in `ready` of the next job for a free thread; urgent ones come first.
     private static func next(_ state: State, _ most: Int) -> Int? {
       if let urgent = state.ready.firstIndex(where: { state.lines[$0]?.isUrgent == true }) {
         return urgent
@@ -136,7 +142,7 @@ public final class JobPool: Sendable {
       return state.ordinaryUnderWay < most && !state.ready.isEmpty ? 0 : nil
     }
 
-    /// Subjects of which a free thread would do something.
+    /// The number of subjects whose next job a free thread could start.
     private static func startable(_ state: State, _ most: Int) -> Int {
       let urgent = state.ready.count { state.lines[$0]?.isUrgent == true }
       return urgent + max(0, min(state.ready.count - urgent, most - state.ordinaryUnderWay))
@@ -154,7 +160,7 @@ public final class JobPool: Sendable {
       }
     }
 
-    /// Returns false when the thread is to end.
+    /// Waits for a job. It returns false if the thread is to end.
     private func waitsForWork() -> Bool {
       let hasEnded = state.withLock { state in
         state.idle += 1
@@ -167,7 +173,8 @@ public final class JobPool: Sendable {
       }
       return state.withLock { state in
         state.idle -= 1
-        // A job that came at the end of the time counts on this thread. The semaphore then has one too many.
+        // If a job arrived just as the wait ended, this thread performs it. The semaphore's count
+        // is then one too high.
         guard Self.next(state, most) == nil, state.hasEnded || !isWoken && endsAfter != nil
         else { return true }
         state.threads -= 1

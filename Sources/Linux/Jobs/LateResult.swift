@@ -1,7 +1,8 @@
 import Synchronization
 
-/// Carries a result from a thread that may be late to a receiver that may have given up. A result without a
-/// waiting receiver is destroyed on the thread that made it: closing its files may hang, too.
+/// Passes a result from a thread that may be late to a receiver that may have given up. A result
+/// that no receiver waits for is destroyed on the thread that made it, because closing its files
+/// may hang, too.
 public final class LateResult<Value: Sendable>: Sendable {
   private struct State {
     var value: Value?
@@ -11,7 +12,7 @@ public final class LateResult<Value: Sendable>: Sendable {
 
   public init() {}
 
-  /// Stores the result if a receiver still waits for it; otherwise returns false.
+  /// Stores the result if a receiver still waits for it. Otherwise it returns false.
   public func set(_ value: Value) -> Bool {
     state.withLock { state in
       if !state.isAbandoned { state.value = value }
@@ -19,7 +20,7 @@ public final class LateResult<Value: Sendable>: Sendable {
     }
   }
 
-  /// nil: there is none yet.
+  /// Removes and returns the result; nil if there is none yet.
   public func take() -> Value? {
     state.withLock { state in
       defer { state.value = nil }
@@ -27,5 +28,6 @@ public final class LateResult<Value: Sendable>: Sendable {
     }
   }
 
+  /// Gives up: later results are refused.
   public func abandon() { state.withLock { $0.isAbandoned = true } }
 }

@@ -1,21 +1,22 @@
 import Synchronization
 
-/// The state that a queue's thread and the submitters share. The thread holds this state, and not the queue, so
-/// that an unused queue is freed and ends its thread.
+/// The state that a queue's thread and the submitters share. The thread references this state and
+/// not the queue, so that an unused queue is freed and ends its thread.
 final class QueueBacklog: Sendable {
   typealias Start = @Sendable (_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool
 
   private struct State {
     var waiting = WaitingJobs()
     var hasEnded = false
-    /// Or it waits for the spare one.
+    /// True if the queue has a thread of its own, or waits for the spare one.
     var hasThread = false
     var waitsForSpare = false
   }
 
-  /// Its thread is always there. It serves queues whose own threads can't be started, because the machine or the daemon's
-  /// cgroup has no room for one, until they have no job left and may leave it. The others wait until then, or until a
-  /// thread can be started for their next job.
+  /// The spare queue, whose thread always exists. It serves queues whose own threads can't be
+  /// started, because the machine or the daemon's cgroup has no room for one. It serves a queue
+  /// until that has no job left and may release its thread. Other such queues wait until then, or
+  /// until a thread can be started for their next job.
   static let spare = WorkQueue(name: "dormouse-spare")
 
   private let name: String
@@ -26,7 +27,7 @@ final class QueueBacklog: Sendable {
   private let state = Mutex(State())
   private let work = Semaphore()
 
-  /// - Parameter start: starts a thread of this name; false: it can't.
+  /// - Parameter start: starts a thread of this name; it returns false if it can't.
   init(
     name: String, mayLeave: (@Sendable () -> Bool)? = nil,
     chore: (@Sendable () -> Duration?)? = nil, mates: QueueThreads? = nil,
@@ -74,7 +75,8 @@ final class QueueBacklog: Sendable {
     work.signal()
   }
 
-  /// Returns false if none can be started: the caller has the jobs performed elsewhere.
+  /// Starts the queue's thread if it has none. If no thread can be started, it returns false and
+  /// the caller has the jobs performed elsewhere.
   func startThread() -> Bool {
     let isMine = state.withLock { state in
       defer { state.hasThread = true }
@@ -91,12 +93,13 @@ final class QueueBacklog: Sendable {
     case job(WorkQueue.Job), nothing, ended
   }
 
-  /// Performs jobs until the queue has ended, or may leave its thread.
+  /// Performs jobs until the queue has ended, or may release its thread.
   ///
-  /// - Parameter idleTime: how long it waits for another job before it releases its stack or its thread.
+  /// - Parameter idleTime: the time for which it waits for another job before it releases its stack
+  ///   or its thread.
   private func serve(within idleTime: Duration, isSpare: Bool = false) {
     var pause: Duration?
-    // It has waited, and has released what it could.
+    // True after the thread has waited for `idleTime` and released the memory that it could.
     var isIdle = false
     while true {
       switch next(within: pause ?? (isIdle ? nil : idleTime)) {
@@ -128,7 +131,8 @@ final class QueueBacklog: Sendable {
     return job.map(Next.job) ?? (hasEnded ? .ended : .nothing)
   }
 
-  /// The next job starts another thread.
+  /// Releases the thread if the queue may do that. It returns true if the thread is to end; the
+  /// next job then starts another one.
   private func leaves(isSpare: Bool) -> Bool {
     guard let mayLeave, mayLeave(), mates?.leave(always: isSpare) != false else { return false }
     let hasLeft = state.withLock { state in

@@ -1,22 +1,24 @@
 import Synchronization
 
-/// The threads of several queues that may leave them. A thread that is there already makes a job begin earlier, by half
-/// a millisecond; each takes up to 28 KB.
+/// Counts the threads of several queues that may release them, and keeps a few. If a thread exists
+/// already, a job begins half a millisecond earlier; each thread uses up to 28 KB.
 public final class QueueThreads: Sendable {
   private let keeps: Int
   private let count = Atomic(0)
 
-  /// - Parameter keeps: this number of threads stays. Those that become idle beyond it leave.
+  /// - Parameter keeps: the number of threads that stay. Threads that become idle beyond it end.
   public init(keeps: Int) {
     self.keeps = keeps
-    // It can be started now, and perhaps not when a queue needs it.
+    // The spare thread can be started now. It may be impossible later, when a queue needs it.
     _ = QueueBacklog.spare
   }
 
   func enter() { count.add(1, ordering: .relaxed) }
 
-  /// - Parameter always: also if there are few.
-  /// - Returns: false: it stays.
+  /// Removes the calling thread from the count.
+  ///
+  /// - Parameter always: true: even if there are only a few threads.
+  /// - Returns: false if the thread is to stay.
   func leave(always: Bool) -> Bool {
     var seen = count.load(ordering: .relaxed)
     while always || seen > keeps {

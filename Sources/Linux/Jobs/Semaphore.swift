@@ -1,15 +1,15 @@
 import CLinux
 import Glibc
 
-/// A counting semaphore of POSIX (sem_overview(7)); it begins at zero. libdispatch's would do the same, and takes 0.2 MB
-/// more of a process's memory.
+/// A counting semaphore of POSIX (sem_overview(7)), which begins at 0. libdispatch's would do the
+/// same, and uses 0.2 MB more of a process's memory.
 public final class Semaphore: Sendable {
-  // Safe: the pointer is set once and the semaphore lives as long as this object; its functions are made for calls from
-  // several threads.
+  // This is safe: the pointer is set once, the semaphore lives as long as this object, and its
+  // functions may be called from several threads.
   private nonisolated(unsafe) let raw = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 
   public init() {
-    // Fails only for a value that is too large.
+    // It fails only for a value that is too large.
     sem_init(raw, 0, 0)
   }
 
@@ -18,21 +18,23 @@ public final class Semaphore: Sendable {
     raw.deallocate()
   }
 
-  /// Lets one thread continue, now or when it waits. From any thread.
+  /// Raises the count by 1, which lets one waiting thread, or the next one that waits, continue.
+  /// Any thread may call it.
   public func signal() {
-    // Fails only when it was raised 2³¹ times without a wait.
+    // It fails only if the count is 2³¹ - 1.
     sem_post(raw)
   }
 
-  /// Blocks the calling thread until there was a signal that no other thread has taken.
+  /// Blocks the calling thread until the count is above 0, and lowers it by 1.
   public func wait() {
-    // A signal handler may interrupt it; it fails in no other way.
+    // A signal handler may interrupt the call; it fails in no other way.
     while sem_wait(raw) != 0 {}
   }
 
-  /// The same, for a limited time by the monotonic clock. False: the time has passed.
+  /// Waits for a limited time of the monotonic clock. It returns false if the time has passed.
   public func wait(within time: Duration) -> Bool { wait(until: Deadline(in: time)) }
 
+  /// Waits until a deadline. It returns false if the deadline has passed.
   public func wait(until deadline: Deadline) -> Bool {
     clinux_semaphore_wait(raw, deadline.nanoseconds) == 0
   }

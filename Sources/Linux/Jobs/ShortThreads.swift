@@ -1,17 +1,19 @@
 import CLinux
 import Synchronization
 
-/// Threads for work of some milliseconds, for which a client may be waiting: to start a thread takes 0.15 to 0.3 ms. A
-/// thread whose work is done waits for other work, up to three of them without limit; the others end.
+/// Threads for work of some milliseconds for which a client may be waiting: starting a thread costs
+/// 0.15 to 0.3 ms. A thread whose work is done waits for other work. Up to three threads wait
+/// without limit; the others end.
 ///
-/// Not for work with ptrace: what a thread traces stays traced until it ends (`BriefTracer`).
+/// Don't use them for ptrace: what a thread traces stays traced until the thread ends
+/// (`BriefTracer`).
 public enum ShortThreads {
   private struct Work {
     let name: String
     let body: @Sendable () -> Void
   }
 
-  /// Work that threads wait for is never more than threads that wait.
+  /// `handedOver` never has more items than there are idle threads.
   private struct State {
     var handedOver: [Work] = []
     var idle = 0
@@ -19,10 +21,13 @@ public enum ShortThreads {
 
   private static let state = Mutex(State())
   private static let work = Semaphore()
-  /// For a light wake: one that fills the first pages beside the tracing thread, its pager, and one that closes.
+  /// The maximum number of idle threads. A light wake uses three: one that fills the first pages
+  /// beside the tracing thread, its pager, and one that closes descriptors.
   private static let mostIdle = 3
 
-  /// As `Thread.start`; for a thread that waits already, the kernel chooses the processor. When `body` has returned, nothing that it has captured is held any more.
+  /// Performs `body` on an idle thread, or on a new one as `Thread.start` does. For an idle thread,
+  /// the kernel chooses the processor. When `body` has returned, its captured values are released.
+  /// It returns false if no thread can be started. Any thread may call it.
   public static func start(
     name: String, apart: Bool = false, _ body: @escaping @Sendable () -> Void
   ) -> Bool {
@@ -42,7 +47,8 @@ public enum ShortThreads {
     }
   }
 
-  /// A thread's closure is held until it ends.
+  /// Releases the closure as soon as it has run: a thread's own closure lives until the thread
+  /// ends.
   private final class Once: Sendable {
     private let body: Mutex<(@Sendable () -> Void)?>
 
@@ -64,7 +70,7 @@ public enum ShortThreads {
     }
   }
 
-  /// Waits. `nil`: enough threads wait already.
+  /// Waits for work. It returns nil if enough threads wait already.
   private static func next() -> Work? {
     let waits = state.withLock { state in
       if state.idle == mostIdle { return false }

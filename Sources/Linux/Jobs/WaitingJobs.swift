@@ -1,4 +1,4 @@
-/// Jobs in the order in which they will be performed: urgent ones first.
+/// Jobs in the order in which they will be performed, urgent ones first.
 struct WaitingJobs: Sendable {
   private struct Entry: Sendable {
     var job: WorkQueue.Job

@@ -2,37 +2,44 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// One thread that performs jobs, always the same kernel thread unless it may leave. ptrace needs that: only the
-/// thread that attached may control a tracee.
+/// One thread that performs jobs. It is always the same kernel thread unless the queue may release
+/// it. ptrace needs that: only the thread that attached may control a tracee.
 ///
-/// Jobs are performed in order, but urgent ones come before all others: a client waits for the resume of one
-/// worker, and no client waits for the hibernation of a hundred others. Jobs about the same subject never
-/// overtake each other: an urgent one makes those before it urgent, too.
+/// Jobs are performed in order, but urgent ones come before all others: a client waits for the
+/// resume of one worker, and no client waits for the hibernation of a hundred others. Jobs about
+/// the same subject never overtake each other: an urgent one makes the earlier ones urgent, too.
+///
+/// Any thread may call the methods.
 public final class WorkQueue: Sendable {
   public typealias Job = @Sendable () -> Void
 
   private let backlog: QueueBacklog
 
-  /// Starts the thread, unless it may leave. `name` shows in `ps -L` (at most 15 bytes).
+  /// Makes a queue. It starts the thread unless the queue may release it.
   ///
   /// - Parameters:
-  ///   - chore: performed on the thread after each job, and again after the time that it returns, until it
-  ///     returns `nil`.
-  ///   - mayLeave: asked on the thread when no job has come for 2 s. If it says yes the thread ends, with its stack and
-  ///     the memory that the allocator keeps for it, and the next job starts another one. `nil`: it stays.
-  ///   - mates: the threads of several queues; as long as there are few it stays, too.
+  ///   - name: shows in `ps -L` (at most 15 bytes).
+  ///   - chore: performed on the thread after each job, and again after the time that it returns,
+  ///     until it returns `nil`.
+  ///   - mayLeave: asked on the thread when no job has come for 2 s. If it returns true the thread
+  ///     ends, with its stack and the memory that the allocator keeps for it, and the next job
+  ///     starts another one. `nil`: the thread stays.
+  ///   - mates: counts the threads of several queues. While there are few of them, the thread
+  ///     stays, too.
   public init(
     name: String, chore: (@Sendable () -> Duration?)? = nil,
     mayLeave: (@Sendable () -> Bool)? = nil, mates: QueueThreads? = nil
   ) {
     backlog = QueueBacklog(name: name, mayLeave: mayLeave, chore: chore, mates: mates)
-    // Without its threads the daemon can't work.
+    // The daemon can't work without its threads.
     if mayLeave == nil { precondition(backlog.startThread(), "no thread can be started") }
   }
 
   deinit { backlog.end() }
 
-  /// `subject`: the subject of the job, such as a worker's name.
+  /// Appends a job.
+  ///
+  /// - Parameter subject: what the job is about, such as a worker's name.
   public func submit(
     about subject: String? = nil, isUrgent: Bool = false, _ job: @escaping Job
   ) {
@@ -42,10 +49,12 @@ public final class WorkQueue: Sendable {
   /// Makes the waiting jobs about the subject urgent.
   public func prioritize(_ subject: String) { backlog.prioritize(subject) }
 
-  /// The queue has a thread now, or waits for one. One that may leave can end a moment later.
+  /// True if the queue has a thread now, or waits for one. A thread that may be released can end a
+  /// moment later.
   public var hasThread: Bool { backlog.hasThread }
 
-  /// Performs `body` on the queue's thread and waits for it. Never from that thread itself.
+  /// Performs `body` on the queue's thread and waits for it. Calling it on that thread is a
+  /// deadlock.
   public func perform<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {
     let done = Semaphore()
     let slot = Slot<Value>()
@@ -69,7 +78,7 @@ public final class WorkQueue: Sendable {
   }
 }
 
-/// Plain POSIX threads.
+/// Functions for plain POSIX threads.
 public enum Thread {
   private final class Start: Sendable {
     let name: String
@@ -80,12 +89,12 @@ public enum Thread {
     }
   }
 
-  /// Starts a detached thread with a 512 KiB stack and all signals blocked: signals are the event loop's
-  /// business. Returns false if the kernel can't start one.
+  /// Starts a detached thread with a 512 KiB stack and all signals blocked: the event loop handles
+  /// the signals. It returns false if the kernel can't start a thread.
   ///
-  /// - Parameter apart: begins on another processor than the caller's, if there is one. For threads that share a short
-  ///   piece of work with the caller: the kernel would leave both on one processor until it balances the load, some
-  ///   milliseconds later.
+  /// - Parameter apart: true: the thread begins on another processor than the caller's, if there is
+  ///   one. It is meant for threads that share a short piece of work with the caller: the kernel
+  ///   would leave both on one processor until it balances the load, some milliseconds later.
   public static func start(
     name: String, apart: Bool = false, _ body: @escaping @Sendable () -> Void
   ) -> Bool {
@@ -101,19 +110,22 @@ public enum Thread {
     return result == 0
   }
 
-  /// After this time without a job, a thread that stays releases the stack that its jobs have used.
+  /// After this time without a job, a thread that stays releases the unused part of its stack.
   static let idleTime = Duration.seconds(2)
 
-  /// Returns the calling thread's stack below its current depth to the kernel: 12 to 400 KB after a job.
+  /// Returns the calling thread's stack below its current depth to the kernel: 12 to 400 KB after a
+  /// job.
   static func releaseUnusedStack() { clinux_release_unused_stack() }
 }
 
-/// Runs `lane` on up to `lanes` threads, the calling one included (so on that one alone if `lanes` is 1), and returns
-/// when all are done. Each lane takes indices below `count` from `next` until there are none; they come in order. State
-/// that a lane needs (buffers, a compressor) is a local variable of it. On return no thread holds the values that `lane`
-/// has captured: captured descriptors are closed when the caller releases them.
+/// Runs `lane` on up to `lanes` threads, the calling one included, and returns when all are done.
+/// If `lanes` is 1, only the calling thread works. Each lane gets indices below `count` from `next`
+/// until there are none; they come in order. State that a lane needs (buffers, a compressor) is a
+/// local variable of it. On return no thread references the values that `lane` has captured:
+/// captured descriptors are closed when the caller releases them.
 ///
-/// - Parameter least: one lane for this many indices: to start a thread takes as long as to compress 64 KB.
+/// - Parameter least: there is one lane for this many indices, because starting a thread costs as
+///   much as compressing 64 KB.
 public func inParallel(
   count: Int, lanes: Int, least: Int = 3, _ lane: @escaping @Sendable (_ next: () -> Int?) -> Void
 ) {
@@ -131,8 +143,8 @@ public func inParallel(
   for _ in 0..<helpers { done.wait() }
 }
 
-/// Holds a lane for a thread, and releases it before the thread reports: the thread's own closure is freed
-/// only later.
+/// Keeps a lane for a thread, and releases it before the thread reports its end: the thread's own
+/// closure is freed only later.
 private final class Handover: Sendable {
   typealias Lane = @Sendable (_ next: () -> Int?) -> Void
   private let lane: Mutex<Lane?>

@@ -1,22 +1,23 @@
 import Glibc
 
-/// The dirty memory of one or several processes by what it is mapped for: private dirty pages, and swap
-/// (/proc/PID/smaps). The same memory as in `Footprint`, and dirty pages of files that are mapped shared.
+/// The dirty memory of one or several processes, grouped by what it is mapped for: private dirty
+/// pages, and swap (/proc/PID/smaps). It counts the same memory as `Footprint`, and in addition
+/// dirty pages of files that are mapped shared.
 public struct DirtyMappings: Hashable, Sendable {
   public enum Kind: String, Hashable, Sendable {
     case heap, stack, anonymous, file
-    /// tmpfs, memfd, System V.
+    /// Files in tmpfs, memfds, and shared memory of System V.
     case sharedMemory = "shared_memory"
-    /// A name of the kernel's, such as `[vdso]`.
+    /// A mapping with a name that the kernel gives, such as `[vdso]`.
     case other
   }
 
-  /// Mappings for the same thing.
+  /// All mappings for the same thing.
   public struct Group: Hashable, Sendable {
     public var kind: Kind
-    /// The file's path, or the name that the process gave it; empty: it has none.
+    /// The file's path, or the name that the process gave the memory. It is empty if there is none.
     public var name: String
-    /// Bytes. Swapped ones don't count as dirty.
+    /// Dirty bytes in RAM. Swapped bytes aren't included.
     public var dirty: Int64 = 0
     public var swapped: Int64 = 0
     public var mappings = 0
@@ -34,15 +35,16 @@ public struct DirtyMappings: Hashable, Sendable {
 
   public init() {}
 
-  /// The largest first; without those that have no dirty memory.
+  /// The groups with dirty memory, the largest first.
   public var largestFirst: [Group] {
     groups.values.filter { $0.bytes > 0 }
       .sorted { ($0.bytes, $1.kind.rawValue, $1.name) > ($1.bytes, $0.kind.rawValue, $0.name) }
   }
 
-  /// Adds a process. Reading takes long if it has thousands of mappings; no page of it is touched.
+  /// Adds a process. Reading takes long if the process has thousands of mappings; none of its pages
+  /// is accessed.
   ///
-  /// - Returns: false: it has ended.
+  /// - Returns: false if it has ended.
   public mutating func add(_ pid: Int32) throws(FootprintError) -> Bool {
     do throws(SystemCallError) {
       add(smaps: try readFile("/proc/\(pid)/smaps"), stackPointers: Self.stackPointers(of: pid))
@@ -53,12 +55,12 @@ public struct DirtyMappings: Hashable, Sendable {
     }
   }
 
-  /// - Parameter stackPointers: of its threads, as far as they are known.
+  /// - Parameter stackPointers: the stack pointers of its threads, as far as they are known.
   mutating func add(smaps: [UInt8], stackPointers: [UInt64]) {
     processes += 1
     var key: Key?
     for line in smaps.lines() {
-      // Headers begin with a lower-case hexadecimal address, fields with a capital.
+      // Headers begin with a lower-case hexadecimal address. Fields begin with a capital.
       if line.first.map({ $0 < UInt8(ascii: "A") || $0 > UInt8(ascii: "Z") }) == true {
         key = MemoryMapping(header: line).map { Self.key(of: $0, stackPointers) }
         if let key { groups[key, default: Group(kind: key.kind, name: key.name)].mappings += 1 }
@@ -89,11 +91,13 @@ public struct DirtyMappings: Hashable, Sendable {
     return Key(kind: isShared ? .sharedMemory : .file, name: name)
   }
 
-  /// Of all threads that wait in the kernel; a stack of another thread counts as anonymous memory.
+  /// The stack pointers of all threads that wait in the kernel. The stack of another thread counts
+  /// as anonymous memory.
   private static func stackPointers(of pid: Int32) -> [UInt64] {
-    // A process that has ended, or may not be examined, has no known stacks.
+    // The stacks of a process that has ended, or may not be examined, aren't known.
     ((try? threads(of: pid)) ?? []).compactMap { thread in
-      // `NUMBER ARGUMENTS… SP PC` (proc_pid_syscall(5)), or `running`. As above.
+      // The file has `NUMBER ARGUMENTS… SP PC` (proc_pid_syscall(5)), or `running`. A thread that
+      // has ended is skipped.
       let words = (try? readFile("/proc/\(pid)/task/\(thread)/syscall"))?.words() ?? []
       guard words.count >= 3 else { return nil }
       return words[words.count - 2].dropFirst(2).number(radix: 16)

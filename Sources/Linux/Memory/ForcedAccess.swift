@@ -1,28 +1,30 @@
 import CLinux
 import Glibc
 
-/// Which threads reach pages through /proc/PID/mem that the process itself may not write (its constants after
-/// relocation, its generated code) or not read (PROT_NONE). The kernel calls it FOLL_FORCE.
+/// The threads that can access pages through /proc/PID/mem that the process itself may not write
+/// (its constants after relocation, its generated code) or not read (PROT_NONE). The kernel's name
+/// for such an access is FOLL_FORCE.
 ///
-/// Other pages are reached by every thread that has a descriptor, on each kernel.
+/// Other pages can be accessed by every thread that has a descriptor, on each kernel.
 public enum ForcedAccess: Hashable, Sendable {
+  /// Every thread that has a descriptor.
   case anyThread
-  /// The thread that traces the process's first thread, and no other thread of its program
-  /// (CONFIG_PROC_MEM_FORCE_PTRACE, Linux 6.12; `proc_mem.force_override=ptrace`). Others get EIO.
+  /// Only the thread that traces the process's first thread (CONFIG_PROC_MEM_FORCE_PTRACE, Linux
+  /// 6.12; `proc_mem.force_override=ptrace`). All others, even of the same program, get EIO.
   case tracingThread
   /// No thread (`proc_mem.force_override=never`).
   case noThread
 
-  /// What this kernel permits, tried once in each process.
+  /// What this kernel permits. It is tried once in each process.
   public static let tried: ForcedAccess =
     isSimulated || clinux_writes_read_only_pages() < 0
     ? KernelTrial.asTracer.writes == -EIO ? .noThread : .tracingThread
     : .anyThread
 
-  /// For tests on kernels without the rule: this process enforces `tracingThread` on itself.
+  /// True for tests on kernels without the rule: this process enforces `tracingThread` on itself.
   private static let isSimulated = getenv("DORMOUSE_TEST_PROC_MEM") != nil
 
-  /// Call it before each transfer through /proc/PID/mem.
+  /// Enforces the simulated rule. It is called before each transfer through /proc/PID/mem.
   static func check(
     _ call: String, on pid: Int32, _ range: PageRange, writing: Bool
   ) throws(SystemCallError) {
@@ -31,19 +33,21 @@ public enum ForcedAccess: Hashable, Sendable {
     let isForced = lines.compactMap(MemoryMapping.init(header:)).contains {
       $0.range.intersects(range) && (writing ? !$0.writable : !$0.readable)
     }
-    // TracerPid is the number of the tracing thread.
+    // TracerPid is the ID of the tracing thread.
     if isForced, try ProcessStatus.read(pid).tracer != clinux_thread_id() {
       throw SystemCallError(call, on: "pid \(pid) (simulated force_override=ptrace)", code: EIO)
     }
   }
 }
 
-/// What this process may do to a child that it traces, tried once.
+/// What this process may do to a child that it traces. It is tried once.
 struct KernelTrial {
-  /// 1: it writes the child's read-only pages through /proc/PID/mem; else a negative error number. A process that may
-  /// trace no child keeps 1: another check reports that.
+  /// 1 if it can write the child's read-only pages through /proc/PID/mem; otherwise a negative
+  /// error number. It stays 1 if the process may trace no child, because another check reports
+  /// that.
   var writes: Int32 = 1
-  /// 1: the kernel shows where a thread's area for restartable sequences is; else a negative error number.
+  /// 1 if the kernel shows the address of a thread's area for restartable sequences; otherwise a
+  /// negative error number.
   var showsRseq: Int32 = 1
 
   static let asTracer: KernelTrial = {

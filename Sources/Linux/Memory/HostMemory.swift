@@ -1,8 +1,9 @@
-/// How the machine's memory is used, in bytes, as a jetsam report shows it (proc_meminfo(5)).
+/// The use of the machine's memory in bytes, as a jetsam report shows it (proc_meminfo(5)).
 public struct HostMemory: Hashable, Sendable {
   public var total: Int64
   public var free: Int64
-  /// Memory that the kernel can take back without swapping: clean and dirty file pages, slabs that shrink.
+  /// Memory that the kernel can reclaim without swapping: clean and dirty file pages, and slabs
+  /// that can shrink.
   public var reclaimable: Int64
   /// Memory that can't be reclaimed: the kernel's own memory, and locked memory.
   public var wired: Int64
@@ -13,7 +14,7 @@ public struct HostMemory: Hashable, Sendable {
     return memory
   }
 
-  /// `nil` without MemTotal and MemFree.
+  /// The result is `nil` if MemTotal or MemFree is missing.
   public init?(parsing bytes: [UInt8]) {
     var fields: [String: Int64] = [:]
     forEachField(bytes) { key, value in fields[key] = kilobytes(value) }

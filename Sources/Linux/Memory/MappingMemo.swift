@@ -1,20 +1,22 @@
 import Glibc
 
-/// What smaps has shown about a process's mappings, for the next hibernation. To make smaps, the kernel walks
-/// all pages, which takes longer than all other checks of a second hibernation. A mapping's flags don't
-/// change while the mapping stays; /proc/PID/maps shows in a tenth of the time whether it has stayed.
+/// The mappings of a process as smaps has shown them, kept for the next hibernation. To make smaps,
+/// the kernel walks all pages, which takes longer than all other checks of a second hibernation. A
+/// mapping's flags don't change while the mapping stays. /proc/PID/maps shows whether it has
+/// stayed, in a tenth of the time.
 ///
-/// Three properties can still change: locked memory (read it from the status), a handler of page faults
-/// (found by registering Dormouse's own), and sealing (then freeing pages fails, and the hibernation is
-/// undone).
+/// Three properties can still change. Locked memory must be read from the status. A handler of page
+/// faults is found by registering Dormouse's own. If a mapping is sealed, freeing its pages fails,
+/// and the hibernation is undone.
 public struct MappingMemo: Sendable {
-  /// What maps doesn't show of a mapping; and of what it shows, only enough to recognise it: a daemon has a memo for each
-  /// process, with a hundred mappings and more.
+  /// One mapping: the values that maps doesn't show, and of those that it shows only enough to
+  /// recognise the mapping. A daemon has a memo for each process, with a hundred mappings and more.
   private struct Known {
-    /// Of the line in maps. The hash has a random key, so that no program can choose a line with another's hash.
+    /// The hash of the line in maps. It has a random key, so that no program can choose a line with
+    /// another line's hash.
     let line: Int
     let start: UInt64
-    /// In KiB, as smaps has them.
+    /// The values are in KiB, as in smaps.
     let (anonymous, resident, proportional): (UInt32, UInt32, UInt32)
     let flags: MemoryMapping.Flags
 
@@ -39,8 +41,8 @@ public struct MappingMemo: Sendable {
 
   private let known: [Known]
 
-  /// - Parameter mappings: from smaps; the process has been stopped since before that. The result is `nil` if
-  ///   maps shows other mappings.
+  /// - Parameter mappings: from smaps. The process has been stopped since before that was read. The
+  ///   result is `nil` if maps shows other mappings.
   public init?(pid: Int32, mappings: [MemoryMapping]) {
     guard let lines = try? Self.read(pid), lines.count == mappings.count else { return nil }
     known = zip(mappings, lines).map(Known.init)
@@ -56,8 +58,8 @@ public struct MappingMemo: Sendable {
     return hasher.finalize()
   }
 
-  /// The process's present mappings, with their known properties; `nil` if one is new and may have properties
-  /// that only smaps shows.
+  /// Returns the process's present mappings, with their recorded properties. It returns `nil` if
+  /// one is new and may have properties that only smaps shows.
   public func recall(pid: Int32) throws(SystemCallError) -> [MemoryMapping]? {
     var found: [MemoryMapping] = []
     var next = 0
@@ -78,14 +80,15 @@ public struct MappingMemo: Sendable {
     return found
   }
 
-  /// Ordinary memory: not of a driver, a file or the kernel.
+  /// Whether it is ordinary memory, not of a driver, a file or the kernel.
   private static func isPlain(_ mapping: MemoryMapping) -> Bool {
     let names = ["", "[heap]", "[stack]"]
     return !mapping.shared && !mapping.hasFile
       && (names.contains(mapping.name) || mapping.name.hasPrefix("[anon:"))
   }
 
-  /// The same mapping; it may have memory by now.
+  /// Returns the mapping with at least one anonymous page if it is writable: it may have got memory
+  /// since.
   private static func again(_ mapping: MemoryMapping) -> MemoryMapping {
     var mapping = mapping
     if mapping.writable { mapping.anonymous = max(mapping.anonymous, pageSize) }

@@ -1,4 +1,4 @@
-/// The machine's memory, in bytes (`/proc/meminfo`, proc_meminfo(5)).
+/// The state of the machine's memory in bytes (`/proc/meminfo`, proc_meminfo(5)).
 public struct MemoryInfo: Hashable, Sendable {
   public static let path = "/proc/meminfo"
 
@@ -6,7 +6,8 @@ public struct MemoryInfo: Hashable, Sendable {
   /// The kernel's estimate of the memory that could be allocated without swapping.
   public var available: Int64
   public var swapFree: Int64
-  /// The directory of a cgroup whose limit leaves less than the machine has (`ContainingLimits`); nil: no limit does.
+  /// The directory of a cgroup whose limit leaves less memory than the machine has
+  /// (`ContainingLimits`); nil if no limit does.
   public var limitedBy: String?
 
   public init(total: Int64, available: Int64, swapFree: Int64) {
@@ -15,9 +16,11 @@ public struct MemoryInfo: Hashable, Sendable {
     self.swapFree = swapFree
   }
 
-  /// `withPerCPULists`: counts the free pages that each CPU keeps for itself. The kernel's estimate
-  /// leaves them out, and swings by tens of megabytes with them. Reading them costs more, so it is
-  /// for measurements rather than for sampling.
+  /// Reads the machine's memory.
+  ///
+  /// - Parameter withPerCPULists: true: includes the free pages that each CPU keeps for itself. The
+  ///   kernel's estimate excludes them, and varies by tens of megabytes with them. Reading them
+  ///   costs more, so it is for measurements rather than for sampling.
   public static func read(withPerCPULists: Bool = false) throws(SystemCallError) -> MemoryInfo {
     guard var info = MemoryInfo(parsing: try readRecord(path)) else { throw malformed(path) }
     if withPerCPULists {
@@ -27,13 +30,13 @@ public struct MemoryInfo: Hashable, Sendable {
     return info
   }
 
-  /// Of `path`.
+  /// Reads the machine's memory from an open record of `path`.
   public static func read(_ record: KernelRecord) throws(SystemCallError) -> MemoryInfo {
     guard let info = MemoryInfo(parsing: try record.read()) else { throw malformed(record.path) }
     return info
   }
 
-  /// nil without MemTotal and MemAvailable (the latter came with Linux 3.14).
+  /// The result is nil if MemTotal or MemAvailable is missing (the latter came with Linux 3.14).
   public init?(parsing bytes: [UInt8]) {
     guard let total = value(of: "MemTotal:", in: bytes).flatMap(kilobytes),
       let available = value(of: "MemAvailable:", in: bytes).flatMap(kilobytes)
@@ -43,14 +46,14 @@ public struct MemoryInfo: Hashable, Sendable {
       swapFree: value(of: "SwapFree:", in: bytes).flatMap(kilobytes) ?? 0)
   }
 
-  /// How many processes of the whole machine the kernel's OOM killer has ended (`oom_kill` of
-  /// /proc/vmstat).
+  /// The number of processes of the whole machine that the kernel's OOM killer has ended
+  /// (`oom_kill` of /proc/vmstat); nil if it can't be read.
   public static func killedForMemory() -> Int? {
     guard let bytes = try? readNamedFile("/proc/vmstat") else { return nil }
     return WorkerCgroup.killedForMemory(in: bytes)
   }
 
-  /// Sum of the `count:` lines of /proc/zoneinfo, in pages.
+  /// Returns the sum of the `count:` lines of /proc/zoneinfo, in pages.
   public static func perCPUPages(parsing bytes: [UInt8]) -> Int64 {
     var pages: Int64 = 0
     forEachField(bytes) { key, value in

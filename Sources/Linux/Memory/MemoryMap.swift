@@ -8,15 +8,16 @@ public struct MemoryMapping: Sendable, Hashable {
   public var writable = false
   public var executable = false
   public var shared = false
-  /// It maps a file. A private copy of one of the file's pages is still anonymous memory.
+  /// True if it maps a file. A private copy of one of the file's pages is still anonymous memory.
   public var hasFile = false
   /// The file's inode, or 0.
   public var inode: UInt64 = 0
   /// The file's path, or a kernel name such as `[stack]`.
   public var name = ""
-  /// Bytes of anonymous memory in it, swapped ones not counted.
+  /// The anonymous memory in it in bytes, without swapped pages.
   public var anonymous: UInt64 = 0
-  /// Bytes in RAM, and the same with each page divided by how many processes map it.
+  /// The memory in it that is in RAM, in bytes. `proportional` divides each page by the number of
+  /// processes that map it.
   public var resident: UInt64 = 0
   public var proportional: UInt64 = 0
   public var flags: Flags = []
@@ -24,7 +25,7 @@ public struct MemoryMapping: Sendable, Hashable {
   public var length: UInt64 { end - start }
   public var range: PageRange { PageRange(from: start, to: end) }
 
-  /// The two-letter codes of the VmFlags line that matter here.
+  /// The two-letter codes of the VmFlags line that Dormouse uses.
   public struct Flags: OptionSet, Sendable, Hashable {
     public let rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -35,15 +36,16 @@ public struct MemoryMapping: Sendable, Hashable {
     public static let pureFrames = Flags(rawValue: 1 << 4)  // pf
     public static let userfault = Flags(rawValue: 1 << 5)  // um, ui
     public static let sealed = Flags(rawValue: 1 << 6)  // sl
-    /// Its writes are watched: by Dormouse (`WriteTracker`), or by the process itself.
+    /// Writes to it are tracked: by Dormouse (`WriteTracker`), or by the process itself.
     public static let writesWatched = Flags(rawValue: 1 << 7)  // uw
     public static let wipedOnFork = Flags(rawValue: 1 << 8)  // wf
     public static let hugePages = Flags(rawValue: 1 << 9)  // hg
-    /// It is shown as writable, and only calls and returns write there.
+    /// The kernel shows it as writable, but only calls and returns write to it.
     public static let shadowStack = Flags(rawValue: 1 << 10)  // ss
     /// Its memory has tags (arm64's MTE), which are lost when its pages are freed.
     public static let tagged = Flags(rawValue: 1 << 11)  // mt
-    /// The kernel may drop its pages at any time (the state of getrandom(3) in glibc 2.41), and lets no userfaultfd have it.
+    /// The kernel may drop its pages at any time (the state of getrandom(3) in glibc 2.41), and
+    /// doesn't permit a userfaultfd for it.
     public static let droppable = Flags(rawValue: 1 << 12)  // dp
 
     static let codes: [(UInt8, UInt8, Flags)] = [
@@ -61,22 +63,23 @@ public struct MemoryMapping: Sendable, Hashable {
     }
   }
 
-  /// The mappings of a process, by address. A process without mappings is being killed (or is a kernel
-  /// thread).
+  /// Reads the mappings of a process, ordered by address.
+  ///
+  /// - Throws: ESRCH if there are none: the process is being killed (or is a kernel thread).
   public static func all(of pid: Int32) throws(SystemCallError) -> [MemoryMapping] {
     let text = try readFile("/proc/\(pid)/smaps")
     if text.isEmpty { throw SystemCallError("read", on: "/proc/\(pid)/smaps", code: ESRCH) }
     return parse(text)
   }
 
-  /// From the text of smaps. Lines that can't be read are left out.
+  /// Parses the text of smaps. Lines that can't be parsed are left out.
   static func parse(_ text: [UInt8]) -> [MemoryMapping] {
     text.withUnsafeBufferPointer { SmapsParser(bytes: $0).parse() }
   }
 }
 
 extension MemoryMapping {
-  /// From a line of /proc/PID/maps: without the values that only smaps has.
+  /// Parses a line of /proc/PID/maps; it doesn't have the values that only smaps has.
   init?(header line: ArraySlice<UInt8>) {
     let parsed = line.withUnsafeBufferPointer { SmapsParser(bytes: $0).header(0, $0.count) }
     guard let parsed else { return nil }
@@ -101,7 +104,7 @@ private struct SmapsParser {
 
   private func parseLine(_ start: Int, _ end: Int, into mappings: inout [MemoryMapping]) {
     guard start < end else { return }
-    // Headers begin with a lower-case hexadecimal address, fields with a capital.
+    // Headers begin with a lower-case hexadecimal address. Fields begin with a capital.
     if bytes[start] >= UInt8(ascii: "a") || bytes[start] <= UInt8(ascii: "9") {
       if let mapping = header(start, end) { mappings.append(mapping) }
       return
@@ -125,7 +128,7 @@ private struct SmapsParser {
     return memcmp(base + start, prefix.utf8Start, prefix.utf8CodeUnitCount) == 0
   }
 
-  /// `55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0   [heap]`
+  /// Parses a header such as `55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0   [heap]`.
   func header(_ start: Int, _ end: Int) -> MemoryMapping? {
     let fields = bytes[start..<end].split(
       separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: true)

@@ -1,8 +1,8 @@
 import Glibc
 
 extension UnsafeMutableRawBufferPointer {
-  /// Gives the buffer's memory back until its next use. What it had is lost. Only whole pages that belong to the buffer alone are
-  /// given back; if that fails, the memory stays.
+  /// Returns the buffer's memory to the kernel until its next use. Its content is lost. Only whole
+  /// pages that belong to the buffer alone are returned. If that fails, the memory stays.
   public func releasePages() {
     guard let base = baseAddress else { return }
     let (start, size) = (UInt(bitPattern: base), UInt(pageSize))

@@ -1,17 +1,17 @@
 import CLinux
 import Glibc
 
-/// Finds the pages that belong to one process alone: present, anonymous (or a private copy of a file's page),
-/// and mapped by no other process.
+/// Finds the pages that belong to one process alone: present, anonymous (or a private copy of a
+/// file's page), and mapped by no other process.
 ///
-/// PAGEMAP_SCAN (Linux 6.7) finds the anonymous ones quickly even in huge sparse mappings; it doesn't
-/// distinguish exclusive pages from pages that a fork shares, so bit 56 of /proc/PID/pagemap is read for the
-/// pages that it found. Older kernels: pagemap alone.
+/// PAGEMAP_SCAN (Linux 6.7) finds the anonymous ones quickly even in huge sparse mappings. It
+/// doesn't distinguish exclusive pages from pages that a fork shares, so bit 56 of
+/// /proc/PID/pagemap is read for the pages that it finds. On older kernels only pagemap is used.
 public struct PageMap {
   let descriptor: Descriptor
   let canScan: Bool
 
-  /// - Parameter useScan: `false` doesn't use PAGEMAP_SCAN, as on a kernel without it.
+  /// - Parameter useScan: `false`: PAGEMAP_SCAN isn't used, as on a kernel without it.
   public init(pid: Int32, useScan: Bool = true) throws(SystemCallError) {
     descriptor = try Descriptor.open("/proc/\(pid)/pagemap")
     canScan = useScan && PageMap.scanIsSupported(descriptor)
@@ -23,13 +23,14 @@ public struct PageMap {
     return clinux_pagemap_scan(pagemap.raw, 0, 0, &region, 1, presentCategory, 0, 0, &end) >= 0
   }
 
-  /// Runs of exclusive private pages between two addresses, as addresses and lengths in bytes.
+  /// Returns the runs of exclusive private pages between two addresses, in ascending order.
   public func privatePages(
     from start: UInt64, to end: UInt64
   ) throws(SystemCallError) -> [PageRange] {
     var runs: [PageRange] = []
     if canScan {
-      // One read covers ranges that lie close together: reading some more entries costs less than a call.
+      // One read covers ranges that lie close together, because reading some more entries costs
+      // less than another call.
       var pending: (start: UInt64, end: UInt64)?
       for candidate in try scan(from: start, to: end) {
         if let run = pending, candidate.start > run.end + 128 * pageSize {
@@ -49,7 +50,8 @@ public struct PageMap {
   static let excludedCategories =
     UInt64(CLINUX_PAGE_IS_FILE) | UInt64(CLINUX_PAGE_IS_PFNZERO)
 
-  /// Runs of pages with all categories of `required`, none of `excluded`, and one of `anyOf` if that isn't 0.
+  /// Returns the runs of pages with all categories of `required`, none of `excluded`, and one of
+  /// `anyOf` if that isn't 0.
   func scan(
     from start: UInt64, to end: UInt64, required: UInt64 = presentCategory,
     excluded: UInt64 = excludedCategories, anyOf: UInt64 = 0
@@ -71,7 +73,7 @@ public struct PageMap {
     return found
   }
 
-  // Documentation/admin-guide/mm/pagemap.rst
+  // The bits are defined in Documentation/admin-guide/mm/pagemap.rst of the kernel.
   static let present: UInt64 = 1 << 63
   private static let fileOrShared: UInt64 = 1 << 61
   private static let exclusive: UInt64 = 1 << 56

@@ -1,12 +1,12 @@
 import CLinux
 
-/// A run of bytes in the address space of a process, mostly of whole pages.
+/// A run of bytes in the address space of a process, usually of whole pages.
 ///
-/// It has the layout of `clinux_range` (and so of `iovec`), so that the shims and the kernel take arrays of
-/// it without a copy; `PageRangeTests` checks that.
+/// It has the layout of `clinux_range` (and so of `iovec`), so that the shims and the kernel can
+/// use arrays of it without a copy. `PageRangeTests` checks that.
 public struct PageRange: Hashable, Sendable {
   public var address: UInt64
-  /// Bytes.
+  /// The length in bytes.
   public var length: UInt64
 
   @inlinable
@@ -41,7 +41,7 @@ public struct PageRange: Hashable, Sendable {
     intersection(with: other) != nil
   }
 
-  /// The common part; `nil` if there is none.
+  /// The range that both have in common; `nil` if there is none.
   @inlinable
   public func intersection(with other: PageRange) -> PageRange? {
     let start = max(address, other.address)
@@ -49,7 +49,7 @@ public struct PageRange: Hashable, Sendable {
     return start < end ? PageRange(from: start, to: end) : nil
   }
 
-  /// The first `length` bytes, and the rest.
+  /// Splits the range into its first `length` bytes and the remaining ones.
   @inlinable
   public func split(after length: UInt64) -> (head: PageRange, tail: PageRange) {
     let first = min(length, self.length)
@@ -66,9 +66,11 @@ public struct PageRange: Hashable, Sendable {
 }
 
 extension Sequence<PageRange> {
+  /// The total length of the ranges in bytes.
   @inlinable public var bytes: UInt64 { reduce(0) { $0 + $1.length } }
 
-  /// The smallest range that has all of them, in whatever order they are; empty if there is none.
+  /// The smallest range that contains all of them, in whatever order they are. It is empty if there
+  /// are none.
   @inlinable public var hull: PageRange {
     var (start, end) = (UInt64.max, UInt64(0))
     for range in self {
@@ -78,10 +80,11 @@ extension Sequence<PageRange> {
   }
 }
 
-/// Sets of pages as ranges: sorted by address, without overlaps, and with joined neighbours if one of these
-/// functions has made the set.
+/// Sets of pages as ranges. They are sorted by address and don't overlap. Neighbours are joined if
+/// one of these functions has made the set.
 extension [PageRange] {
-  /// Adds a range that lies after all others. If it begins at the end of the last one, the two are joined.
+  /// Appends a range that lies after all others. If it begins at the end of the last one, the two
+  /// are joined.
   @inlinable
   public mutating func appendBehind(_ range: PageRange) {
     if range.isEmpty { return }
@@ -92,7 +95,7 @@ extension [PageRange] {
     }
   }
 
-  /// The union of ranges, which may be in any order and overlap, as a set.
+  /// The union of the ranges as a set. The ranges may be in any order and overlap.
   public func union() -> [PageRange] {
     var result: [PageRange] = []
     for range in sorted(by: { $0.address < $1.address }) {
@@ -105,7 +108,8 @@ extension [PageRange] {
     return result
   }
 
-  /// The same pages in groups of at most `count` ranges and `bytes` bytes. A range that is longer than that is divided.
+  /// Divides the pages into groups of at most `count` ranges and `bytes` bytes. A range that is
+  /// longer than that is divided, too.
   public func batches(of count: Int, bytes most: UInt64) -> [[PageRange]] {
     var result: [[PageRange]] = []
     var batch: [PageRange] = []
@@ -156,7 +160,8 @@ extension [PageRange] {
     return result
   }
 
-  /// The same, by the addresses of single pages.
+  /// Splits the set into the pages whose addresses are in `pages`, and those whose addresses
+  /// aren't.
   public func split(byPages pages: Set<UInt64>) -> (inside: [PageRange], outside: [PageRange]) {
     if pages.isEmpty { return ([], self) }
     var result: (inside: [PageRange], outside: [PageRange]) = ([], [])
@@ -174,10 +179,10 @@ extension [PageRange] {
   }
 }
 
-// MARK: the shims' view of it
+// MARK: use by the shims
 
 extension PageRange {
-  /// Whether a `clinux_range` is the same bytes.
+  /// Whether a `clinux_range` has the same layout.
   static var hasLayoutOfShims: Bool {
     MemoryLayout<PageRange>.size == MemoryLayout<clinux_range>.size
       && MemoryLayout<PageRange>.stride == MemoryLayout<clinux_range>.stride
@@ -187,7 +192,8 @@ extension PageRange {
       && MemoryLayout.offset(of: \PageRange.length) == MemoryLayout.offset(of: \clinux_range.length)
   }
 
-  /// Makes the kernel push out the range's pages (MADV_PAGEOUT), except those that other processes map.
+  /// Makes the kernel reclaim the range's pages (MADV_PAGEOUT), except those that other processes
+  /// map.
   public func pageOut(of pid: Int32, through pidfd: Descriptor) throws(SystemCallError) {
     var range = clinux_range(address: address, length: length)
     try shim("process_madvise", on: "pid \(pid)") { clinux_page_out(pidfd.raw, &range) }
@@ -195,8 +201,9 @@ extension PageRange {
 }
 
 extension [PageRange] {
-  /// Reads the ranges by pid (process_vm_readv(2)), one after the other, into `buffer`, which has room for
-  /// all of them. Returns the bytes read: fewer if a range can't be reached.
+  /// Reads the ranges by pid (process_vm_readv(2)), one after the other, into `buffer`, which must
+  /// have room for all of them. It returns the number of bytes read, which is less if a range can't
+  /// be read.
   public func readDirectly(
     from pid: Int32, into buffer: UnsafeMutableRawBufferPointer
   ) throws(SystemCallError) -> Int {

@@ -2,8 +2,8 @@ import CLinux
 import Glibc
 
 extension PageMap {
-  /// Runs of pages that aren't empty: memory of any kind, the shared zero page, or a place in swap.
-  /// UFFDIO_COPY refuses exactly these.
+  /// Returns the runs of pages that aren't empty: memory of any kind, the shared zero page, or a
+  /// page in swap. UFFDIO_COPY refuses exactly these.
   public func populatedPages(
     from start: UInt64, to end: UInt64
   ) throws(SystemCallError) -> [PageRange] {
@@ -20,10 +20,10 @@ extension PageMap {
     return runs
   }
 
-  /// Runs of pages that aren't empty in any of these ranges.
+  /// Returns the runs of pages that aren't empty in any of these ranges.
   ///
-  /// The kernel is asked once for all of them together, and not for each: node has a mapping for every
-  /// 256 KB of its heap, and the calls for 300 MB took half of the time before it ran again.
+  /// The kernel is asked once for all ranges together, and not for each. node has a mapping for
+  /// every 256 KB of its heap, and for 300 MB the calls took half of the time before it ran again.
   ///
   /// - Parameter ranges: all of them are registered with one `Userfault`.
   public func populatedPages(
@@ -36,7 +36,8 @@ extension PageMap {
       for range in ranges { runs += try populatedPages(from: range.address, to: range.end) }
       return runs
     }
-    // The kernel passes over mappings without this category, so those in between cost nothing, whatever their size.
+    // The kernel skips mappings without this category, so those between the ranges cost nothing,
+    // whatever their size.
     let found = try scan(
       from: first.address, to: last.end, required: UInt64(CLINUX_PAGE_IS_WPALLOWED), excluded: 0,
       anyOf: Self.populatedCategories)
@@ -46,7 +47,7 @@ extension PageMap {
   private static let populatedCategories =
     UInt64(CLINUX_PAGE_IS_PRESENT) | UInt64(CLINUX_PAGE_IS_SWAPPED)
 
-  /// A userfaultfd records the writes to the mapping with this page.
+  /// Whether a userfaultfd records the writes to the mapping that contains this page.
   private func isTracked(_ page: UInt64) throws(SystemCallError) -> Bool {
     let required = UInt64(CLINUX_PAGE_IS_WPALLOWED)
     return try !scan(from: page, to: page + pageSize, required: required, excluded: 0).isEmpty

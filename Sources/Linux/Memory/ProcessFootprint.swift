@@ -2,44 +2,49 @@ import Glibc
 
 /// The memory of one or several processes, in bytes (`/proc/PID/smaps_rollup`).
 public struct Footprint: Hashable, Sendable {
-  /// Memory that would be free if the processes ended: private dirty memory + anonymous memory that
-  /// they share with one another (once) + swap.
+  /// Memory that would be free if the processes ended: private dirty memory, plus anonymous memory
+  /// that they share with one another (once), plus swap.
   ///
-  /// Private_Dirty alone would be too much: pages of a program file that was just written count as dirty for
-  /// the process that maps it, until they are on disk. So the sum of anonymous and shared memory is the
-  /// limit.
+  /// Private_Dirty alone would be too much: pages of a program file that was just written count as
+  /// dirty for the process that maps it, until they are on disk. So the private dirty memory counts
+  /// at most as much as the sum of anonymous and shared memory.
   public var footprint: Int64 {
     ownDirty + sharedByFork + swapped
   }
-  /// Part of `footprint`: anonymous pages that several processes share since a fork, each counted
-  /// once over all of them. If other processes share a page as well, the part of these counts. Such
-  /// pages are free when the last process has ended, and a hibernation doesn't move them.
+  /// The share of `footprint` that consists of anonymous pages which several processes share since
+  /// a fork, each page counted once over all of them. If other processes share a page as well, only
+  /// these processes' share of it counts. Such pages are free when the last process has ended, and
+  /// a hibernation doesn't move them.
   public var sharedByFork: Int64 {
     max(0, proportionalAnonymous - droppable - ownDirty)
   }
   private var ownDirty: Int64 {
     sharedMemory.map { min(privateDirty, anonymous + $0) } ?? privateDirty
   }
-  /// Private_Dirty.
+  /// The sum of Private_Dirty.
   public var privateDirty: Int64 = 0
-  /// Pss_Shmem; nil before Linux 5.10.
+  /// The sum of Pss_Shmem; nil before Linux 5.10.
   public var sharedMemory: Int64?
   /// Private_Clean + Shared_Clean: file pages that the kernel may drop at any time.
   public var reclaimable: Int64 = 0
+  /// Resident memory (Rss), with all pages that other processes share.
   public var resident: Int64 = 0
-  /// Resident memory; of pages that other processes share, the process's part counts.
+  /// Resident memory (Pss); a page that several processes share counts by the process's share of
+  /// it.
   public var proportional: Int64 = 0
   public var anonymous: Int64 = 0
-  /// Pss_Anon; 0 before Linux 5.10.
+  /// The sum of Pss_Anon; 0 before Linux 5.10.
   var proportionalAnonymous: Int64 = 0
-  /// LazyFree: anonymous memory that the program has given back (MADV_FREE).
+  /// The sum of LazyFree: anonymous memory that the program has freed by MADV_FREE and that the
+  /// kernel hasn't reclaimed yet.
   var droppable: Int64 = 0
-  /// Part of `footprint`.
+  /// The share of `footprint` that is in swap.
   public var swapped: Int64 = 0
 
   public init() {}
 
-  /// nil if the process has ended.
+  /// Measures a process; nil if it has ended. The kernel walks all of its pages, which takes
+  /// milliseconds for a large process.
   public static func measure(_ pid: Int32) throws(FootprintError) -> Footprint? {
     do throws(SystemCallError) {
       return Footprint(parsing: try readNamedFile("/proc/\(pid)/smaps_rollup"))
@@ -55,7 +60,7 @@ public struct Footprint: Hashable, Sendable {
     }
   }
 
-  /// The sum over a tree; processes that have ended count as 0.
+  /// Measures several processes and returns the sum. Processes that have ended count as 0.
   public static func measure(_ pids: [Int32]) throws(FootprintError) -> Footprint {
     var sum = Footprint()
     for pid in pids {
@@ -97,7 +102,7 @@ public struct Footprint: Hashable, Sendable {
   }
 }
 
-/// A process whose memory can't be measured.
+/// The error of a process whose memory can't be measured.
 public struct FootprintError: Error, Hashable, Sendable, CustomStringConvertible {
   public let pid: Int32
   public let cause: SystemCallError

@@ -3,15 +3,17 @@ import Glibc
 
 /// Another process's memory, through `/proc/PID/mem`.
 ///
-/// The descriptor belongs to one address space. When the process ends and another one gets its pid, the
-/// descriptor reads and writes nothing, whereas `process_vm_writev(2)` takes a pid and would write into the
-/// other process. So everything is written through the descriptor. Reading by pid (`direct`) is faster; a
-/// caller that keeps the data checks the process's identity afterwards.
+/// The descriptor belongs to one address space. If the process ends and another one gets its pid,
+/// the descriptor reads and writes nothing, whereas `process_vm_writev(2)` has a pid as its
+/// argument and would write into the other process. So everything is written through the
+/// descriptor. Reading by pid (`direct`) is faster; a caller that keeps the data checks the
+/// process's identity afterwards.
 ///
-/// Pages that the process itself may not write (or read) need more on some kernels: see `ForcedAccess`.
+/// Pages that the process itself may not write (or read) need more rights on some kernels: see
+/// `ForcedAccess`.
 ///
-/// The descriptor keeps working when a later daemon, no longer the parent, couldn't open it any
-/// more: hold it from the worker's launch on.
+/// A later daemon, which isn't the parent, may not be able to open the memory. A descriptor that is
+/// open keeps working, so it is kept open from the worker's launch on.
 public struct ProcessMemory: Sendable {
   public let pid: Int32
   public let descriptor: Descriptor
@@ -22,9 +24,11 @@ public struct ProcessMemory: Sendable {
     descriptor = try Descriptor.open("/proc/\(pid)/mem", O_RDWR)
   }
 
-  /// Opens the memory of exactly this process: its identity is checked again when the descriptor is open.
+  /// Opens the memory of exactly this process: its identity is checked again when the descriptor is
+  /// open.
   ///
-  /// - Throws: ESRCH if the process has ended, or another one has its pid; any other error says nothing of that.
+  /// - Throws: ESRCH if the process has ended, or if another one has its pid. After any other error
+  ///   the process may still exist.
   public init(of process: ProcessIdentity) throws(SystemCallError) {
     try self.init(pid: process.pid)
     try process.checkLife("open", on: "memory of pid \(process.pid)")
@@ -35,16 +39,17 @@ public struct ProcessMemory: Sendable {
     self.descriptor = descriptor
   }
 
-  /// Reads the ranges one after the other into `buffer`, which has room for all of them.
+  /// Reads the ranges one after the other into `buffer`, which must have room for all of them.
   ///
-  /// - Parameter direct: reads by pid, with one call for all ranges, if that is possible.
+  /// - Parameter direct: true: reads by pid, with one call for all ranges, if that is possible.
   public func read(
     _ ranges: [PageRange], into buffer: UnsafeMutableRawPointer, direct: Bool
   ) throws(SystemCallError) {
     var done: UInt64 = 0
     if direct {
       let all = UnsafeMutableRawBufferPointer(start: buffer, count: Int(ranges.bytes))
-      // If it fails, the read starts again through the file, which is slower and reaches all memory.
+      // If it fails, the read starts again through the file, which is slower and can read all
+      // memory.
       if (try? ranges.readDirectly(from: pid, into: all)) == all.count { return }
     }
     for range in ranges {

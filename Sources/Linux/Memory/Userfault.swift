@@ -1,12 +1,12 @@
 import CLinux
 import Glibc
 
-/// A userfaultfd of another process: a thread that touches a missing page in a registered range waits until
-/// this process fills the page.
+/// A userfaultfd of another process: a thread that accesses a missing page in a registered range
+/// waits until this process fills the page.
 public struct Userfault: Sendable {
   public let descriptor: Descriptor
   public let pid: Int32
-  /// It records writes to the pages that it has filled, as a `WriteTracker` does.
+  /// True if it records writes to the pages that it has filled, as a `WriteTracker` does.
   public private(set) var tracksWrites = false
 
   public init(descriptor: Descriptor, pid: Int32) {
@@ -14,7 +14,7 @@ public struct Userfault: Sendable {
     self.pid = pid
   }
 
-  /// Duplicates descriptor `number` of the process; needs the right to trace it.
+  /// Duplicates descriptor `number` of the process. That needs the right to trace it.
   public static func duplicate(_ number: Int32, of pid: Int32) throws(SystemCallError) -> Descriptor
   {
     try Yama.check("pidfd_getfd", pid)
@@ -25,10 +25,11 @@ public struct Userfault: Sendable {
       })
   }
 
-  /// The process's descriptor `number`, if that is a userfaultfd.
+  /// Duplicates the process's descriptor `number` if that is a userfaultfd; otherwise it returns
+  /// nil.
   ///
-  /// The kind is checked before, because closing the last reference to a file of a worker's own file system
-  /// (FUSE) can block; and after, because the process may run.
+  /// The kind is checked before, because closing the last reference to a file of a worker's own
+  /// file system (FUSE) can block. It is checked again after, because the process may run.
   public static func find(
     _ number: Int32, of process: ProcessIdentity
   ) throws(SystemCallError) -> Descriptor? {
@@ -43,10 +44,10 @@ public struct Userfault: Sendable {
 
   private static let link = "anon_inode:[userfaultfd]"
 
-  /// A descriptor of this process is a userfaultfd.
+  /// Whether a descriptor of this process is a userfaultfd.
   public static func isOne(_ number: Int32) -> Bool { readLink("/proc/self/fd/\(number)") == link }
 
-  /// Once for each userfaultfd.
+  /// Negotiates the features with the kernel, which is possible once for each userfaultfd.
   public mutating func negotiate(tracksWrites: Bool) throws(SystemCallError) {
     try shim("UFFDIO_API", on: "pid \(pid)") {
       clinux_uffd_negotiate(descriptor.raw, tracksWrites ? 1 : 0)
@@ -54,15 +55,16 @@ public struct Userfault: Sendable {
     self.tracksWrites = tracksWrites
   }
 
-  /// Takes over what another process has negotiated, or negotiates without `tracksWrites`.
+  /// Uses the features that another process has negotiated, or negotiates without `tracksWrites`.
   public mutating func adopt() throws(SystemCallError) {
     do throws(SystemCallError) { try negotiate(tracksWrites: false) } catch {
-      // The kernel refuses a second time.
+      // The kernel refuses a second negotiation.
       if error.code != EINVAL { throw error }
     }
     tracksWrites = clinux_uffd_tracks(descriptor.raw) == 1
   }
 
+  /// Registers a range: from now on this process must fill its missing pages.
   public func register(_ range: PageRange) throws(SystemCallError) {
     try shim("UFFDIO_REGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)") {
       clinux_uffd_register(
@@ -70,8 +72,8 @@ public struct Userfault: Sendable {
     }
   }
 
-  /// Makes every range of a frozen process ordinary memory again, in a tenth of the time of `unregisterAll`: without looking
-  /// at the pages (smaps).
+  /// Makes every range of a frozen process ordinary memory again. It needs a tenth of the time of
+  /// `unregisterAll`, because it doesn't read smaps, for which the kernel walks the pages.
   public func unregisterAllOfFrozen() throws(SystemCallError) {
     for line in try readFile("/proc/\(pid)/maps").split(separator: 10) {
       guard let mapping = MemoryMapping(header: line), !mapping.hasFile else { continue }
@@ -79,8 +81,8 @@ public struct Userfault: Sendable {
     }
   }
 
-  /// Makes every range ordinary memory again, whatever the process has done with its mappings. A thread that
-  /// waits for a page then gets the present content, or zeros if the page is missing.
+  /// Makes every range ordinary memory again, whatever the process has done with its mappings. A
+  /// thread that waits for a page then gets the present content, or zeros if the page is missing.
   public func unregisterAll() throws(SystemCallError) {
     for _ in 0..<100 {
       let mappings: [MemoryMapping]
@@ -91,7 +93,7 @@ public struct Userfault: Sendable {
       let ours = mappings.filter { $0.flags.contains(.userfault) }
       if ours.isEmpty { return }
       for mapping in ours {
-        // The mapping may have moved since it was listed: then the next list has it.
+        // The mapping may have moved since it was listed. Then the next list has it.
         _ = clinux_uffd_unregister(descriptor.raw, mapping.start, mapping.length)
       }
     }
@@ -105,14 +107,16 @@ public struct Userfault: Sendable {
     case present
     /// The range isn't in a registered mapping, or extends beyond one.
     case notRegistered
-    /// An event has to be read first.
+    /// An event must be read first.
     case eventFirst
-    /// The process has no memory (any more).
+    /// The process has no memory any more.
     case vanished
   }
 
-  /// - Parameter tracked: writes to these pages are recorded, if this userfaultfd does that. The first one to each page
-  ///   costs a fault.
+  /// Fills missing pages from `source` and wakes the threads that wait for them.
+  ///
+  /// - Parameter tracked: true: writes to these pages are recorded, if this userfaultfd does that.
+  ///   The first write to each page costs a fault.
   public func fill(
     _ address: UInt64, _ length: UInt64, from source: UnsafeRawPointer, tracked: Bool
   ) throws(SystemCallError) -> Filling {
@@ -121,6 +125,7 @@ public struct Userfault: Sendable {
       clinux_uffd_copy(descriptor.raw, address, source, length, protects), address)
   }
 
+  /// Fills one missing page with zeros.
   public func fillZero(_ address: UInt64) throws(SystemCallError) -> Filling {
     try judge(clinux_uffd_zero(descriptor.raw, address, pageSize), address)
   }
@@ -138,28 +143,30 @@ public struct Userfault: Sendable {
     }
   }
 
+  /// Wakes the threads that wait for these pages.
   public func wake(_ address: UInt64, _ length: UInt64) {
     _ = clinux_uffd_wake(descriptor.raw, address, length)
   }
 
-  /// A message can be read.
+  /// True if a message can be read.
   public var isReadable: Bool {
     var polled = pollfd(fd: descriptor.raw, events: Int16(POLLIN), revents: 0)
     return poll(&polled, 1, 0) == 1 && polled.revents & Int16(POLLIN) != 0
   }
 
-  /// A fork, mremap, munmap or madvise of the process waits, or is about to wait, until its event is read.
+  /// True if a fork, mremap, munmap or madvise of the process waits, or is about to wait, until its
+  /// event is read.
   public var hasEventInFlight: Bool { clinux_uffd_event_in_flight(descriptor.raw) == 1 }
 }
 
-/// The range is ordinary memory again, if it was registered.
+/// Makes a range ordinary memory again, if it is registered.
 ///
 /// - Throws: ENOMEM if the process has another memory now.
 func unregisterUserfault(
   _ descriptor: Descriptor, _ range: PageRange, of pid: Int32
 ) throws(SystemCallError) {
   let result = clinux_uffd_unregister(descriptor.raw, range.address, range.length)
-  // EINVAL: a mapping of a kind that can't be registered.
+  // EINVAL means a mapping of a kind that can't be registered.
   if result == 0 || result == -EINVAL { return }
   throw SystemCallError(
     "UFFDIO_UNREGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)", code: -result)

@@ -1,14 +1,14 @@
 import CLinux
 import Glibc
 
-/// Shows which pages a process has written. It is a userfaultfd of that process of which only the daemon has
-/// a descriptor. No thread ever waits for the daemon (clinux_tracking.h). When the daemon ends, the kernel
-/// removes the userfaultfd, and the process notices nothing.
+/// Shows which pages a process has written. It is a userfaultfd of that process, and only the
+/// daemon has a descriptor of it. No thread ever waits for the daemon (clinux_tracking.h). When the
+/// daemon ends, the kernel removes the userfaultfd, and the process doesn't notice it.
 ///
 /// Only anonymous mappings are tracked. In a private mapping of a file, a page that was dropped
-/// (MADV_DONTNEED) leaves its mark behind. A write to it first makes a marked copy of the file's page, and
-/// removes the mark when the instruction is tried again. If the process is stopped between the two, a page
-/// with new content counts as unwritten.
+/// (MADV_DONTNEED) leaves its mark behind. A write to it first makes a marked copy of the file's
+/// page, and removes the mark when the instruction is tried again. If the process is stopped
+/// between the two, a page with new content counts as unwritten.
 public struct WriteTracker: Sendable {
   public let pid: Int32
   private let descriptor: Descriptor
@@ -20,11 +20,12 @@ public struct WriteTracker: Sendable {
     try shim("UFFDIO_API", on: "pid \(pid)") { clinux_track_negotiate(descriptor.raw) }
   }
 
-  /// Makes writes to a mapping visible, if they aren't yet. Memory that is mapped there later, or moved
-  /// elsewhere, isn't watched, and the tracker detects that.
+  /// Registers a mapping, so that `PageMap.protect` can track writes to it; it may be registered
+  /// already. Memory that is mapped there later, or moved elsewhere, isn't tracked, and the tracker
+  /// detects that.
   ///
-  /// - Throws: EBUSY if another userfaultfd handles its page faults; ENOMEM if the process has another memory
-  ///   now.
+  /// - Throws: EBUSY if another userfaultfd handles the mapping's page faults; ENOMEM if the
+  ///   process has another memory now.
   public func register(_ range: PageRange) throws(SystemCallError) {
     try shim("UFFDIO_REGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)") {
       clinux_track_register(descriptor.raw, range.address, range.length)
@@ -38,15 +39,16 @@ public struct WriteTracker: Sendable {
 }
 
 extension PageMap {
-  /// From now on a write to one of the range's private pages is recorded.
+  /// Records the writes to the range's private pages from now on.
   ///
-  /// - Returns: false if not all of the range is registered with a tracker.
+  /// - Returns: false if the range isn't registered completely with a tracker.
   public func protect(_ range: PageRange) throws(SystemCallError) -> Bool {
     try trackedScan(range, protect: true) { _ in }
   }
 
-  /// The range's private pages that haven't been written since they were protected, by address; `nil` if that
-  /// isn't known: the mapping is another one, has been moved, or isn't tracked.
+  /// Returns the range's private pages that haven't been written since they were protected, by
+  /// address. It returns `nil` if that isn't known: the mapping is another one, has been moved, or
+  /// isn't tracked.
   public func unwrittenPages(in range: PageRange) throws(SystemCallError) -> [PageRange]? {
     var found: [PageRange] = []
     let isTracked = try trackedScan(range, protect: false) { region in
@@ -81,10 +83,10 @@ extension PageMap {
 }
 
 extension Injector {
-  /// Makes the process open a userfaultfd that can only track writes, duplicates it, and makes the process
-  /// close it.
+  /// Makes the process open a userfaultfd that can only track writes, duplicates it, and makes the
+  /// process close its own descriptor.
   ///
-  /// - Parameter opened: called while it is open in both.
+  /// - Parameter opened: called while the userfaultfd is open in both processes.
   public func openWriteTracker(
     opened: () -> Void
   ) throws -> WriteTracker {

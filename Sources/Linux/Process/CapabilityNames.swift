@@ -5,15 +5,15 @@ extension ProcessStatus {
     try read(getpid())
   }
 
-  /// The effective capabilities by their names in capabilities(7), in lower case and without `CAP_`; a
-  /// capability without a name here is `cap_` and its number.
+  /// The effective capabilities by their names in capabilities(7), in lower case and without
+  /// `CAP_`. A capability that has no name here is `cap_` and its number.
   public var capabilityNames: [String] {
     (0..<64).filter { effectiveCapabilities >> UInt64($0) & 1 == 1 }.map {
       $0 < Self.names.count ? Self.names[$0] : "cap_\($0)"
     }
   }
 
-  /// In the order of linux/capability.h.
+  /// The names are in the order of linux/capability.h.
   private static let names = [
     "chown", "dac_override", "dac_read_search", "fowner", "fsetid", "kill", "setgid", "setuid",
     "setpcap", "linux_immutable", "net_bind_service", "net_broadcast", "net_admin", "net_raw",

@@ -1,12 +1,12 @@
 import CLinux
 import Glibc
 
-/// A program that runs in the foreground, as a shell starts one: in this process's session and process group,
-/// at its terminal, with its descriptors and environment. Ctrl-C and Ctrl-Z at the terminal reach both
-/// processes.
+/// A program that runs in the foreground, as a shell starts one: in this process's session and
+/// process group, at its terminal, with its descriptors and environment. Ctrl-C and Ctrl-Z at the
+/// terminal reach both processes.
 public final class ForegroundChild {
   public let identity: ProcessIdentity
-  /// Polls readable when it has ended.
+  /// The pidfd, which polls readable when the program has ended.
   public let pidfd: Descriptor
   private var end: End?
 
@@ -15,9 +15,11 @@ public final class ForegroundChild {
     case signaled(Int32)
   }
 
-  /// `firstArgument`: the index in this process's arguments at which the program's own begin, with argv[0];
-  /// they are passed byte for byte. Call it before any signal is blocked: the program inherits the signal
+  /// Starts the program. Call it before any signal is blocked: the program inherits the signal
   /// mask.
+  ///
+  /// - Parameter firstArgument: the index in this process's arguments at which the program's own
+  ///   arguments begin, with argv[0]. They are passed byte for byte.
   public init(path: String, firstArgument: Int) throws(SystemCallError) {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
@@ -40,8 +42,8 @@ public final class ForegroundChild {
     pidfd = try Descriptor.pidfd(of: pid)
   }
 
-  /// How the program ended; nil while it runs. Also reaps its orphans that have become children of this
-  /// process.
+  /// Returns how the program ended; nil while it runs. It also reaps the program's orphans that
+  /// have become children of this process. It never waits.
   public func reap() -> End? {
     while end == nil {
       var status: Int32 = 0

@@ -1,13 +1,13 @@
 import Glibc
 
-/// A process by its size.
+/// A process and its memory.
 public struct SizedProcess: Hashable, Sendable {
   public var pid: Int32
-  /// The kernel's name of it, 15 bytes at most.
+  /// The kernel's name of the process, 15 bytes at most.
   public var name: String
-  /// Bytes in RAM; pages that several processes share count in each of them.
+  /// Its memory in RAM in bytes. Pages that several processes share count in each of them.
   public var resident: Int64
-  /// Its parent, the parent of that, and so on.
+  /// The pids of its parent, the parent of that, and so on.
   public var ancestors: [Int32]
   public var session: Int32
 
@@ -22,15 +22,15 @@ public struct SizedProcess: Hashable, Sendable {
   }
 }
 
-/// The processes of the machine with the most memory, also those of other users.
+/// The processes of the machine with the most memory, including those of other users.
 public struct LargestProcesses: Hashable, Sendable {
-  /// The largest first.
+  /// The processes, the largest first.
   public var processes: [SizedProcess]
-  /// False: the deadline passed before all processes were read.
+  /// False if the deadline passed before all processes were read.
   public var isComplete: Bool
 
-  /// Reads one small file of each process, so it takes long if there are thousands of them. Processes that
-  /// /proc hides (hidepid) and kernel threads aren't found.
+  /// Reads one small file of each process, so it takes long if there are thousands of them.
+  /// Processes that /proc hides (hidepid) and kernel threads aren't included.
   public static func read(
     upTo count: Int, until deadline: Deadline
   ) throws(SystemCallError) -> LargestProcesses {
@@ -41,7 +41,7 @@ public struct LargestProcesses: Hashable, Sendable {
         isComplete = false
         break
       }
-      // It has ended, or /proc hides it.
+      // An error means that the process has ended, or that /proc hides it.
       if let stat = try? ProcessStat.read(pid) { stats[pid] = stat }
     }
     return LargestProcesses(
@@ -73,9 +73,9 @@ public struct LargestProcesses: Hashable, Sendable {
   }
 }
 
-/// Finds out which worker a process belongs to.
+/// Finds the worker to which a process belongs.
 public struct ProcessOwners: Sendable {
-  /// A worker's first process, its session and its cgroup, where it has them.
+  /// A worker's first process, and its session and cgroup if it has them.
   public struct Root: Sendable {
     public var worker: String
     public var pid: Int32
@@ -102,9 +102,10 @@ public struct ProcessOwners: Sendable {
     groups = roots.compactMap { root in root.cgroup.map { ($0, root.worker) } }
   }
 
-  /// The nearest worker above it; otherwise that of its session or cgroup. `nil`: it belongs to none.
+  /// Returns the nearest worker among the process and its ancestors, otherwise the worker of its
+  /// session or cgroup. It returns `nil` if the process belongs to no worker.
   ///
-  /// - Parameter cgroup: reads the path of its cgroup.
+  /// - Parameter cgroup: reads the path of a process's cgroup.
   public func worker(
     of process: SizedProcess, cgroup: (Int32) -> String? = ProcessDetails.cgroup
   ) -> String? {
@@ -113,7 +114,8 @@ public struct ProcessOwners: Sendable {
     }
     if let worker = bySession[process.session] { return worker }
     guard !groups.isEmpty, let path = cgroup(process.pid) else { return nil }
-    // The path of a worker's group begins with the mount: the process is in it, or in a group below it.
+    // The path of a worker's group begins with the mount. The process is in it, or in a group below
+    // it.
     var above = path[...]
     while let end = above.lastIndex(of: "/"), above.count > 1 {
       if let group = groups.first(where: { $0.path.hasSuffix(above) }) { return group.worker }

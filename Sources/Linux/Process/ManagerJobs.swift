@@ -1,8 +1,10 @@
-/// Programs that a worker's manager runs beside it in the same cgroup.
+/// Programs that a worker's manager runs beside the worker in the same cgroup.
 public struct ManagerJobs: Sendable {
   private let manager: Int32
   private let members: Set<ProcessIdentity>
 
+  /// The result is nil if the manager isn't known.
+  ///
   /// - Parameters:
   ///   - tree: the processes in the cgroup.
   ///   - members: those that belong to the worker itself; nil: all in `tree`.
@@ -13,17 +15,18 @@ public struct ManagerJobs: Sendable {
     self.members = members ?? Set(tree.processes.map(\.identity))
   }
 
-  /// A process that the manager itself has started since, in a session of its own, as service
-  /// managers start `ExecReload=`, `ExecStop=` and the like. It must not be stopped: the manager waits
-  /// for it.
+  /// Returns a process that the manager itself has started since, in a session of its own, as
+  /// service managers start `ExecReload=`, `ExecStop=` and the like. It must not be stopped,
+  /// because the manager waits for it.
   public func running(in tree: ProcessTree) -> ProcessStat? {
     tree.processes.first(where: isJob)
   }
 
-  /// The other processes: without such programs, and without what they have started.
+  /// Returns the processes without such programs and without what those have started.
   public func absent(from tree: ProcessTree) -> ProcessTree {
     var jobs = Set(tree.processes.filter(isJob).map(\.pid))
-    // Parents come before their children. A job's child stays in its session when the job ends.
+    // Parents come before their children in the list. If a job ends, its child stays in its
+    // session.
     for stat in tree.processes
     where !members.contains(stat.identity)
       && (jobs.contains(stat.parent) || jobs.contains(stat.session))

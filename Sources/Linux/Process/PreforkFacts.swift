@@ -1,13 +1,14 @@
 import CLinux
 import Glibc
 
-/// What one process of a resting worker does with listening sockets, for `PreforkMasters`.
+/// How one process of a worker at rest uses listening sockets, for `PreforkMasters`.
 public struct PreforkFacts: Hashable, Sendable {
   public var process: ProcessIdentity
   public var parent: Int32
-  /// The listening sockets that it has open, by the kernel's numbers.
+  /// The inode numbers of the listening sockets that it has open.
   public var listeners: Set<UInt64>
-  /// Those of them at which one of its threads waits for a connection; nil: not known.
+  /// The listening sockets at which one of its threads waits for a connection; nil if that isn't
+  /// known.
   public var awaited: Set<UInt64>?
 
   public init(
@@ -19,8 +20,8 @@ public struct PreforkFacts: Hashable, Sendable {
     self.awaited = awaited
   }
 
-  /// The masters among them: a master has opened a socket that one of its children waits at, and waits
-  /// at no listening socket itself, so that no client waits for it.
+  /// Returns the masters among the processes. A master has opened a socket at which one of its
+  /// children waits, and waits at no listening socket itself, so that no client waits for it.
   static func masters(among all: [PreforkFacts]) -> Set<ProcessIdentity> {
     let children = Dictionary(grouping: all, by: \.parent)
     let masters = all.filter { process in
@@ -32,11 +33,11 @@ public struct PreforkFacts: Hashable, Sendable {
     return Set(masters.map(\.process))
   }
 
-  /// Of processes that rest with their memory in place. It needs the right to trace them; a process that
-  /// has ended, or may not be read, has no sockets here, and is no master and no child of one. Not for the
-  /// event loop: reading memory may wait.
+  /// Reads the facts of processes that are at rest with their memory in place. It needs the right
+  /// to trace them. A process that has ended, or may not be read, has no sockets here, and is no
+  /// master and no child of one. Don't call it on the event loop: reading memory may wait.
   ///
-  /// - Throws: if a shortage keeps it from looking.
+  /// - Throws: an error if a resource is short.
   static func read(_ tree: ProcessTree) throws(SystemCallError) -> [PreforkFacts] {
     var isListening: [UInt64: Bool] = [:]
     var all: [PreforkFacts] = []
@@ -89,9 +90,9 @@ public struct PreforkFacts: Hashable, Sendable {
 
 /// The descriptors at which a call waits for input or a connection.
 enum AwaitedDescriptors {
-  /// nil: it can't be known.
+  /// Returns the descriptors; nil if they can't be known.
   ///
-  /// - Throws: if a shortage keeps it from looking.
+  /// - Throws: an error if a resource is short.
   static func of(_ call: WaitingCall, in pid: Int32) throws(SystemCallError) -> Set<Int32>? {
     let arguments = call.arguments
     let first = Int32(truncatingIfNeeded: arguments[0])
@@ -118,7 +119,7 @@ enum AwaitedDescriptors {
 
   private static let most = 65_536
 
-  /// The lines `tfd: NUMBER events: …` of proc_pid_fdinfo(5).
+  /// Parses the lines `tfd: NUMBER events: …` of proc_pid_fdinfo(5).
   static func epoll(_ text: String) -> Set<Int32> {
     Set(
       text.split(separator: "\n").compactMap { line in
@@ -127,7 +128,7 @@ enum AwaitedDescriptors {
       })
   }
 
-  /// Of an array of `struct pollfd`.
+  /// Returns the descriptors in an array of `struct pollfd` that are polled for input.
   static func poll(_ bytes: [UInt8]) -> Set<Int32> {
     bytes.withUnsafeBytes { raw in
       Set(
@@ -139,7 +140,7 @@ enum AwaitedDescriptors {
     }
   }
 
-  /// Of an `fd_set`.
+  /// Returns the descriptors in an `fd_set`.
   static func select(_ bytes: [UInt8], below end: Int32) -> Set<Int32> {
     Set((0..<end).filter { bytes[Int($0) / 8] >> ($0 % 8) & 1 == 1 })
   }

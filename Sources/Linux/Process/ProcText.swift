@@ -1,26 +1,26 @@
 import Glibc
 
-// Common parts of reading files in /proc and in cgroups.
+// This file has what reading files in /proc and in cgroups has in common.
 
 extension SystemCallError {
-  /// The process (or its directory in /proc) doesn't exist any more: ENOENT if it ended before the open,
-  /// ESRCH if it ended after.
+  /// True if the process (or its directory in /proc) doesn't exist any more: ENOENT if it ended
+  /// before the open, ESRCH if it ended after.
   public var meansVanished: Bool { code == ENOENT || code == ESRCH }
 
-  /// The same failure, naming a file. `Descriptor` doesn't know its path.
+  /// Returns the failure with the path of a file. `Descriptor` doesn't know its path.
   func on(_ path: String) -> SystemCallError { SystemCallError(call, on: path, code: code) }
 }
 
-/// `readFile`, with the path in every error.
+/// Reads a whole small file, with the path in every error.
 func readNamedFile(_ path: String) throws(SystemCallError) -> [UInt8] {
   do throws(SystemCallError) { return try readFile(path) } catch { throw error.on(path) }
 }
 
-/// Larger than any record that is read with one call, in bytes.
+/// A size in bytes that is larger than any record that is read with one call.
 let largestRecord = 8192
 
-/// A kernel file that is one record, as most files in /proc and in cgroups are: one read with a larger buffer
-/// gets all of it, and no second read is needed to find the end.
+/// Reads a kernel file that is one record, as most files in /proc and in cgroups are. One read with
+/// a larger buffer returns all of it, and no second read is needed to find the end.
 func readRecord(_ path: String) throws(SystemCallError) -> [UInt8] {
   do throws(SystemCallError) {
     let bytes = try Descriptor.open(path, O_RDONLY | O_NONBLOCK).read(upTo: largestRecord)
@@ -29,13 +29,13 @@ func readRecord(_ path: String) throws(SystemCallError) -> [UInt8] {
   return try readNamedFile(path)
 }
 
-/// The error for a kernel file whose content differs from the kernel's documentation.
+/// Makes the error for a kernel file whose content differs from the kernel's documentation.
 func malformed(_ path: String) -> SystemCallError {
   SystemCallError("parse", on: path, code: EBADMSG)
 }
 
 extension Collection where Element == UInt8, SubSequence: Collection {
-  /// `12` or `12.34`; nil on anything else.
+  /// Parses `12` or `12.34`; nil for anything else.
   func decimal() -> Double? {
     let point = firstIndex(of: UInt8(ascii: "."))
     guard let whole: UInt64 = self[startIndex..<(point ?? endIndex)].number() else { return nil }
@@ -45,7 +45,7 @@ extension Collection where Element == UInt8, SubSequence: Collection {
     return Double(whole) + Double(fraction) / digits.reduce(1.0) { scale, _ in scale * 10 }
   }
 
-  /// Digits only; nil on anything else, and on overflow.
+  /// Parses digits; nil for anything else, and on overflow.
   func number<Number: FixedWidthInteger>(radix: Number = 10) -> Number? {
     guard !isEmpty else { return nil }
     var value: Number = 0
@@ -65,7 +65,7 @@ extension Collection where Element == UInt8, SubSequence: Collection {
     return value
   }
 
-  /// The words between blanks and tabs.
+  /// Splits the text at blanks and tabs.
   func words() -> [SubSequence] {
     split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
   }
@@ -73,10 +73,12 @@ extension Collection where Element == UInt8, SubSequence: Collection {
   func lines() -> [SubSequence] { split(separator: UInt8(ascii: "\n")) }
 }
 
-/// The text after a key at the start of a line, up to the line's end, without leading blanks; nil if no line
-/// begins with the key. It is for files that are read often: other lines aren't parsed.
+/// Returns the text after a key at the start of a line, up to the line's end, without leading
+/// blanks. It returns nil if no line begins with the key. It is meant for files that are read
+/// often: other lines aren't parsed.
 ///
-/// - Parameter key: with its separator from the value, such as `MemTotal:` or `usage_usec `.
+/// - Parameter key: the key with its separator from the value, such as `MemTotal:` or `usage_usec
+///   `.
 func value(of key: StaticString, in bytes: [UInt8]) -> ArraySlice<UInt8>? {
   let range = bytes.withUnsafeBytes { text -> Range<Int>? in
     guard let base = text.baseAddress else { return nil }
@@ -101,7 +103,7 @@ func value(of key: StaticString, in bytes: [UInt8]) -> ArraySlice<UInt8>? {
   return range.map { bytes[$0] }
 }
 
-/// Calls `body` for each `Key: value` line, value without its leading blanks.
+/// Calls `body` for each line of the form `Key: value`. The value has no leading blanks.
 func forEachField(
   _ bytes: [UInt8], _ body: (_ key: String, _ value: ArraySlice<UInt8>) -> Void
 ) {
@@ -112,20 +114,20 @@ func forEachField(
   }
 }
 
-/// The bytes in `16 kB`.
+/// Parses a size such as `16 kB` and returns it in bytes.
 func kilobytes(_ value: ArraySlice<UInt8>) -> Int64? {
   guard let first = value.words().first, let count: Int64 = first.number() else { return nil }
   return count.multipliedReportingOverflow(by: 1024).partialValue
 }
 
-/// The target of a symbolic link; nil if it can't be read.
+/// Reads the target of a symbolic link; nil if it can't be read.
 public func linkTarget(_ path: String) -> String? {
   var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
   let count = kernelResult(path) { readlink($0, &buffer, buffer.count) }
   return count < 0 ? nil : String(decoding: buffer.prefix(count), as: UTF8.self)
 }
 
-/// The names in a directory, without `.` and `..`.
+/// Lists the names in a directory, without `.` and `..`.
 public func listDirectory(_ path: String, onlyDirectories: Bool = false) throws(SystemCallError)
   -> [String]
 {
@@ -152,7 +154,7 @@ public func listDirectory(_ path: String, onlyDirectories: Bool = false) throws(
   }
 }
 
-/// The entries of a directory that are numbers: processes, threads, descriptors.
+/// Lists the entries of a directory that are numbers: processes, threads, descriptors.
 func listNumbers(_ path: String) throws(SystemCallError) -> [Int32] {
   try listDirectory(path).compactMap { $0.utf8.first == UInt8(ascii: "-") ? nil : Int32($0) }
 }

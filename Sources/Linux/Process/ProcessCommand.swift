@@ -1,13 +1,16 @@
 import Glibc
 
-/// How a process was started, as far as this process may read it.
+/// The command line and directory of a process, as far as this process may read them.
 public struct ProcessCommand: Sendable {
-  /// Its arguments, as it shows them now (programs may overwrite them). Empty for kernel threads.
+  /// The process's arguments, as it shows them now (programs may overwrite them). They are empty
+  /// for kernel threads.
   public var arguments: [String]
-  /// Its working directory; nil if it may not be read.
+  /// The process's working directory; nil if it may not be read.
   public var directory: String?
 
-  /// Whether it was started with that variable. EACCES if that may not be read.
+  /// Whether a process was started with an environment variable.
+  ///
+  /// - Throws: EACCES if the environment may not be read.
   public static func hasEnvironment(
     _ name: String, _ pid: Int32
   ) throws(SystemCallError) -> Bool {

@@ -1,10 +1,12 @@
-/// What a process has written since its start, to files, pipes, sockets and eventfds (proc_pid_io(5)).
+/// The amounts that a process has written since its start, to files, pipes, sockets and eventfds
+/// (proc_pid_io(5)).
 public struct ProcessWrites: Hashable, Sendable {
-  /// `wchar`
+  /// The bytes that were written (`wchar`).
   public var bytes: UInt64
-  /// `syscw`
+  /// The number of calls that write (`syscw`).
   public var calls: UInt64
-  /// `write_bytes`: pages of files on a disk that it has changed. Neither pipes nor tmpfs are in it.
+  /// The bytes in pages of files on a disk that the process has changed (`write_bytes`). Pipes and
+  /// tmpfs aren't included.
   public var stored: UInt64
 
   public init(bytes: UInt64, calls: UInt64, stored: UInt64 = 0) {
@@ -13,7 +15,9 @@ public struct ProcessWrites: Hashable, Sendable {
     self.stored = stored
   }
 
-  /// It needs the permission to trace the process; without it the call fails with EACCES or EPERM.
+  /// Reads the counters of a process.
+  ///
+  /// - Throws: EACCES or EPERM if this process may not trace the other one.
   public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessWrites {
     let path = "/proc/\(pid)/io"
     let record = try readRecord(path)
@@ -26,22 +30,24 @@ public struct ProcessWrites: Hashable, Sendable {
   }
 }
 
-/// The position of a process's descriptor in its file, without asking the file system; nil: it has no such descriptor. A
-/// file that is opened to append has its end there after a write.
+/// Reads the position of a process's descriptor in its file, without asking the file system. It
+/// returns nil if there is no such descriptor. The position of a file that was opened for appending
+/// is its end after a write.
 public func filePosition(of descriptor: Int32, in pid: Int32) -> Int64? {
-  // The process has ended, or the descriptor is closed.
+  // An error means that the process has ended, or that the descriptor is closed.
   guard let record = try? readRecord("/proc/\(pid)/fdinfo/\(descriptor)") else { return nil }
   return value(of: "pos:", in: record)?.number()
 }
 
-/// Resident memory of a process less its pages of files, in bytes (proc_pid_statm(5)); 0: the process has ended, or it is
-/// a kernel thread.
+/// Returns the resident memory of a process without its pages of files, in bytes
+/// (proc_pid_statm(5)). It is 0 if the process has ended, or is a kernel thread.
 public func anonymousMemory(of pid: Int32) -> UInt64 {
   let (resident, files) = residentMemory(of: pid)
   return resident - min(files, resident)
 }
 
-/// Resident memory of a process, and how much of it is pages of files and shared memory, in bytes; 0 as above.
+/// Returns the resident memory of a process, and how much of it is pages of files and shared
+/// memory, in bytes. Both are 0 if the process has ended, or is a kernel thread.
 public func residentMemory(of pid: Int32) -> (all: UInt64, ofFiles: UInt64) {
   // A process that has ended has no memory.
   guard let words = try? readRecord("/proc/\(pid)/statm").words(), words.count > 2,

@@ -1,10 +1,11 @@
 import Glibc
 
-/// A directory of /proc that is a process, as one listing shows it.
+/// A process as one listing of /proc shows it.
 ///
-/// The inode number distinguishes two processes that had the same pid one after the other: the kernel gives each
-/// directory of /proc a number from a counter when it is made, and removes it with its process. A process that is
-/// listed with another number is perhaps still the same one; one that is listed with the same number is.
+/// The inode number distinguishes two processes that had the same pid one after the other: the
+/// kernel gives each directory of /proc a number from a counter when it makes the directory, and
+/// removes it with its process. A process that is listed with another number may still be the same
+/// one. A process that is listed with the same number is the same one.
 public struct ListedProcess: Hashable, Sendable {
   public var pid: Int32
   public var inode: UInt64
@@ -14,7 +15,7 @@ public struct ListedProcess: Hashable, Sendable {
     self.inode = inode
   }
 
-  /// All processes of the machine. Nothing of a process itself is read.
+  /// Lists all processes of the machine. Nothing of a process itself is read.
   public static func all() throws(SystemCallError) -> [ListedProcess] {
     let directory = try pointerCall("opendir", path: "/proc") { opendir($0) }
     defer { closedir(directory) }
@@ -29,16 +30,17 @@ public struct ListedProcess: Hashable, Sendable {
   }
 }
 
-/// What /proc shows of a process beside its stat; each nil where it may not be read, or the process has ended.
+/// Facts that /proc shows about a process in addition to its stat. Each is nil if it may not be
+/// read, or if the process has ended.
 public enum ProcessDetails {
-  /// Longer command lines are cut.
+  /// The maximum length in bytes; longer command lines are cut.
   public static let longestCommand = 4096
 
-  /// The words of its command line. It is in the process's memory: a process that changes its mappings is waited
-  /// for.
+  /// Reads the arguments of its command line. They are in the process's memory: if the process is
+  /// changing its mappings, the call waits for that.
   public static func command(of pid: Int32) -> [String]? {
     guard
-      // It may not be read, or the process has ended.
+      // An error means that it may not be read, or that the process has ended.
       let bytes = try? Descriptor.open("/proc/\(pid)/cmdline", O_RDONLY | O_NONBLOCK)
         .read(upTo: longestCommand)
     else { return nil }
@@ -47,7 +49,7 @@ public enum ProcessDetails {
     return words.map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The path of its program, also of one that was replaced on disk.
+  /// The path of its program, even of one that was replaced on disk.
   public static func executable(of pid: Int32) -> String? {
     let deleted = " (deleted)"
     return linkTarget("/proc/\(pid)/exe").map {
@@ -55,13 +57,13 @@ public enum ProcessDetails {
     }
   }
 
-  /// Its group in the cgroup2 tree.
+  /// The path of its group in the cgroup2 tree, as proc_pid_cgroup(5) shows it.
   public static func cgroup(of pid: Int32) -> String? {
-    // It has ended.
+    // An error means that the process has ended.
     (try? readText("/proc/\(pid)/cgroup")).flatMap(CgroupRoot.ownPath(parsing:))
   }
 
-  /// Its standard input is a terminal.
+  /// Whether its standard input is a terminal.
   public static func readsTerminal(_ pid: Int32) -> Bool {
     guard let target = linkTarget("/proc/\(pid)/fd/0") else { return false }
     return target.hasPrefix("/dev/pts/") || target.hasPrefix("/dev/tty")
@@ -69,9 +71,9 @@ public enum ProcessDetails {
   }
 }
 
-/// This process.
+/// The numbers of this process.
 public enum OwnIdentity {
   public static var pid: Int32 { getpid() }
-  /// The user whose rights it has.
+  /// The effective user ID, whose rights this process has.
   public static var user: UInt32 { geteuid() }
 }

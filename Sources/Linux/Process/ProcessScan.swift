@@ -1,7 +1,7 @@
 import Glibc
 
-/// One list of all processes of the machine, in which the trees of many workers can be found: reading all of
-/// /proc for each of 100 workers takes half a second.
+/// One list of all processes of the machine, in which the trees of many workers can be found.
+/// Reading all of /proc for each of 100 workers would take half a second.
 public struct ProcessScan: Sendable {
   private let processes: [ProcessStat]
 
@@ -11,8 +11,9 @@ public struct ProcessScan: Sendable {
     ProcessScan(processes: try ProcessTree.living(listNumbers("/proc"), skipsHidden: true))
   }
 
-  /// The same for this process's own descendants only, which is cheap even if there are many other processes.
-  /// It needs a parent that gets its orphaned descendants (`clinux_become_subreaper`).
+  /// Lists this process's own descendants only, which is cheap even if there are many other
+  /// processes. Orphaned descendants are found only if this process is a subreaper
+  /// (`clinux_become_subreaper`).
   public static func readDescendants() throws(SystemCallError) -> ProcessScan {
     var found: [Int32] = []
     var parents = [getpid()]
@@ -24,18 +25,19 @@ public struct ProcessScan: Sendable {
     return ProcessScan(processes: try ProcessTree.living(found, skipsHidden: true))
   }
 
-  /// The same tree that `ProcessTree.discover` finds without a cgroup.
+  /// Returns the tree that `ProcessTree.discover` finds without a cgroup.
   public func tree(root: ProcessIdentity, session: Int32? = nil) -> ProcessTree {
     let members = ProcessTree.members(
       of: processes, root: root, session: session, wrapper: WrapperTree.current)
     return ProcessTree(processes: ProcessTree.parentsFirst(members))
   }
 
-  /// The same processes as they are now. Those that have ended since are left out, and newer ones aren't found.
+  /// Returns the processes of the tree with their present stats. Those that have ended since are
+  /// left out, and newer ones aren't found.
   public func currentTree(root: ProcessIdentity, session: Int32? = nil) -> ProcessTree {
     ProcessTree(
       processes: tree(root: root, session: session).processes.compactMap { old in
-        // It has ended, or isn't measured this time.
+        // If it can't be read, it has ended, or isn't measured this time.
         guard let stat = try? ProcessStat.read(old.pid), stat.startTime == old.startTime,
           !stat.isEnded
         else { return nil }
@@ -48,14 +50,18 @@ public struct ProcessScan: Sendable {
   }
 }
 
-/// The children of all threads of a process: the kernel lists a child with the thread that forked it, and an
-/// orphan that a subreaper gets with the subreaper's first thread.
+/// Lists the children of all threads of a process. The kernel lists a child with the thread that
+/// forked it, and an orphan that a subreaper gets with the subreaper's first thread. The result may
+/// be empty if a resource is short.
 public func children(of pid: Int32) -> [Int32] {
-  // For looks that are repeated.
+  // It is meant for callers that repeat the call, so an error doesn't matter.
   (try? listChildren(of: pid)) ?? []
 }
 
-/// The same where a child that isn't found would be missing from a worker.
+/// Lists the children of all threads of a process.
+///
+/// - Throws: an error if a resource is short: a child that isn't found would be missing from a
+///   worker.
 private func listChildren(of pid: Int32) throws(SystemCallError) -> [Int32] {
   var found: [Int32] = []
   do throws(SystemCallError) {
@@ -64,12 +70,12 @@ private func listChildren(of pid: Int32) throws(SystemCallError) -> [Int32] {
         let list = try readNamedFile("/proc/\(pid)/task/\(thread)/children")
         found += list.words().compactMap { $0.number() }
       } catch {
-        // It has passed its children on to another thread.
+        // The thread has ended. Its children are listed with another thread.
         if error.isShortage { throw error }
       }
     }
   } catch {
-    // A process that has ended has none; a kernel without CONFIG_PROC_CHILDREN lists none.
+    // A process that has ended has no children. A kernel without CONFIG_PROC_CHILDREN lists none.
     if error.isShortage { throw error }
   }
   return found

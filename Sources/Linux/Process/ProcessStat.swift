@@ -1,30 +1,33 @@
 import CLinux
 import Glibc
 
-/// `/proc/PID/stat` (proc_pid_stat(5)).
+/// The state of a process or thread from `/proc/PID/stat` (proc_pid_stat(5)).
 public struct ProcessStat: Hashable, Sendable {
   public var pid: Int32
-  /// At most 15 bytes that the process chooses itself: blanks, newlines and `)` included.
+  /// The name, at most 15 bytes. The process chooses it itself, and it may contain blanks, newlines
+  /// and `)`.
   public var name: String
   public var state: State
-  /// The thread is on its way out (PF_EXITING). The last one of a large process frees memory for seconds then, and
-  /// shows as running.
+  /// True if the thread is exiting (PF_EXITING). The last thread of a large process frees memory
+  /// for seconds then, and its state is `running`.
   public var isExiting: Bool
   public var parent: Int32
   public var processGroup: Int32
   public var session: Int32
-  /// The number of the controlling terminal; 0: it has none.
+  /// The number of the controlling terminal; 0 if there is none.
   public var terminal: Int32
   /// The process group that gets the terminal's input.
   public var terminalGroup: Int32
-  /// utime + stime, in clock ticks (`ClockTicks.perSecond`).
+  /// The processor time utime + stime in clock ticks (`ClockTicks.perSecond`).
   public var cpuTicks: UInt64
   public var threadCount: Int
-  /// In clock ticks since boot. Together with the pid it identifies a process until the next boot.
+  /// The start time in clock ticks since boot. Together with the pid it identifies a process until
+  /// the next boot.
   public var startTime: UInt64
-  /// Pages in RAM, approximately, as the kernel counts them; kernel threads have none.
+  /// The approximate number of pages in RAM, as the kernel counts them; 0 for kernel threads.
   public var residentPages: UInt64
-  /// The addresses of the command line and the environment; empty if this process may not trace the process.
+  /// The addresses of the command line. This range and `environment` are empty if this process may
+  /// not trace the process.
   public var arguments: Range<UInt64>
   public var environment: Range<UInt64>
 
@@ -46,18 +49,21 @@ public struct ProcessStat: Hashable, Sendable {
       }
     }
 
-    /// The thread has ended and won't run again.
+    /// True if the thread has ended and won't run again.
     public var isEnded: Bool { self == .zombie || self == .dead }
-    /// It doesn't run until a signal or a tracer continues it.
+    /// True if the thread doesn't run until a signal or a tracer continues it, or if it has ended.
     public var isAtRest: Bool { self == .stopped || self == .traced || isEnded }
   }
 
-  /// The process as a whole has ended. A first thread that has left the others running shows as a
+  /// True if the process as a whole has ended. If only its first thread has ended, that shows as a
   /// zombie too.
   public var isEnded: Bool { state.isEnded && threadCount <= 1 }
 
   public var identity: ProcessIdentity { ProcessIdentity(pid: pid, startTime: startTime) }
 
+  /// Reads the stat of a process.
+  ///
+  /// - Throws: ENOENT or ESRCH if it has ended (`meansVanished`); EACCES if /proc hides it.
   public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessStat {
     do throws(SystemCallError) { return try read(path: "/proc/\(pid)/stat") } catch {
       throw error.unlessHidden(pid)
@@ -74,14 +80,15 @@ public struct ProcessStat: Hashable, Sendable {
     return stat
   }
 
-  /// nil when it isn't the content of a stat file.
+  /// The result is nil if the bytes aren't the content of a stat file.
   public init?(parsing bytes: [UInt8]) {
-    // The name is the process's own choice; only the first `(` and the last `)` are the kernel's.
+    // The process chooses its name. Only the first `(` and the last `)` are the kernel's.
     guard let open = bytes.firstIndex(of: UInt8(ascii: "(")),
       let close = bytes.lastIndex(of: UInt8(ascii: ")")), open < close,
       let pid: Int32 = bytes[..<open].words().first?.number()
     else { return nil }
-    // Where the fields begin, without a slice for each: a daemon reads this file of every process in each sample.
+    // The indices at which the fields begin. There is no slice for each, because a daemon reads
+    // this file of every process in each sample.
     var starts: [Int] = []
     starts.reserveCapacity(53)
     var isInField = false
@@ -90,7 +97,7 @@ public struct ProcessStat: Hashable, Sendable {
       if !isBlank, !isInField { starts.append(index) }
       isInField = !isBlank
     }
-    // Fields are numbered as in the manual page; the third is the first after the name.
+    // Fields are numbered as in the manual page. The third field is the first one after the name.
     func field<Number: FixedWidthInteger>(_ number: Int) -> Number? {
       guard starts.count > number - 3 else { return nil }
       let text = bytes[starts[number - 3]...]
@@ -105,7 +112,7 @@ public struct ProcessStat: Hashable, Sendable {
     state = State(letter: bytes[first])
     isExiting = (field(9) ?? UInt64(0)) & 0x4 != 0
     self.parent = parent
-    // A process without a terminal session or outside this pid namespace shows 0 or −1.
+    // A process without a terminal session, or outside this pid namespace, shows 0 or −1.
     processGroup = field(5) ?? 0
     session = field(6) ?? 0
     terminal = field(7) ?? 0
@@ -125,7 +132,7 @@ public struct ProcessStat: Hashable, Sendable {
 }
 
 extension ProcessStat {
-  /// When it started, by CLOCK_BOOTTIME in nanoseconds, rounded down to a clock tick.
+  /// The start time in nanoseconds of CLOCK_BOOTTIME, rounded down to a clock tick.
   public var started: Int64 {
     Int64(clamping: startTime / ClockTicks.perSecond) * 1_000_000_000
       + Int64(startTime % ClockTicks.perSecond * 1_000_000_000 / ClockTicks.perSecond)
@@ -137,10 +144,10 @@ public enum ClockTicks {
   public static let perSecond = UInt64(max(1, sysconf(Int32(_SC_CLK_TCK))))
 }
 
-/// Identifies a process: pids are used again, start times aren't.
+/// The identity of a process. The kernel reuses pids, but not together with a start time.
 public struct ProcessIdentity: Hashable, Sendable {
   public let pid: Int32
-  /// In clock ticks since boot.
+  /// The start time in clock ticks since boot.
   public let startTime: UInt64
 
   public init(pid: Int32, startTime: UInt64) {
@@ -148,12 +155,14 @@ public struct ProcessIdentity: Hashable, Sendable {
     self.startTime = startTime
   }
 
+  /// Reads the identity of the process that has the pid now.
   public static func current(of pid: Int32) throws(SystemCallError) -> ProcessIdentity {
     try ProcessStat.read(pid).identity
   }
 
-  /// It has ended, or each of its threads is about to end or has SIGKILL waiting for it. False if that isn't known. Reads one thread, or all if
-  /// the first has ended before the others.
+  /// True if it has ended, or if each of its threads is about to end or has a pending SIGKILL.
+  /// False if that isn't known. It reads one thread, or all if the first has ended before the
+  /// others.
   public var isEnding: Bool {
     do throws(SystemCallError) {
       let stat = try ProcessStat.read(pid)
@@ -189,22 +198,23 @@ public struct ProcessIdentity: Hashable, Sendable {
     }
   }
 
-  /// A descriptor that stays with this process. Fails with ESRCH when it has ended, or the pid
-  /// is another's.
+  /// Opens a descriptor that always refers to this process.
+  ///
+  /// - Throws: ESRCH if it has ended, or if another process has its pid.
   public func openPidfd() throws(SystemCallError) -> Descriptor {
     let pidfd: Descriptor
     do throws(SystemCallError) { pidfd = try Descriptor.pidfd(of: pid) } catch {
-      // Kernels before 6.15 return EINVAL for a pid that is only the number of a session or group any more.
+      // Kernels before 6.15 return EINVAL for a pid that is only the number of a session or group.
       throw error.code == EINVAL
         ? SystemCallError(error.call, on: error.subject, code: ESRCH) : error
     }
-    // The start time can be trusted only now, when the descriptor holds the process.
+    // The start time can be trusted only now, when the descriptor pins the process.
     try checkLife("pidfd_open", on: "pid \(pid)")
     return pidfd
   }
 }
 
 extension UInt8 {
-  /// A blank or the end of a line.
+  /// True for a blank or the end of a line.
   fileprivate var isBlank: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\n") }
 }

@@ -1,36 +1,39 @@
 import Glibc
 
-/// `/proc/PID/status` (proc_pid_status(5)). Signal masks have signal N in bit N−1.
+/// The status of a process or thread from `/proc/PID/status` (proc_pid_status(5)). In signal masks,
+/// signal N is bit N−1.
 public struct ProcessStatus: Hashable, Sendable {
   public var state = ProcessStat.State.other(0)
-  /// The process that a thread belongs to.
+  /// The pid of the process to which a thread belongs.
   public var threadGroup: Int32 = 0
-  /// 0: no process traces it.
+  /// The ID of the tracing thread; 0 if no thread traces it.
   public var tracer: Int32 = 0
-  /// The real user id.
+  /// The real user ID.
   public var user: UInt32 = 0
   /// The size of its table of descriptors, a power of two from 64 on.
   public var descriptorTableSize: UInt64 = 0
-  /// Pending for this thread, and for the process.
+  /// The signals that are pending for this thread. Those in `pendingForProcess` are pending for the
+  /// process.
   public var pendingForThread: UInt64 = 0
   public var pendingForProcess: UInt64 = 0
   public var blocked: UInt64 = 0
   public var ignored: UInt64 = 0
   public var caught: UInt64 = 0
-  /// Capability N in bit N.
+  /// The effective capabilities; capability N is bit N.
   public var effectiveCapabilities: UInt64 = 0
-  /// False for kernel threads, and for a process that is being killed and has lost its memory already.
+  /// False for kernel threads, and for a process that is being killed and has lost its memory
+  /// already.
   public var hasMemory = false
-  /// Bytes; 0 for kernel threads.
+  /// Locked memory in bytes; 0 for kernel threads.
   public var lockedBytes: Int64 = 0
   public var swappedBytes: Int64 = 0
-  /// Pages that a device or the kernel has pinned: registered io_uring buffers, RDMA.
+  /// The memory in bytes that a device or the kernel has pinned: registered io_uring buffers, RDMA.
   public var pinnedBytes: Int64 = 0
-  /// Pages of files in RAM.
+  /// Pages of files in RAM, in bytes.
   public var residentFileBytes: Int64 = 0
-  /// 0 off, 1 strict, 2 filter.
+  /// The seccomp mode: 0 off, 1 strict, 2 filter.
   public var seccomp: Int32 = 0
-  /// Its pid in each pid namespace, from this process's namespace inwards.
+  /// Its pids in the nested pid namespaces, beginning with this process's namespace.
   public var namespacePids: [Int32] = []
 
   /// Reads the status of a process, or of any thread.
@@ -67,20 +70,21 @@ public struct ProcessStatus: Hashable, Sendable {
     }
   }
 
-  /// A signal waits that a handler catches when the process continues.
+  /// True if a signal is pending that a handler catches when the process continues.
   public var hasHandledSignal: Bool {
     (pendingForThread | pendingForProcess) & caught & ~blocked != 0
   }
 
-  /// It has a handler for the signal.
+  /// Whether the process has a handler for the signal.
   public func catches(_ signal: Int32) -> Bool { Self.contains(caught, signal) }
 
+  /// Whether a signal mask contains a signal.
   public static func contains(_ mask: UInt64, _ signal: Int32) -> Bool {
     (1...64).contains(signal) && mask & (1 << UInt64(signal - 1)) != 0
   }
 }
 
-/// The threads of a process, the first one first.
+/// Lists the thread IDs of a process, the first thread first.
 public func threads(of pid: Int32) throws(SystemCallError) -> [Int32] {
   try listNumbers("/proc/\(pid)/task")
 }

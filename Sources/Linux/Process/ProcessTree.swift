@@ -3,10 +3,11 @@ import Glibc
 
 /// The processes of one worker, parents before their children. Zombies don't count.
 ///
-/// In a cgroup the tree is all processes of the group. Otherwise it is found from the root by closure: the
-/// children of a member belong to it, and so do the members of a session that a member leads (a grandchild
-/// whose parent has ended gets another parent, but stays in its session). A process that starts a session of
-/// its own *and* loses its parent isn't found; only a cgroup holds it.
+/// In a cgroup the tree is all processes of the group. Otherwise it is found from the root by
+/// closure: the children of a member belong to it, and so do the members of a session that a member
+/// leads (a grandchild whose parent has ended gets another parent, but stays in its session). A
+/// process that starts a session of its own *and* loses its parent isn't found; only in a cgroup
+/// does it stay part of the worker.
 public struct ProcessTree: Hashable, Sendable {
   public var processes: [ProcessStat]
 
@@ -17,21 +18,25 @@ public struct ProcessTree: Hashable, Sendable {
 
   public func contains(_ pid: Int32) -> Bool { processes.contains { $0.pid == pid } }
 
-  /// `session`: a session that belongs to the worker even if its leader has ended. To find many trees, use
-  /// one `ProcessScan`.
+  /// Finds the processes of a worker. To find many trees, use one `ProcessScan`.
+  ///
+  /// - Parameter session: a session that belongs to the worker even if its leader has ended.
   public static func discover(
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil
   ) throws(SystemCallError) -> ProcessTree {
     guard let cgroup else {
       let tree = try ProcessScan.read().tree(root: root, session: session)
-      // /proc may hide the root (hidepid, if it isn't dumpable): then nothing is known of the worker.
+      // /proc may hide the root (hidepid, if it isn't dumpable). Then nothing is known about the
+      // worker.
       if !tree.contains(root.pid), case .unknown(let error) = root.life { throw error }
       return tree
     }
     return ProcessTree(processes: parentsFirst(try living(cgroup.processes())))
   }
 
-  /// The pids whose processes haven't ended. `skipsHidden`: processes that may not be read are left out.
+  /// Reads the stats of those pids whose processes haven't ended.
+  ///
+  /// - Parameter skipsHidden: true: processes that may not be read are left out.
   static func living(
     _ pids: [Int32], skipsHidden: Bool = false
   ) throws(SystemCallError) -> [ProcessStat] {
@@ -41,8 +46,8 @@ public struct ProcessTree: Hashable, Sendable {
         let stat = try ProcessStat.read(pid)
         if !stat.isEnded { found.append(stat) }
       } catch {
-        // Under hidepid (proc(5)) most of /proc may not be read. Of the worker's processes only those are hidden that
-        // aren't dumpable.
+        // Under hidepid (proc(5)) most of /proc may not be read. Among the worker's processes, only
+        // those that aren't dumpable are hidden.
         let isHidden = skipsHidden && (error.code == EPERM || error.code == EACCES)
         if !error.meansVanished && !isHidden { throw error }
       }
@@ -50,15 +55,15 @@ public struct ProcessTree: Hashable, Sendable {
     return found
   }
 
-  /// Pure part of `discover`.
+  /// The calculation in `discover`, without any I/O.
   static func members(
     of all: [ProcessStat], root: ProcessIdentity, session: Int32?, wrapper: WrapperTree? = nil
   ) -> [ProcessStat] {
     var members: Set<Int32> = []
     var sessions: Set<Int32> = []
     if let session, session > 0, !isTaken(session, root, by: all) { sessions.insert(session) }
-    // No process of the worker is older than its root: an older one has a pid or session number that was used
-    // again.
+    // No process of the worker is older than its root. An older one has a pid or session number
+    // that was reused.
     let recent = all.filter { $0.startTime >= root.startTime }
     let candidates = wrapper?.withoutInner(recent, root: root) ?? recent
     var grew = true
@@ -77,9 +82,9 @@ public struct ProcessTree: Hashable, Sendable {
     return candidates.filter { members.contains($0.pid) }
   }
 
-  /// The session number belongs to another session by now: the process with this pid isn't the one that led
-  /// the worker's session. (While a process of the old session lives, the kernel gives its number to no other
-  /// process.)
+  /// Whether the session number belongs to another session by now: the process with this pid isn't
+  /// the one that led the worker's session. (While a process of the old session lives, the kernel
+  /// gives its number to no other process.)
   private static func isTaken(
     _ session: Int32, _ root: ProcessIdentity, by all: [ProcessStat]
   ) -> Bool {
@@ -92,7 +97,8 @@ public struct ProcessTree: Hashable, Sendable {
     generations(of: processes).flatMap { $0 }
   }
 
-  /// Those without a parent among them, then their children, then the children of these, and so on.
+  /// Groups processes: those without a parent among them, then their children, then the children of
+  /// these, and so on.
   static func generations(of processes: [ProcessStat]) -> [[ProcessStat]] {
     let present = Set(processes.map(\.pid))
     let children = Dictionary(grouping: processes) { present.contains($0.parent) ? $0.parent : 0 }
@@ -102,15 +108,15 @@ public struct ProcessTree: Hashable, Sendable {
       generations.append(generation)
       generation = generation.flatMap { children[$0.pid] ?? [] }
     }
-    // If a process gets another parent while the list is read, parents could form a ring; no process is left
-    // out because of that.
+    // If a process gets another parent while the list is read, parents can form a ring. These
+    // processes are added as the last group.
     let placed = Set(generations.joined().map(\.pid))
     let ring = processes.filter { !placed.contains($0.pid) }
     return ring.isEmpty ? generations : generations + [ring]
   }
 
-  /// Sends a signal to each process whose pid hasn't been used again since the tree was read. Returns how
-  /// many got it.
+  /// Sends a signal to each process whose pid hasn't been reused since the tree was read. It
+  /// returns the number of processes that got it.
   @discardableResult
   public func signalAll(_ signal: Int32) throws(SystemCallError) -> Int {
     var count = 0
@@ -118,17 +124,18 @@ public struct ProcessTree: Hashable, Sendable {
     return count
   }
 
-  /// Children first: a parent that wakes must not find them still stopped. A process that another program
-  /// traces gets no signal.
+  /// Sends SIGCONT, children first: a parent that wakes must not find them still stopped. A process
+  /// that another program traces gets no signal.
   public func continueAll() throws(SystemCallError) {
     let ours = processes.reversed().filter { !Self.hasForeignTracer($0.pid) }
     try ProcessTree(processes: ours).signalAll(SIGCONT)
   }
 
-  /// A process that another program traces.
+  /// The pid of a process that another program traces; nil if there is none.
   public var tracedByOthers: Int32? { pids.first(where: Self.hasForeignTracer) }
 
-  /// Another program traces it: a debugger, which takes each signal for an event of the program.
+  /// Whether another program traces the process: a debugger, which would treat each signal as an
+  /// event of the program.
   static func hasForeignTracer(_ pid: Int32) -> Bool {
     // A process that has ended has no tracer.
     guard let tracer = try? ProcessStatus.read(pid).tracer, tracer != 0 else { return false }
@@ -137,13 +144,13 @@ public struct ProcessTree: Hashable, Sendable {
 
   public func killAll() throws(SystemCallError) { try signalAll(SIGKILL) }
 
-  /// Kills all processes of the tree, and repeats until no new one is found: this includes processes that
-  /// were forked between a listing and its kill. (A process with a pending SIGKILL can't fork any more.) When
-  /// this returns, the processes are ending, but may not have ended. A process that may not be killed
-  /// (setuid) doesn't protect the others.
+  /// Kills all processes of the tree, and repeats that until no new one is found. This includes
+  /// processes that were forked between a listing and its kill. (A process with a pending SIGKILL
+  /// can't fork any more.) When this returns, the processes are ending, but may not have ended. A
+  /// process that may not be killed (setuid) doesn't protect the others.
   ///
-  /// If processes fork faster than they are found, all are stopped first: stopped processes still count
-  /// against the limits that keep the others from forking.
+  /// If processes fork faster than they are found, all are stopped first: stopped processes still
+  /// count against the limits that keep the others from forking.
   ///
   /// - Throws: ETIMEDOUT if new processes still appear at the deadline.
   public static func killAll(
@@ -180,10 +187,11 @@ public struct ProcessTree: Hashable, Sendable {
     if let failure { throw failure }
   }
 
-  /// Nearly always the second round finds no process.
+  /// After this many rounds, new processes are stopped first. Nearly always the second round finds
+  /// no process.
   private static let roundsOfKilling = 4
 
-  /// Returns false if the process has ended.
+  /// Sends a signal. It returns false if the process has ended.
   static func signal(
     _ process: ProcessIdentity, _ signal: Int32
   ) throws(SystemCallError) -> Bool {

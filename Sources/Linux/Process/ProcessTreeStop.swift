@@ -1,12 +1,12 @@
 import Glibc
 
-/// Why a tree couldn't be stopped. The processes that had been stopped run again.
+/// The reason why a tree couldn't be stopped. The processes that had been stopped run again.
 public enum ProcessTreeError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A thread that doesn't come to rest: usually in uninterruptible sleep.
+  /// A thread doesn't come to rest. It is usually in uninterruptible sleep.
   case stuck(pid: Int32, name: String, thread: Int32, ProcessStat.State)
   /// New processes kept appearing until the deadline.
   case keepsForking(newest: Int32)
-  /// A debugger would take SIGSTOP for an event of the program.
+  /// Another program traces a process. A debugger would treat SIGSTOP as an event of the program.
   case traced(pid: Int32)
   case failed(SystemCallError)
 
@@ -28,17 +28,19 @@ public enum ProcessTreeError: Error, Hashable, Sendable, CustomStringConvertible
 }
 
 extension ProcessTree {
-  /// Stops the whole tree with SIGSTOP: repeats until no new process appears, and every thread of every
-  /// process is at rest. If it fails, it is undone.
+  /// Stops the whole tree with SIGSTOP. It repeats that until no new process appears, and every
+  /// thread of every process is at rest. If it fails, it is undone.
   ///
-  /// A process is stopped when its parent is at rest. The kernel wakes a parent that waits for its children to
-  /// deliver its SIGSTOP, and the parent looks at its children once more on the way (do_wait in kernel/exit.c).
-  /// A shell that finds its job stopped then takes the terminal back when it continues.
+  /// A process is stopped when its parent is at rest. The kernel wakes a parent that waits for its
+  /// children to deliver its SIGSTOP, and the parent checks its children once more on the way
+  /// (do_wait in kernel/exit.c). A shell that finds its job stopped then takes the terminal back
+  /// when it continues.
   ///
-  /// - Parameter known: the tree as it was read just now. It replaces the first reading only: a reading
-  ///   proves that no process is missing if all known processes were at rest before it.
-  /// - Parameter wasFrozen: the known processes have been frozen until now: their calls are recorded, and their threads run
-  ///   for a moment on their way to the stop.
+  /// - Parameters:
+  ///   - known: the tree as it was read just now. It replaces the first reading only: a reading
+  ///     proves that no process is missing if all known processes were at rest before it.
+  ///   - wasFrozen: true if the known processes have been frozen until now. Then their calls are
+  ///     recorded already, and their threads run for a moment on their way to the stop.
   public static func stopAll(
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
     known: ProcessTree? = nil, wasFrozen: Bool = false, until deadline: Deadline
@@ -59,7 +61,8 @@ extension ProcessTree {
         let new = tree.processes.filter { !earlier.contains($0.identity) }
         // All processes in this reading were at rest before it, so none can have forked since.
         if new.isEmpty {
-          // It was in an earlier reading only: it has become a wrapper with a worker of its own (`WrapperTree`).
+          // A process that was in an earlier reading only has become a wrapper with a worker of its
+          // own (`WrapperTree`).
           undo(stopped.filter { !tree.contains($0.pid) })
           return tree
         }
@@ -74,15 +77,16 @@ extension ProcessTree {
             let sent = try rethrowing { () throws(SystemCallError) in
               try signal(stat.identity, SIGSTOP)
             }
-            // A process that has ended doesn't appear again, so only a process that got the signal is recorded.
+            // A process that has ended doesn't appear again, so only a process that got the signal
+            // is recorded.
             if sent { stopped.append(stat) }
           }
           guard
             let held = try firstBlocked(
               generation, until: deadline, patience: patience, blockedUntil: blocked)
           else { continue }
-          // A child that was stopped between vfork and exec blocks its parent. Start again from the beginning
-          // when the child has executed its program.
+          // A child that was stopped between vfork and exec blocks its parent. Start again from the
+          // beginning after the child has executed its program.
           undo(stopped)
           stopped = []
           waitWhileBlocked(held.thread, of: held.pid, until: blocked)
@@ -96,15 +100,16 @@ extension ProcessTree {
     }
   }
 
-  /// Children first, as in `continueAll`. A process that has ended needs no SIGCONT.
+  /// Continues processes, children first, as `continueAll` does. A process that has ended needs no
+  /// SIGCONT.
   private static func undo(_ stopped: [ProcessStat]) {
     for stat in stopped.reversed() { _ = try? signal(stat.identity, SIGCONT) }
   }
 
-  /// Waits until all threads are at rest. Returns a thread that has been in uninterruptible sleep for longer
-  /// than `patience`, if there is time left.
+  /// Waits until all threads are at rest. If a thread has been in uninterruptible sleep for longer
+  /// than `patience` and there is time left, it returns that thread.
   ///
-  /// - Parameter blockedUntil: how long to wait for such threads. The wait is limited, because the caller
+  /// - Parameter blockedUntil: the deadline for such threads. It is near, because the caller
   ///   manages other workers too.
   private static func firstBlocked(
     _ processes: [ProcessStat], until deadline: Deadline, patience: Duration,
@@ -151,7 +156,7 @@ extension ProcessTree {
       pid: process.pid, name: process.name, thread: restless.thread, restless.state)
   }
 
-  /// A thread that isn't at rest; nil if all are at rest, or the process has ended.
+  /// Returns a thread that isn't at rest; nil if all are at rest, or if the process has ended.
   private static func firstRestless(
     of pid: Int32
   ) throws(SystemCallError) -> (thread: Int32, state: ProcessStat.State)? {

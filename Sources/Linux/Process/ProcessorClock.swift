@@ -1,15 +1,15 @@
 import CLinux
 import Glibc
 
-/// When a thread last ran, from the scheduler's data (`/proc/PID/task/TID/sched`).
+/// The last run of a thread, from the scheduler's data (`/proc/PID/task/TID/sched`).
 struct ThreadRun: Hashable {
-  /// `se.exec_start`: nanoseconds of the scheduler's clock of `processor`. For a thread that waits: when
-  /// it began to wait.
+  /// The value `se.exec_start` in nanoseconds of the scheduler's clock of `processor`. If the
+  /// thread waits, this is when it began to wait.
   var lastRan: Int64
   var processor: Int32
-  /// How many times it has begun to wait.
+  /// The number of times that it has begun to wait.
   var waits: UInt64
-  /// It still waits, and doesn't run, at a moment after that.
+  /// True if it waited, and didn't run, at a moment after that.
   var isWaiting = false
 
   init(lastRan: Int64, processor: Int32, waits: UInt64) {
@@ -18,7 +18,8 @@ struct ThreadRun: Hashable {
     self.waits = waits
   }
 
-  /// nil if the kernel doesn't have the file (no CONFIG_SCHED_DEBUG before Linux 6.15), or hides it.
+  /// Reads the data of a thread. The result is nil if the kernel doesn't have the file (no
+  /// CONFIG_SCHED_DEBUG before Linux 6.15), or hides it.
   static func read(thread: Int32, of pid: Int32) -> ThreadRun? {
     // A thread that has ended has no such file.
     guard let bytes = try? readFile("/proc/\(pid)/task/\(thread)/sched"),
@@ -44,7 +45,7 @@ struct ThreadRun: Hashable {
     self.init(lastRan: lastRan, processor: processor, waits: waits)
   }
 
-  /// `1878670.759121` is in milliseconds.
+  /// Parses a time in milliseconds such as `1878670.759121`.
   private static func nanoseconds(_ text: ArraySlice<UInt8>) -> Int64? {
     let parts = text.split(separator: UInt8(ascii: "."))
     guard parts.count == 2, parts[1].count == 6, let whole: Int64 = parts[0].number(),
@@ -53,7 +54,8 @@ struct ThreadRun: Hashable {
     return whole * 1_000_000 + fraction
   }
 
-  /// The 3rd and 39th field (proc_pid_stat(5)); the name, which is the second, can contain any characters.
+  /// Parses the 3rd and the 39th field (proc_pid_stat(5)). The second, the name, can contain any
+  /// characters.
   private static func facts(inStat bytes: [UInt8]) -> (state: UInt8, processor: Int32)? {
     guard let close = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
     let fields = bytes[(close + 1)...].words()
@@ -65,15 +67,16 @@ struct ThreadRun: Hashable {
 
 /// Converts the scheduler's clocks, one per processor, to CLOCK_MONOTONIC.
 ///
-/// The clocks start together, and then each loses the time that its processor spends on interrupts and that
-/// the host gives to other guests. So times of two processors can't be compared, and a processor's clock is
-/// read on that processor: this thread moves there for about 10 µs.
+/// The clocks start together. Then each loses the time that its processor spends on interrupts, and
+/// the time that the host gives to other guests. So times of two processors can't be compared, and
+/// a processor's clock is read on that processor: this thread moves there for about 10 µs.
 ///
-/// All errors make a time later than it was, so no time-out that is computed from it ends too early.
+/// All errors make a time later than it was, so no timeout that is computed from it ends too early.
 struct ProcessorClocks {
   private var offsets: [Int32: Int64?] = [:]
 
-  /// CLOCK_MONOTONIC at a time of the clock of `processor`; nil if this thread may not run there.
+  /// Returns CLOCK_MONOTONIC at a time of the clock of `processor`; nil if this thread may not run
+  /// there.
   mutating func monotonic(_ time: Int64, of processor: Int32) -> Int64? {
     let offset: Int64?
     if let known = offsets[processor] {
@@ -86,15 +89,16 @@ struct ProcessorClocks {
   }
 
   private static func measure(_ processor: Int32) -> Int64? {
-    // One bit each for 8,192 processors, the most that Linux can be built for.
+    // The mask has one bit for each of 8,192 processors, the maximum for which Linux can be built.
     var before = [UInt8](repeating: 0, count: 1024)
     guard clinux_run_on_processor(processor, &before, Int64(before.count)) == 0 else { return nil }
     defer { _ = clinux_run_on_processors(before, Int64(before.count)) }
-    // The scheduler may let another thread run in the middle of a measurement, which makes it too late by
-    // milliseconds. So an interrupted one is repeated, and the earliest counts.
+    // The scheduler may let another thread run in the middle of a measurement, which makes the
+    // result too late by milliseconds. So an interrupted measurement is repeated, and the earliest
+    // result counts.
     var best: Int64?
     for _ in 1...4 {
-      // The scheduler notes this thread's time when it begins to run.
+      // The scheduler records this thread's time when it begins to run.
       var pause = timespec(tv_sec: 0, tv_nsec: 1)
       nanosleep(&pause, nil)
       let began = Clocks.monotonic
@@ -109,6 +113,7 @@ struct ProcessorClocks {
     return best
   }
 
-  /// Nanoseconds. Reading one's own file takes about 20 µs; an interruption lasts a millisecond or more.
+  /// A measurement of this length in nanoseconds counts as interrupted. Reading the thread's own
+  /// file takes about 20 µs; an interruption lasts a millisecond or more.
   private static let interrupted: Int64 = 500_000
 }

@@ -1,12 +1,13 @@
-/// Threads that run or wait for a processor.
+/// The threads that run or wait for a processor.
 public enum RunnableThreads {
-  /// Of the whole machine, with the reading thread; nil: /proc doesn't show it.
+  /// The number of such threads on the whole machine, including the calling one; nil if /proc
+  /// doesn't show it.
   public static func count() -> Int? {
-    // Without /proc there is no number.
+    // If /proc can't be read, there is no number.
     (try? readText("/proc/loadavg")).flatMap(count(in:))
   }
 
-  /// - Parameter text: `0.20 0.18 0.12 1/80 11206` (proc_loadavg(5)).
+  /// - Parameter text: a line such as `0.20 0.18 0.12 1/80 11206` (proc_loadavg(5)).
   static func count(in text: String) -> Int? {
     let words = text.split(separator: " ")
     guard words.count >= 4 else { return nil }

@@ -2,20 +2,20 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Threads that a trace session couldn't detach, because they weren't stopped when it ended. The kernel
-/// refuses PTRACE_DETACH for such a thread: a thread inside vfork(2), for example, doesn't stop before its
-/// child executes a program or ends. Each straggler is detached at its next stop.
+/// Threads that a trace session couldn't detach, because they weren't stopped when it ended. The
+/// kernel refuses PTRACE_DETACH for such a thread: a thread inside vfork(2), for example, doesn't
+/// stop before its child executes a program or ends. Each straggler is detached at its next stop.
 ///
-/// The kernel accepts ptrace calls only from the thread that seized. So each tracing thread calls `release()`
-/// until it has no stragglers left. Or it ends: the kernel detaches all threads that an ending thread traces,
-/// stopped or not (see `BriefTracer`).
+/// The kernel accepts ptrace calls only from the thread that seized. So each tracing thread calls
+/// `release()` until it has no stragglers left. Or the tracing thread ends: then the kernel
+/// detaches all threads that it traces, stopped or not (see `BriefTracer`).
 public final class Stragglers: Sendable {
   public static let shared = Stragglers()
 
   private struct Straggler: Hashable {
     var tid: Int32
     let pid: Int32
-    /// The thread of this process that seized it.
+    /// The ID of the thread of this process that seized it.
     let tracer: Int32
   }
 
@@ -29,13 +29,13 @@ public final class Stragglers: Sendable {
     all.withLock { $0 += tids.map { Straggler(tid: $0, pid: pid, tracer: tracer) } }
   }
 
-  /// Detaches the calling thread's stragglers that are stopped by now. Doesn't wait.
+  /// Detaches the calling thread's stragglers that are stopped by now. It doesn't wait.
   ///
-  /// - Returns: how many stragglers the calling thread still has.
+  /// - Returns: the number of stragglers that the calling thread still has.
   @discardableResult
   public func release() -> Int {
     let tracer = clinux_thread_id()
-    // Only this thread adds or removes stragglers with its own number.
+    // Only this thread adds or removes stragglers with its own ID.
     let mine = all.withLock { $0.filter { $0.tracer == tracer } }
     if mine.isEmpty { return 0 }
     let left = mine.compactMap(Self.afterTrying)
@@ -46,7 +46,7 @@ public final class Stragglers: Sendable {
     return left.count
   }
 
-  /// Repeats `release()` for at most this time.
+  /// Repeats `release()` until no straggler is left, for at most this time.
   func release(within time: Duration) {
     _ = waitUntil(Deadline(in: time)) { () throws(Never) in release() == 0 }
   }
@@ -61,40 +61,41 @@ public final class Stragglers: Sendable {
 
   public var hasAny: Bool { all.withLock { !$0.isEmpty } }
 
-  /// The stragglers of these processes.
+  /// Returns the thread IDs of the stragglers of these processes.
   public func threads(of pids: [Int32]) -> [Int32] {
     let pids = Set(pids)
     return all.withLock { $0.filter { pids.contains($0.pid) }.map(\.tid) }
   }
 
-  /// Whether the tracer with this TracerPid is a thread of this process.
+  /// Whether the tracer with this TracerPid is a thread of this process that has stragglers.
   public func owns(tracer: Int32) -> Bool { tracer != 0 && belong(to: tracer) }
 
   func belong(to tracer: Int32) -> Bool {
     all.withLock { $0.contains { $0.tracer == tracer } }
   }
 
-  /// A tracing thread has ended: the kernel has detached all that it traced.
+  /// Removes the stragglers of a tracing thread that has ended. The kernel has detached all threads
+  /// that it traced.
   func tracerHasEnded(_ tracer: Int32) { all.withLock { $0.removeAll { $0.tracer == tracer } } }
 
-  /// `nil`: detached, or ended.
+  /// Tries to detach a straggler. It returns `nil` if the straggler is detached or has ended.
   private static func afterTrying(_ straggler: Straggler) -> Straggler? {
     let tid = straggler.tid
     var signal: Int32 = 0
     let stop = Int(clinux_ptrace_poll(tid, &signal))
     switch stop {
     case CLINUX_STOP_EXITED:
-      // Only its tracer can pass on the end of another process's child. The event loop handles the end of
-      // this process's own child.
+      // If another process's child has ended, its tracer must reap it first. The event loop handles
+      // the end of this process's own child.
       let isOurs = tid == straggler.pid && isOurChild(tid)
       return isOurs || clinux_ptrace_bury(tid) != 0 ? nil : straggler
     case CLINUX_STOP_NONE, CLINUX_STOP_EVENT, CLINUX_STOP_SYSCALL, CLINUX_STOP_OTHER:
       return clinux_ptrace_detach(tid, 0) == 0 ? nil : straggler
     case CLINUX_STOP_SIGNAL:
-      // The signal is the program's: it is delivered.
+      // The signal is the program's, so it is delivered.
       return clinux_ptrace_detach(tid, signal) == 0 ? nil : straggler
     default:
-      // No tracee of this thread has this number any more. A thread that executes a program gets the number
+      // No tracee of this thread has this ID any more. A thread that executes a program gets the ID
       // of its process, and stays traced.
       var renamed = straggler
       renamed.tid = straggler.pid
@@ -116,11 +117,11 @@ public final class Stragglers: Sendable {
   }
 }
 
-/// A thread that traces for one task only, and then ends. At its end the kernel detaches all threads that it
-/// still traces, also those that aren't stopped and so couldn't be detached otherwise: no thread that is
-/// traced here can stay in a stop.
+/// A thread that traces for one task only, and then ends. At its end the kernel detaches all
+/// threads that it still traces, even those that aren't stopped and couldn't be detached otherwise.
+/// So no thread that is traced here can stay in a stop.
 public enum BriefTracer {
-  /// Performs `body` on such a thread and waits until it traces no thread any more.
+  /// Performs `body` on such a thread, and waits until it traces no thread any more.
   ///
   /// - Returns: `nil` if no thread could be started.
   public static func perform<Value: Sendable>(
@@ -140,9 +141,10 @@ public enum BriefTracer {
     return value
   }
 
-  /// The same, and the thread traces these processes meanwhile, without stopping them: each by its first thread, which
-  /// is all that `ForcedAccess.tracingThread` asks for. They are detached when this returns. A frozen process doesn't
-  /// notice it. One that has ended is left out.
+  /// Performs `body` on such a thread, which traces the processes meanwhile without stopping them.
+  /// It traces each by its first thread, which is all that `ForcedAccess.tracingThread` requires.
+  /// The processes are detached when this returns. A frozen process doesn't notice it. A process
+  /// that has ended is left out.
   public static func perform<Value: Sendable>(
     tracing processes: [ProcessIdentity], _ body: @escaping @Sendable () -> Value
   ) throws(SystemCallError) -> Value {
@@ -168,7 +170,7 @@ public enum BriefTracer {
       if process.hasEnded { return }
       throw error
     }
-    // It isn't stopped, so it is detached by the end of this thread.
+    // The process isn't stopped, so it is detached when this thread ends.
     Stragglers.shared.add([pid], of: pid)
   }
 

@@ -1,18 +1,19 @@
 import Glibc
 
-/// What proc_pid_syscall(5) says of the threads of a tree that has just been frozen or stopped. It needs the
-/// right to trace; a process that may not be examined counts as waiting.
+/// Facts about the threads of a tree that has just been frozen or stopped, from
+/// proc_pid_syscall(5). They need the right to trace; a process that may not be examined counts as
+/// waiting.
 extension ProcessTree {
-  /// A thread that was in the middle of its own code, and not waiting in the kernel.
+  /// A thread that was running its own code and wasn't waiting in the kernel; nil if there is none.
   public var threadAtWork: Int32? { firstThread { $0.starts(with: "-1 ".utf8) } }
 
   /// Waits until each thread has come to its stop.
   ///
-  /// cgroup.events can report a group as frozen while a thread in it is still to be scheduled; what such a thread
-  /// waits for can't be read. No event reports its stop, so this looks each millisecond. Blocks; for a job's
-  /// thread.
+  /// cgroup.events can report a group as frozen while a thread in it has still to be scheduled. The
+  /// call of such a thread can't be read. No event reports its stop, so this checks every
+  /// millisecond. It blocks the calling thread, so it is meant for a job.
   ///
-  /// - Returns: a thread that still ran at the deadline.
+  /// - Returns: a thread that still ran at the deadline; nil if there is none.
   public func threadOnItsWay(until deadline: Deadline) -> Int32? {
     while let thread = firstThread(where: { $0.starts(with: "running".utf8) }) {
       if deadline.hasPassed { return thread }
@@ -21,8 +22,10 @@ extension ProcessTree {
     return nil
   }
 
-  /// A process whose handler is to run for a signal that came before it stopped. A signal that came while the
-  /// worker ran doesn't wake it later. Stopped children cause SIGCHLD, and Go sends SIGURG to its own threads.
+  /// A process with a pending signal whose handler will run, and that came before the process
+  /// stopped; nil if there is none. A signal that came while the worker ran doesn't wake it later.
+  /// SIGCHLD and SIGURG don't count: stopped children cause SIGCHLD, and Go sends SIGURG to its own
+  /// threads.
   public var processWithSignal: Int32? {
     pids.first { pid in
       // A process that has ended counts as waiting.

@@ -1,14 +1,15 @@
 import Glibc
 
-/// The signals that wait for a process, of `/proc/PID/status` (proc_pid_status(5)). Its other fields aren't parsed:
-/// this is read regularly for sleeping workers.
+/// The signals that are pending for a process, from `/proc/PID/status` (proc_pid_status(5)). The
+/// other fields aren't parsed, because this is read regularly for sleeping workers.
 public struct WaitingSignals: Hashable, Sendable {
-  /// Those for the process or its first thread that it doesn't ignore; signal N in bit N−1.
+  /// The pending signals of the process or its first thread that it doesn't ignore. Signal N is bit
+  /// N−1.
   public var unheeded: UInt64
-  /// How many wait for all processes of its user (in its user namespace), those that timers keep ready included; nil:
-  /// the kernel doesn't say it.
+  /// The number of pending signals of all processes of its user (in its user namespace), including
+  /// those that timers reserve; nil if the kernel doesn't report it.
   public var counted: UInt64?
-  /// The real user id.
+  /// The real user ID.
   public var user: UInt32
 
   public init(unheeded: UInt64, counted: UInt64?, user: UInt32 = 0) {
@@ -27,7 +28,7 @@ public struct WaitingSignals: Hashable, Sendable {
     }
     unheeded = (mask("SigPnd:") | mask("ShdPnd:")) & ~mask("SigIgn:")
     user = value(of: "Uid:", in: bytes)?.words().first?.number() ?? 0
-    // `SigQ: 2/96365`: the count and its limit.
+    // The line is `SigQ: 2/96365`: the count and its limit.
     counted = value(of: "SigQ:", in: bytes)?.prefix { $0 != UInt8(ascii: "/") }.number()
   }
 }

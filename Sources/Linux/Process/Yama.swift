@@ -1,12 +1,13 @@
 import Glibc
 
-/// Yama, a part of many kernels (Ubuntu's, for example), limits what an ordinary user's process may trace. At
-/// scope 1 it may trace only its own descendants. A worker's daemon is its parent. A daemon that replaces
-/// that one isn't, so it may neither trace the worker nor open its memory.
+/// Yama, a security module of many kernels (Ubuntu's, for example), limits the processes that an
+/// ordinary user's process may trace. At scope 1 it may trace only its own descendants. A worker's
+/// daemon is its parent. A daemon that replaces that one isn't, so it may neither trace the worker
+/// nor open its memory.
 public struct Yama: Hashable, Sendable {
-  /// `kernel.yama.ptrace_scope`; 0 if the kernel doesn't have it.
+  /// The value of `kernel.yama.ptrace_scope`; 0 if the kernel doesn't have it.
   public var scope: Int
-  /// CAP_SYS_PTRACE: scopes 1 and 2 don't apply.
+  /// True with CAP_SYS_PTRACE: then scopes 1 and 2 don't apply.
   public var isPrivileged: Bool
 
   public init(scope: Int, isPrivileged: Bool) {
@@ -14,12 +15,12 @@ public struct Yama: Hashable, Sendable {
     self.isPrivileged = isPrivileged
   }
 
-  /// The state at the first use.
+  /// The state at the first use in this process.
   public static let current =
     isSimulated
     ? Yama(scope: 1, isPrivileged: false) : Yama(scope: readScope(), isPrivileged: readRight())
 
-  /// A daemon that replaces this one may not trace its workers.
+  /// True if a daemon that replaces this one may not trace its workers.
   public var forbidsStrangers: Bool { scope >= 3 || scope >= 1 && !isPrivileged }
 
   /// Whether Yama permits tracing a process.
@@ -28,10 +29,10 @@ public struct Yama: Hashable, Sendable {
     return scope == 1 && Self.isDescendant(pid)
   }
 
-  /// For tests on kernels without Yama: this process enforces scope 1 on itself.
+  /// True for tests on kernels without Yama: this process enforces scope 1 on itself.
   private static let isSimulated = getenv("DORMOUSE_TEST_YAMA") != nil
 
-  /// Call it before each operation that Yama would refuse.
+  /// Enforces the simulated scope. Call it before each operation that Yama would refuse.
   public static func check(_ call: String, _ pid: Int32, code: Int32 = EPERM)
     throws(SystemCallError)
   {
@@ -60,7 +61,7 @@ public struct Yama: Hashable, Sendable {
 
   private static func readRight() -> Bool {
     do throws(SystemCallError) {
-      // Bit 19: CAP_SYS_PTRACE.
+      // Bit 19 is CAP_SYS_PTRACE.
       return try ProcessStatus.read(getpid()).effectiveCapabilities & (1 << 19) != 0
     } catch { return false }
   }

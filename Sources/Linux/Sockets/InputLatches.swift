@@ -1,26 +1,26 @@
 import CLinux
 import Glibc
 
-/// Records whether input has arrived at descriptors since they were armed, even if another process has
-/// already taken it.
+/// Records whether input has arrived at descriptors since they were armed, even if another process
+/// has already read it.
 ///
-/// epoll can't do that: it checks a listening socket again when it is asked, and finds that the connection
-/// has been accepted. A poll of Linux's native AIO is answered inside the wake-up itself and keeps the
-/// answer, so no thread needs to run before `collect`.
+/// epoll can't do that. It checks a listening socket again when it is asked, and finds that the
+/// connection has been accepted. A poll of Linux's native AIO is completed inside the wake-up
+/// itself and keeps its result, so no thread needs to run before `collect`.
 ///
-/// Belongs to one thread.
+/// An instance belongs to one thread.
 public final class InputLatches {
   private let context: UInt64
   private var latches: [UInt64: Latch] = [:]
   private var counter: UInt64 = 0
 
-  /// The latch of one descriptor. The kernel holds that descriptor (and nothing else) until the latch fires
-  /// or is removed.
+  /// The latch of one descriptor. The kernel holds that descriptor (and nothing else) until the
+  /// latch fires or is removed.
   public final class Latch {
     fileprivate let token: UInt64
     fileprivate let request: UnsafeMutableRawPointer
     public fileprivate(set) var isArmed = false
-    /// It has fired since the last `arm`.
+    /// True if the latch has fired since the last `arm`.
     public fileprivate(set) var hasFired = false
 
     fileprivate init(token: UInt64) {
@@ -31,7 +31,7 @@ public final class InputLatches {
     deinit { request.deallocate() }
   }
 
-  /// `capacity`: how many latches can be armed at a time.
+  /// - Parameter capacity: the number of latches that can be armed at the same time.
   public init(capacity: Int32) throws(SystemCallError) {
     var error: Int32 = 0
     context = clinux_aio_setup(capacity, &error)
@@ -40,6 +40,7 @@ public final class InputLatches {
 
   deinit { _ = clinux_aio_destroy(context) }
 
+  /// Makes a latch, which isn't armed yet.
   public func add() -> Latch {
     counter += 1
     let latch = Latch(token: counter)
@@ -57,14 +58,17 @@ public final class InputLatches {
     latch.hasFired = false
   }
 
+  /// Disarms the latch and forgets it.
   public func remove(_ latch: Latch) {
-    // The answer of a cancelled request must still be taken; until then the kernel may read its memory.
+    // The completion of a cancelled request must still be read. Until then the kernel may access
+    // the request's memory.
     if latch.isArmed { _ = clinux_aio_cancel(context, latch.request) }
     collect()
     latches[latch.token] = nil
   }
 
-  /// Finds out which latches have fired.
+  /// Reads the completed polls without waiting, and updates `isArmed` and `hasFired` of their
+  /// latches.
   public func collect() {
     var tokens = [UInt64](repeating: 0, count: 64)
     while true {

@@ -4,15 +4,16 @@ import Glibc
 /// A connection that the kernel has made and no process has accepted, as `/proc/net/tcp` shows it.
 public struct UnacceptedConnection: Hashable, Sendable {
   public var port: UInt16
-  /// Bytes that have arrived on it.
+  /// The number of bytes that have arrived on the connection.
   public var unread: Int
-  /// The other end has closed its side.
+  /// True if the other end has closed its side.
   public var isClosedByPeer: Bool
 
-  /// The other end has closed it without sending a byte.
+  /// True if the other end has closed the connection without sending a byte.
   public var isEmpty: Bool { isClosedByPeer && unread == 0 }
 
-  /// The connections at a port in a process's network. A connection that was reset isn't listed.
+  /// Lists the connections at a port in the network namespace of a process. A connection that was
+  /// reset isn't listed.
   public static func list(
     at port: UInt16, networkOf pid: Int32
   ) throws(SystemCallError) -> [UnacceptedConnection] {
@@ -21,7 +22,7 @@ public struct UnacceptedConnection: Hashable, Sendable {
       do throws(SystemCallError) {
         try all.add { () throws(SystemCallError) in try readFile("/proc/\(pid)/net/\(table)") }
       } catch {
-        // No IPv6 on this machine.
+        // A machine without IPv6 has no second table.
         if error.code != ENOENT || table == "tcp" { throw error }
       }
     }
@@ -29,19 +30,20 @@ public struct UnacceptedConnection: Hashable, Sendable {
   }
 }
 
-/// What one or more readings of the kernel's tables have shown. A reading gives a page of a table at a time. When other
-/// sockets come or end between two pages, the kernel counts again from the table's start, and lists a connection twice
-/// or not at all.
+/// The connections that one or more readings of the kernel's tables have shown. A reading returns a
+/// page of a table at a time. If sockets are added or removed between two pages, the kernel counts
+/// again from the start of the table, and lists a connection twice or not at all.
 struct UnacceptedConnections {
   let port: UInt16
-  /// By its addresses.
+  /// The connections by their address columns, local and remote.
   private var found: [ArraySlice<UInt8>: UnacceptedConnection] = [:]
 
   init(port: UInt16) { self.port = port }
 
   var list: [UnacceptedConnection] { Array(found.values) }
 
-  /// Reads a table, and if it is longer than a page, until a reading has shown no connection that wasn't known.
+  /// Reads a table. A table of more than one page is read again until a reading shows no new
+  /// connection.
   mutating func add<Failure: Error>(_ read: () throws(Failure) -> [UInt8]) throws(Failure) {
     for reading in 0..<Self.mostReadings {
       let known = found.count
@@ -51,10 +53,12 @@ struct UnacceptedConnections {
     }
   }
 
-  /// Clients that connect at a high rate: the next look sees the rest.
+  /// The maximum number of readings. If clients connect at a high rate, the next poll finds the
+  /// remaining connections.
   private static let mostReadings = 8
 
-  /// Columns of proc_pid_net(5): `sl local rem st tx_queue:rx_queue tr:when retrnsmt uid timeout inode`.
+  /// The columns are those of proc_pid_net(5): `sl local rem st tx_queue:rx_queue tr:when retrnsmt
+  /// uid timeout inode`.
   private mutating func add(_ table: [UInt8]) {
     for line in table.split(separator: UInt8(ascii: "\n")).dropFirst() {
       let words = line.split(separator: UInt8(ascii: " "), maxSplits: 10)
@@ -76,11 +80,12 @@ struct UnacceptedConnections {
   }
 }
 
-/// Whether a text of `/proc/net/tcp` or `tcp6` was read in more than one piece, so that lines may be missing or repeated: a
-/// piece is the lines that fit into a page, and a line has up to 200 bytes.
+/// Whether a text of `/proc/net/tcp` or `tcp6` was read in more than one piece, so that lines may
+/// be missing or repeated. A piece is the lines that fit into a page, and a line has up to 200
+/// bytes.
 public func mayBeTorn(_ table: [UInt8]) -> Bool { table.count + 256 > pageSize }
 
-/// Takes a connection from a listener's queue; nil if there is none.
+/// Accepts a connection from a listener's queue without waiting. It returns nil if there is none.
 public func acceptConnection(_ listener: Descriptor) throws(SystemCallError) -> Descriptor? {
   // The queue is shared with the worker, and whether `accept` blocks is the worker's choice.
   guard listener.inputEvents != 0 else { return nil }

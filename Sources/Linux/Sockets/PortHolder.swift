@@ -2,7 +2,7 @@ import Glibc
 
 /// A program that listens at a TCP port of this machine.
 public struct PortHolder: Hashable, Sendable {
-  /// As ps(1) shows it.
+  /// The process's name as ps(1) shows it.
   public var name: String
   public var pid: Int32
 
@@ -11,9 +11,11 @@ public struct PortHolder: Hashable, Sendable {
     self.pid = pid
   }
 
-  /// The program that listens at the port and was started before the worker; nil: the worker listens there, or a
-  /// program that is newer (a container's proxy, say), or /proc doesn't show it. Not for the event loop: it lists the
-  /// descriptors of processes.
+  /// Finds the program that listens at the port and was started before the worker. The result is
+  /// nil if the worker listens there, if the program is newer (a container's proxy, say), or if
+  /// /proc doesn't show it.
+  ///
+  /// Don't call it on the event loop: it lists the descriptors of all processes.
   public static func earlier(
     than worker: ProcessIdentity, session: Int32?, cgroup: WorkerCgroup?, at port: UInt16
   ) throws(SystemCallError) -> PortHolder? {
@@ -24,7 +26,7 @@ public struct PortHolder: Hashable, Sendable {
     if own.contains(where: { holds($0, listeners) }) { return nil }
     var earlier: PortHolder?
     for pid in try listNumbers("/proc") where !own.contains(pid) && holds(pid, listeners) {
-      // It has ended meanwhile: it doesn't hold the port any more.
+      // A process that has ended meanwhile doesn't hold the port any more.
       guard let stat = try? ProcessStat.read(pid) else { continue }
       if stat.startTime >= worker.startTime { return nil }
       earlier = earlier ?? PortHolder(name: stat.name, pid: pid)
@@ -38,7 +40,7 @@ public struct PortHolder: Hashable, Sendable {
     return open.contains { $0.kind == .socket && listeners.contains($0.inode) }
   }
 
-  /// The kernel's numbers for the sockets, as proc_pid_net(5) lists them.
+  /// The inode numbers of the sockets that listen at the port, as proc_pid_net(5) lists them.
   private static func listeners(at port: UInt16) throws(SystemCallError) -> Set<UInt64> {
     let text = String(port, radix: 16, uppercase: true)
     let ending = Array((":" + String(repeating: "0", count: 4 - text.count) + text).utf8)

@@ -1,16 +1,18 @@
 import CLinux
 import Glibc
 
-/// One message from a socket to which other processes write. It is received without waiting, and this thread
-/// doesn't close the descriptors that came with it.
+/// One message from a socket to which other processes write. It is received without waiting. The
+/// descriptors that came with it are closed on another thread (`Closer`), because their last close
+/// may wait.
 public struct Reception {
+  /// The number of bytes received.
   public var count: Int
-  /// The sender's pid, if the socket asks for it; else 0.
+  /// The sender's pid if the socket requests it (SO_PASSCRED), otherwise 0.
   public var pid: Int32
-  /// Descriptors that came with the message, in their order. The caller keeps or drops them.
+  /// The descriptors that came with the message, in their order. The caller keeps or drops them.
   public var passed: [Descriptor]
 
-  /// nil: no message has arrived (EAGAIN, EINTR).
+  /// Receives one message. It returns nil if no message has arrived (EAGAIN, EINTR).
   public static func receive(
     from socket: Descriptor, into buffer: UnsafeMutableRawBufferPointer
   ) throws(SystemCallError) -> Reception? {
@@ -30,7 +32,10 @@ public struct Reception {
     return reception
   }
 
-  /// The same into an array, which gets as many bytes as were received.
+  /// Receives one message into an array, which gets as many bytes as were received. It returns nil
+  /// if no message has arrived.
+  ///
+  /// - Parameter capacity: the maximum number of bytes. What is beyond it in a datagram is lost.
   public static func receive(
     from socket: Descriptor, _ capacity: Int, _ bytes: inout [UInt8]
   ) throws(SystemCallError) -> Reception? {

@@ -11,24 +11,26 @@ public struct SocketFacts: Hashable, Sendable {
   public var local: SocketName
   /// Empty if the socket isn't connected.
   public var peer: SocketName
-  /// Bytes, or connections that wait to be accepted; nil if the kernel doesn't report it.
+  /// The number of unread bytes, or for a listener the number of connections that wait to be
+  /// accepted. It is nil if the kernel doesn't report it.
   public var unread: Int64?
-  /// The traffic of a TCP connection.
+  /// The traffic of a TCP connection; nil for other sockets.
   public var traffic: Traffic?
-  /// A TCP socket that was never connected; poll(2) reports a hang-up for it.
+  /// True for a TCP socket that was never connected. poll(2) reports a hang-up for it.
   public var isUnused: Bool
-  /// For Unix sockets: the process that made the other end; else 0.
+  /// For Unix sockets: the pid of the process that made the other end. Otherwise 0.
   public var peerProcess: Int32
 
-  /// TCP's own counts (tcp(7), TCP_INFO).
+  /// TCP's own counts in bytes (tcp(7), TCP_INFO).
   public struct Traffic: Hashable, Sendable {
     public var received: UInt64
     public var sent: UInt64
-    /// Time since data was last received, or since the connection's beginning.
+    /// The time since data was last received, or since the connection was made.
     public var sinceReceived: Duration
+    /// The time since data was last sent, or since the connection was made.
     public var sinceSent: Duration
-    /// Time since the other end's last acknowledgement. Each of its segments, also one with data,
-    /// acknowledges what it has received.
+    /// The time since the other end's last acknowledgement. Each of its segments acknowledges what
+    /// it has received, even a segment with data.
     public var sinceAcknowledged: Duration
 
     public init(
@@ -43,6 +45,7 @@ public struct SocketFacts: Hashable, Sendable {
     }
   }
 
+  /// Asks the kernel for the facts of a socket; it never waits.
   public static func read(_ socket: Descriptor) throws(SystemCallError) -> SocketFacts {
     var raw = clinux_socket()
     try shim("getsockopt", on: "a socket") { clinux_socket_facts(socket.raw, &raw) }
@@ -83,7 +86,7 @@ extension SocketFacts.Family {
 /// The address of one end of a socket.
 public enum SocketName: Hashable, Sendable, CustomStringConvertible {
   case internet(host: String, port: UInt16)
-  /// Abstract names begin with `@`.
+  /// A path in the file system. An abstract name begins with `@`.
   case path(String)
   case none
 
@@ -114,13 +117,13 @@ public enum SocketName: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// From a struct sockaddr_in, _in6 or _un.
+  /// Decodes a struct sockaddr_in, sockaddr_in6 or sockaddr_un.
   init(_ address: UnsafeRawBufferPointer) {
     guard address.count > 2 else {
       self = .none
       return
     }
-    // In both internet families the port follows directly.
+    // In both Internet families the port follows the family directly.
     func port() -> UInt16 { UInt16(address[2]) << 8 | UInt16(address[3]) }
     switch Int32(address.loadUnaligned(as: sa_family_t.self)) {
     case AF_INET where address.count >= 8:

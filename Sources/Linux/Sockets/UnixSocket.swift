@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// Making Unix sockets (unix(7)).
+/// Makes Unix sockets (unix(7)). All of them are non-blocking and closed on execution.
 public enum UnixSocket {
   public enum Kind: Hashable, Sendable {
     case stream, datagram, packets
@@ -15,18 +15,23 @@ public enum UnixSocket {
     }
   }
 
-  /// The longest path that every program can use: sun_path has 108 bytes, one for the NUL.
+  /// The maximum length of a path in bytes that every program can use: sun_path has 108 bytes, one
+  /// of them for the NUL.
   public static let maxPath = 107
 
-  /// A non-blocking socket. A path that begins with `@` names an abstract socket, as in sd_notify(3). A path
-  /// that is in use is taken over; a caller that must not displace another process checks before. Mode 0600.
+  /// Makes a non-blocking socket with mode 0600 and binds it to a path. A path that begins with `@`
+  /// names an abstract socket, as in sd_notify(3).
+  ///
+  /// A socket file at the path is replaced, even if another process uses it. A caller that must not
+  /// displace another process checks that before.
   public static func bound(
     to path: String, _ kind: Kind
   ) throws(SystemCallError) -> Descriptor {
-    // Descriptors that were sent to it and never read are closed with it.
+    // Descriptors that other processes sent to the socket and that weren't received are closed with
+    // it.
     let socket = try make(kind, isForeign: true)
     if !path.hasPrefix("@") {
-      // The file takes its mode from the socket, so that it never exists with a wider one.
+      // The file gets its mode from the socket, so that it never exists with a wider mode.
       _ = try systemCall("fchmod", on: path) { fchmod(socket.raw, 0o600) }
       unlink(path)
     }
@@ -36,23 +41,27 @@ public enum UnixSocket {
     return socket
   }
 
-  /// A stream socket at an unused name; EADDRINUSE otherwise. The file has exactly this mode, whatever the
-  /// umask is, and never a wider one.
+  /// Makes a stream socket at an unused name, with exactly this mode whatever the umask is. The
+  /// file never has a wider mode.
+  ///
+  /// - Throws: EADDRINUSE if the name is in use.
   public static func free(_ path: String, mode: mode_t) throws(SystemCallError) -> Descriptor {
     let socket = try make(.stream)
-    // Not with umask(2), which would also be that of the other threads' files.
+    // umask(2) isn't used: it would apply to the files of the other threads as well.
     _ = try systemCall("fchmod", on: path) { fchmod(socket.raw, mode) }
     try withAddress(path) { (address, length) throws(SystemCallError) in
       _ = try systemCall("bind", on: path) { bind(socket.raw, address, length) }
     }
     if !path.hasPrefix("@") {
-      // The umask has removed permissions from it.
+      // The umask has removed permissions from the file.
       try systemCall("chmod", path: path) { fchmodat(AT_FDCWD, $0, mode, AT_SYMLINK_NOFOLLOW) }
     }
     return socket
   }
 
-  /// Connects to a path; EAGAIN if the listener's queue is full.
+  /// Connects a new socket to a path.
+  ///
+  /// - Throws: EAGAIN if the listener's queue is full.
   public static func connected(
     to path: String, _ kind: Kind
   ) throws(SystemCallError) -> Descriptor {
@@ -63,9 +72,9 @@ public enum UnixSocket {
     return socket
   }
 
-  /// Prevents other processes from sending descriptors to the socket, or to connections that it accepts, if
-  /// the kernel supports that (Linux 6.16). On older kernels they arrive, and the receiver closes them with
-  /// `Closer`.
+  /// Prevents other processes from sending descriptors to the socket, or to connections that it
+  /// accepts, if the kernel supports that (Linux 6.16). On older kernels they arrive, and the
+  /// receiver closes them with `Closer`.
   public static func refuseDescriptors(_ socket: Descriptor) {
     // Older kernels return ENOPROTOOPT; then `Reception` closes the descriptors that arrive.
     _ = clinux_refuse_descriptors(socket.raw)
@@ -87,7 +96,7 @@ public enum UnixSocket {
     guard !bytes.isEmpty, bytes.count <= maxPath, !bytes.contains(0) else {
       throw SystemCallError("bind", on: path, code: bytes.isEmpty ? EINVAL : ENAMETOOLONG)
     }
-    // An abstract name ends with the address, any other with a NUL.
+    // An abstract name ends where the address ends. A path ends with a NUL.
     if path.hasPrefix("@") { bytes[0] = 0 } else { bytes.append(0) }
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)

@@ -1,6 +1,7 @@
 import Glibc
 
-/// One end of a channel between two processes that carries 32-bit numbers. Neither end ever waits for the other.
+/// One end of a channel between two processes that carries 32-bit numbers. Neither end ever waits
+/// for the other.
 public struct WordChannel: Sendable {
   public let descriptor: Descriptor
 
@@ -11,7 +12,8 @@ public struct WordChannel: Sendable {
     case ended
   }
 
-  /// Both ends, closed on execution. The one that isn't used is closed after a fork.
+  /// Makes both ends, which are closed on execution. After a fork each process closes the end that
+  /// it doesn't use.
   public static func pair() throws(SystemCallError) -> (WordChannel, WordChannel) {
     var ends: [Int32] = [-1, -1]
     let kind =
@@ -23,12 +25,14 @@ public struct WordChannel: Sendable {
     )
   }
 
-  /// A word that finds no room is lost: the other process hasn't read some hundred.
+  /// Sends a number without waiting. If the socket's buffer is full, the number is lost; that
+  /// happens only if the other process hasn't read some hundred.
   public func send(_ word: Int32) {
     var word = word
     _ = Glibc.send(descriptor.raw, &word, MemoryLayout<Int32>.size, Int32(MSG_NOSIGNAL))
   }
 
+  /// Receives the next number without waiting.
   public func receive() -> Arrival {
     var word: Int32 = 0
     while true {
@@ -40,13 +44,13 @@ public struct WordChannel: Sendable {
   }
 }
 
-/// Waits without limit until one of them is readable.
+/// Waits without limit until one of the descriptors is readable.
 public func waitForInput(_ descriptors: [Descriptor]) throws(SystemCallError) {
   var places = descriptors.map { pollfd(fd: $0.raw, events: Int16(POLLIN), revents: 0) }
   _ = try systemCall("poll") { poll(&places, nfds_t(places.count), -1) }
 }
 
-/// A pipe whose ends are closed on execution and don't block.
+/// Makes a pipe whose ends are closed on execution and don't block.
 public func unblockedPipe() throws(SystemCallError) -> (input: Descriptor, output: Descriptor) {
   var ends: [Int32] = [-1, -1]
   _ = try systemCall("pipe") { pipe(&ends) }

@@ -1,18 +1,22 @@
 import CLinux
 import Glibc
 
-/// A program in a session of its own, that outlives this process and its terminal. It inherits no descriptor.
+/// A program in a session of its own that outlives this process and its terminal. It inherits no
+/// descriptor.
 public struct DetachedProgram: Sendable {
   public let pid: Int32
 
-  /// `command`: the path, and arguments. Standard input is empty, and all output is appended to a file.
+  /// Starts a program with empty standard input. All of its output is appended to a file. It
+  /// changes this process's directory for a moment.
+  ///
+  /// - Parameter command: the program's path, then its arguments.
   public init(
     _ command: [String], in directory: String, output: String
   ) throws(SystemCallError) {
     guard let path = command.first else {
       throw SystemCallError("posix_spawn", on: "", code: EINVAL)
     }
-    // glibc's action that changes only the child's directory is hidden from Swift.
+    // glibc's action that changes only the child's directory isn't available in Swift.
     let here = try Descriptor.open(".", Int32(CLINUX_O_PATH) | O_DIRECTORY)
     try systemCall("chdir", path: directory) { chdir($0) }
     defer { fchdir(here.raw) }
@@ -41,19 +45,21 @@ public struct DetachedProgram: Sendable {
     self.pid = pid
   }
 
-  /// What this process has inherited, such as a script's lock, would stay open as long as the program runs.
+  /// Marks inherited descriptors, such as a script's lock. Otherwise they would stay open while the
+  /// program runs.
   private static func closeAtExec() throws(SystemCallError) {
     for number in try listDirectory("/proc/self/fd").compactMap({ Int32($0) }) where number > 2 {
       _ = fcntl(number, F_SETFD, FD_CLOEXEC)
     }
   }
 
-  /// Only before `exitCode` has returned a number, after which another process may have the pid.
+  /// Sends a signal. Don't call it after `exitCode` has returned a number: another process may have
+  /// the pid by then.
   public func signal(_ number: Int32) throws(SystemCallError) {
     _ = try systemCall("kill", on: "\(pid)") { kill(pid, number) }
   }
 
-  /// nil: it runs. As a shell reports it.
+  /// The exit code as a shell reports it; nil while the program runs.
   public func exitCode() -> Int32? {
     var status: Int32 = 0
     guard kernelResult({ waitpid(pid, &status, WNOHANG) }) == pid else { return nil }

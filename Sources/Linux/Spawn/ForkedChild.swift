@@ -2,27 +2,32 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// A child between fork and execve, made by the thread that forks. fork may wait, above all the fork into a
-/// cgroup, which waits for every change of any cgroup on the machine. `StartingProcess` claims the child on
-/// the thread that watches it. A child that isn't claimed is killed when this object is freed.
+/// A child between fork and execve. It is made on a thread that forks, because fork may wait: above
+/// all a fork into a cgroup, which waits for every change of any cgroup on the machine.
+/// `StartingProcess` claims the child on the thread that watches it. A child that isn't claimed is
+/// killed when this object is freed.
 public final class ForkedChild: Sendable {
   let process: SpawnedProcess
   public var identity: ProcessIdentity { process.identity }
-  /// Polls readable when the child has executed the program, or failed.
+  /// A pipe that polls readable when the child has executed the program, or failed.
   let report: Descriptor
   let request: SpawnRequest
-  // Unsafe only because of its pointer: set once, before another thread can have this object. The memory behind
-  // it, shared with the child, is read atomically (clinux_spawn_step), and unmapped by `deinit`.
+  // It is marked unsafe only because of its pointer, which is set once before another thread can
+  // have this object. The memory behind it, shared with the child, is read atomically
+  // (clinux_spawn_step), and unmapped by `deinit`.
   nonisolated(unsafe) private let birth: clinux_birth
   private let isClaimed = Atomic(false)
 
-  /// Children that exist, or are being forked, and aren't claimed: they must not be treated as orphans.
+  /// The number of children that exist, or are being forked, and aren't claimed. They must not be
+  /// treated as orphans.
   private static let unclaimed = Atomic(0)
 
-  /// Whether a child of this process may be one that is being started. Ask after the children were listed.
+  /// True if a child of this process may be one that is being started. Read it after the children
+  /// were listed.
   public static var anyIsUnclaimed: Bool { unclaimed.load(ordering: .sequentiallyConsistent) > 0 }
 
-  /// Forks. Only on a thread that lives until the child has executed its program (see `clinux_spawn_begin`).
+  /// Forks on the calling thread, which must live until the child has executed its program (see
+  /// `clinux_spawn_begin`).
   public init(_ request: SpawnRequest) throws(SpawnError) {
     Self.unclaimed.add(1, ordering: .sequentiallyConsistent)
     var birth = clinux_birth()
@@ -46,11 +51,13 @@ public final class ForkedChild: Sendable {
   ) throws(SpawnError) -> SpawnedProcess {
     do throws(SystemCallError) {
       let held = birth.pidfd >= 0 ? Descriptor(owning: birth.pidfd) : try Descriptor.pidfd(of: pid)
-      // It is a child of this process and not yet reaped, so its entry in /proc exists even if it has ended.
+      // The process is a child of this one and isn't reaped yet, so its entry in /proc exists even
+      // if it has ended.
       return SpawnedProcess(
         pid: pid, pidfd: held, startTime: try ProcessStat.read(pid).startTime)
     } catch {
-      // A process without a descriptor must not continue to run unobserved. SIGCHLD reports its end.
+      // A process without a descriptor must not continue to run unobserved. SIGCHLD reports its
+      // end.
       kill(pid, SIGKILL)
       clinux_spawn_forget(&birth)
       throw SpawnError(step: .hold, code: error.code, request: request)
@@ -68,13 +75,14 @@ public final class ForkedChild: Sendable {
     clinux_spawn_forget(&birth)
   }
 
-  /// From now on its owner knows its pid.
+  /// Marks the child as claimed: its owner now watches it.
   func claim() {
     guard !isClaimed.exchange(true, ordering: .relaxed) else { return }
     Self.unclaimed.subtract(1, ordering: .sequentiallyConsistent)
   }
 
-  /// Lets it execute its program; see `SpawnRequest.waitsForRelease`. On any thread, once or more often.
+  /// Lets the child execute its program; see `SpawnRequest.waitsForRelease`. Any thread may call
+  /// it, more than once.
   public func release() {
     var birth = birth
     clinux_spawn_release(&birth)
@@ -87,14 +95,14 @@ public final class ForkedChild: Sendable {
   }
 }
 
-/// The thread on which the daemon forks. It lives as long as the daemon, because until it executes its program
-/// a child ends with the thread that forked it.
+/// The thread on which the daemon forks. It lives as long as the daemon, because a child that
+/// hasn't executed its program yet ends with the thread that forked it.
 public final class ForkThread: Sendable {
   public static let shared = ForkThread()
 
   private let queue = WorkQueue(name: "dormouse-fork")
 
-  /// Waits until the child exists. Don't call it on the event loop's thread.
+  /// Forks and waits until the child exists. Don't call it on the event loop's thread.
   public func fork(_ request: SpawnRequest) throws(SpawnError) -> ForkedChild {
     try queue.perform { Result { () throws(SpawnError) in try ForkedChild(request) } }.get()
   }

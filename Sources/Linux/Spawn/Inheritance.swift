@@ -1,19 +1,20 @@
 import CLinux
 import Glibc
 
-/// What a program inherits unchanged, because it runs in place of this process: arguments and environment
-/// byte for byte (they needn't be UTF-8), additional descriptors, ignored signals.
+/// What a program inherits unchanged, because it runs instead of this process: arguments and
+/// environment byte for byte (they needn't be UTF-8), additional descriptors, ignored signals.
 public struct Inheritance: Hashable, Sendable {
-  /// The index in this process's arguments at which the program's own begin, with argv[0].
+  /// The index in this process's arguments at which the program's own arguments begin, with
+  /// argv[0].
   public var firstArgument: Int
-  /// In addition to 0, 1 and 2; they keep their numbers.
+  /// The descriptors that are inherited in addition to 0, 1 and 2. They keep their numbers.
   public var descriptors: [Int32]
-  /// As in `ProcessStatus`.
+  /// The set of ignored signals, with the bits of `ProcessStatus`.
   public var ignoredSignals: UInt64
   /// A pipe to which the child writes its pid (four bytes) before it executes.
   public var announcement: Int32?
-  /// It stays in this process's session and process group. Otherwise it leads a session of its own, which has
-  /// no terminal.
+  /// True if the program stays in this process's session and process group. Otherwise it leads a
+  /// session of its own, which has no terminal.
   public var keepsSession = false
 
   public init(
@@ -26,7 +27,7 @@ public struct Inheritance: Hashable, Sendable {
     self.announcement = announcement
   }
 
-  /// What this process has inherited itself. Call it before any descriptor is opened.
+  /// Reads what this process has inherited itself. Call it before any descriptor is opened.
   public static func ofThisProcess(firstArgument: Int) -> Inheritance {
     let open = (try? listNumbers("/proc/self/fd")) ?? []
     // The list includes the descriptor through which it was read, which is closed by now.
@@ -35,12 +36,12 @@ public struct Inheritance: Hashable, Sendable {
       firstArgument: firstArgument, descriptors: ours, ignoredSignals: clinux_ignored_signals())
   }
 
-  /// Executes the program in this process. Returns the error's number if that fails.
+  /// Executes the program in this process. It returns only if that fails, with the error's number.
   public func execute(_ path: String) -> Int32 {
     for number in [SIGPIPE, SIGXFSZ] where !ProcessStatus.contains(ignoredSignals, number) {
       signal(number, SIG_DFL)
     }
-    // As in a program that is spawned.
+    // A program that is spawned begins without blocked signals, too.
     var none = sigset_t()
     sigemptyset(&none)
     sigprocmask(SIG_SETMASK, &none, nil)
@@ -49,12 +50,12 @@ public struct Inheritance: Hashable, Sendable {
   }
 }
 
-/// Passes a request whose program inherits to `body`.
+/// Passes a request with an inheritance to `body`.
 func withInherited<Result>(
   _ request: SpawnRequest, inheritance: Inheritance,
   _ body: (inout clinux_spawn) -> Result
 ) -> Result {
-  // `char *const[]`, ended by nil, valid until this process ends.
+  // It is a `char *const[]` that ends with nil and is valid until this process ends.
   let arguments = UnsafeRawPointer(CommandLine.unsafeArgv + inheritance.firstArgument)
     .assumingMemoryBound(to: UnsafeMutablePointer<CChar>?.self)
   return request.path.withCString { path in

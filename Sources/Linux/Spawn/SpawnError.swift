@@ -1,12 +1,14 @@
 import CLinux
 import Glibc
 
-/// A process that couldn't be started: which step failed, and the kernel's reason.
+/// A process couldn't be started: the step that failed, and the kernel's reason.
 public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The steps of a start. The numbers are those that `clinux_spawn_begin` reports.
   public enum Step: Int32, Hashable, Sendable {
     case fork = 1
     case session, directory, descriptors, exec
-    /// Failed before the first system call: a string with a NUL, a variable without a name.
+    /// The request is invalid: a string contains a NUL, or a variable has no name. No system call
+    /// was made.
     case prepare
     /// The process existed, but no descriptor for it could be opened; it was killed.
     case hold
@@ -21,18 +23,18 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   public let step: Step
-  /// As in errno(3).
+  /// The error number as in errno(3).
   public let code: Int32
   public let path: String
   public let directory: String
   public let inCgroup: Bool
-  /// The user that it should run as, and the limit that couldn't be set.
+  /// The user that the process should run as. `limit` is the limit that couldn't be set.
   private let user: UInt32?
   private let limit: SpawnTerms.Limit?
   private let oomScore: OOMScore
   private let hang: Hang?
 
-  /// The process hung in `step`, and was killed.
+  /// Describes a process that hung in `step` and was killed.
   init(
     hungIn step: Step, _ state: ProcessStat.State?, after time: Duration, request: SpawnRequest
   ) {
@@ -56,18 +58,18 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
     self.limit = step == .limit && limits.indices.contains(limit) ? limits[limit] : nil
   }
 
-  /// Starting it outside the cgroup may work.
+  /// True if starting the process outside the cgroup may work.
   public var mayBeTheCgroup: Bool { step == .fork && inCgroup }
 
-  /// No step failed, but the process hadn't executed the program at its deadline.
+  /// True if no step failed, but the process hadn't executed the program at its deadline.
   public var isHang: Bool { hang != nil }
 
   public var description: String { "can't start \(reason)" }
 
-  /// For a sentence that says already that something didn't start: the program, and why.
+  /// The program and the reason, for a sentence that says already that something didn't start.
   public var reason: String { "\(path): \(explanation)" }
 
-  /// What a process did when its deadline passed.
+  /// Describes what a process did when its deadline passed.
   private func explanation(of hang: Hang) -> String {
     let place =
       switch step {

@@ -1,27 +1,28 @@
 import CLinux
 import Glibc
 
-/// What to start. The process inherits only the user and the limits; everything else is in the request.
+/// A request to start a process. The process inherits only the user and the limits; everything else
+/// is in the request.
 public struct SpawnRequest: Sendable {
-  /// With a slash; look names up with `resolveExecutable`.
+  /// The program's path, which contains a slash. `resolveExecutable` finds a program by its name.
   public var path: String
-  /// All arguments, with argv[0].
+  /// All arguments, beginning with argv[0].
   public var arguments: [String]
   public var environment: [String: String]
   public var directory: String
-  /// The descriptors that become 0, 1 and 2.
+  /// The descriptor that becomes standard input; `output` and `error` become 1 and 2.
   public var input: Int32
   public var output: Int32
   public var error: Int32
-  /// Descriptor of the cgroup in which the process is created.
+  /// The descriptor of the cgroup in which the process is created; nil: this process's cgroup.
   public var cgroup: Int32?
-  /// Replaces `arguments` and `environment`.
+  /// It replaces `arguments` and `environment` if it isn't nil.
   public var inheritance: Inheritance?
-  /// How the process differs from this one; not together with `inheritance`.
+  /// How the process differs from this one. It can't be combined with `inheritance`.
   public var terms: SpawnTerms?
   public var oomScore = OOMScore.usual
-  /// The process waits for `ForkedChild.release` before it executes the program. If this process ends
-  /// first, the program never runs.
+  /// True if the process waits for `ForkedChild.release` before it executes the program. If this
+  /// process ends first, the program never runs.
   public var waitsForRelease = false
 
   public init(
@@ -39,13 +40,16 @@ public struct SpawnRequest: Sendable {
   }
 }
 
-/// A process's `oom_score_adj`: how readily the kernel's own OOM killer chooses it.
+/// A process's `oom_score_adj`, which determines how readily the kernel's own OOM killer chooses
+/// it.
 public enum OOMScore: Hashable, Sendable {
-  /// The value set by `clinux_spawn_with_oom_score`; if that wasn't called, the value of this process.
+  /// The value set by `clinux_spawn_with_oom_score`; if that wasn't called, the value of this
+  /// process.
   case usual
-  /// The value of this process: for a part of the daemon.
+  /// The value of this process, for a process that belongs to the daemon.
   case kept
-  /// -1000…1000. A value below the lowest that this process may have needs CAP_SYS_RESOURCE.
+  /// A value from -1000 to 1000. A value below the lowest that this process may set needs
+  /// CAP_SYS_RESOURCE.
   case value(Int32)
 
   var raw: Int32 {
@@ -56,16 +60,19 @@ public enum OOMScore: Hashable, Sendable {
     }
   }
 
-  /// The value that workers usually get from a daemon that was started with `own`. A negative value protects
-  /// a daemon, and must not protect its workers: the kernel would end all other processes before a worker
-  /// that leaks. A positive value is that of the whole session, and is kept for the workers too.
+  /// The value that workers usually get from a daemon that was started with the value `own`. A
+  /// negative value protects a daemon, and must not protect its workers: the kernel would end all
+  /// other processes before a worker that leaks memory. A positive value is that of the whole
+  /// session, and is kept for the workers too.
   public static func ofWorkers(own: Int32) -> Int32 { max(own, 0) }
 }
 
+/// A child process that was started, and the descriptor through which its end is seen.
 public struct SpawnedProcess: Sendable {
   public let pid: Int32
-  /// Polls readable when the process has ended.
+  /// The pidfd, which polls readable when the process has ended.
   public let pidfd: Descriptor
+  /// The start time as in `ProcessIdentity`.
   public let startTime: UInt64
 
   public var identity: ProcessIdentity { ProcessIdentity(pid: pid, startTime: startTime) }
@@ -90,7 +97,7 @@ func withPrepared<Result>(
     return withInherited(request, inheritance: inheritance, body)
   }
   let arguments = request.arguments.map { strdup($0) } + [nil]
-  // The child writes its own number over the zeros.
+  // The child writes its own pid over the zeros.
   let ownNumbers = (request.terms?.pidVariables ?? []).compactMap { strdup("\($0)=0000000000") }
   let digits = ownNumbers.map { Optional($0 + strlen($0) - 10) }
   let variables = environment.map { strdup($0) } + ownNumbers + [nil]
@@ -114,13 +121,13 @@ func withPrepared<Result>(
   }
 }
 
-/// Finds a program as execvp(3) does: names with a slash are used as they are, others are searched for in
-/// `path`. nil: no file that may be executed.
+/// Finds a program as execvp(3) does. A name with a slash is used as it is; others are searched for
+/// in the directories of `path`. The result is nil if there is no file that may be executed.
 public func resolveExecutable(_ name: String, path: String) -> String? {
   if name.isEmpty { return nil }
   if name.contains("/") { return name }
   for directory in path.split(separator: ":", omittingEmptySubsequences: false) {
-    // An empty entry means the current directory, which isn't intended for a daemon.
+    // An empty entry means the current directory, which is never intended for a daemon.
     if directory.isEmpty { continue }
     let candidate = "\(directory)/\(name)"
     var status = stat()

@@ -1,9 +1,9 @@
 import CLinux
 import Glibc
 
-/// How a new process differs from this one in more than its files; see `clinux_terms`.
+/// How a new process differs from this one, except for its files; see `clinux_terms`.
 public struct SpawnTerms: Hashable, Sendable {
-  /// Only root can set an identity.
+  /// The user and groups of a process. Only root can set them.
   public struct Identity: Hashable, Sendable {
     public var user: UInt32
     public var group: UInt32
@@ -17,10 +17,11 @@ public struct SpawnTerms: Hashable, Sendable {
     }
   }
 
-  /// A limit of setrlimit(2), in its units; `UInt64.max`: unlimited.
+  /// A limit of setrlimit(2), in its units. `UInt64.max` means unlimited.
   public struct Limit: Hashable, Sendable {
-    /// The name for messages.
+    /// The limit's name for messages.
     public var name: String
+    /// The number of the resource (RLIMIT_…).
     public var resource: Int32
     public var soft: UInt64
     public var hard: UInt64
@@ -48,13 +49,14 @@ public struct SpawnTerms: Hashable, Sendable {
   public var limits: [Limit] = []
   /// The umask: permission bits that new files don't get.
   public var umask: UInt32?
-  /// Different numbers, 3 or higher; no more than `maxPlaced`.
+  /// Descriptors with fixed numbers. The numbers are different, and 3 or higher. There may be no
+  /// more than `maxPlaced`.
   public var placed: [Placed] = []
-  /// Variables that hold the process's own pid, which isn't known before it exists (`LISTEN_PID`). No more
-  /// than `maxPidVariables`.
+  /// The names of variables that contain the process's own pid, which isn't known before the
+  /// process exists (`LISTEN_PID`). There may be no more than `maxPidVariables`.
   public var pidVariables: [String] = []
-  /// The process gets a session keyring of its own (keyctl(2)), and none of the keys in this process's
-  /// keyring.
+  /// True if the process gets a session keyring of its own (keyctl(2)), and none of the keys in
+  /// this process's keyring.
   public var ownKeyring = false
 
   public static let maxPlaced = Int(CLINUX_MOST_PLACED)

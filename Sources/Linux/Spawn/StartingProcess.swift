@@ -1,19 +1,20 @@
 import CLinux
 import Glibc
 
-/// A process between fork and execve. It is a child of this process, but not yet the program: it may hang in
-/// any step, because its user can stop it, or because a file system doesn't answer. No function here waits.
-/// The owner watches `report` together with a timer, and calls `look` or `expire`.
+/// A process between fork and execve. It is a child of this process, but not yet the program. It
+/// may hang in any step, because its user can stop it, or because a file system doesn't answer. No
+/// function here waits. The owner watches `report` together with a timer, and calls `look` or
+/// `expire`.
 public final class StartingProcess {
   private let child: ForkedChild
   private var progress = StartReport()
 
   public var process: SpawnedProcess { child.process }
-  /// Polls readable when `look` may return a result.
+  /// A pipe that polls readable when `look` may return a result.
   public var report: Descriptor { child.report }
   private var request: SpawnRequest { child.request }
 
-  /// Watches a child that another thread has forked.
+  /// Claims a child that another thread has forked, and watches it.
   public init(_ child: ForkedChild) {
     self.child = child
     child.claim()
@@ -24,8 +25,10 @@ public final class StartingProcess {
     self.init(try ForkedChild(request))
   }
 
-  /// The process, if it has executed the program by now; nil while that isn't known. A process whose start
-  /// failed has ended or is ending: it is abandoned.
+  /// Returns the process if it has executed the program by now; nil while that isn't known.
+  ///
+  /// - Throws: the error if the start failed. Such a process has ended or is ending, and is
+  ///   abandoned.
   public func look() throws(SpawnError) -> SpawnedProcess? {
     if progress.outcome == nil {
       do throws(SystemCallError) {
@@ -38,22 +41,23 @@ public final class StartingProcess {
     return try conclude()
   }
 
-  /// The deadline has passed: a process that hasn't executed the program by now is killed and abandoned.
+  /// Handles the end of the deadline `time`. A process that hasn't executed the program by now is
+  /// killed and abandoned, and the error is thrown.
   public func expire(after time: Duration) throws(SpawnError) -> SpawnedProcess? {
     if let process = try look() { return process }
     progress.expired(in: step, state)
     return try conclude(after: time)
   }
 
-  /// The step in which the process is, for a message about a process that isn't needed any more; nil if the
-  /// outcome is known.
+  /// An error that names the step in which the process is, for a message about a process that isn't
+  /// needed any more. It is nil if the outcome is known.
   public func whereItHangs(after time: Duration) -> SpawnError? {
     guard progress.outcome == nil else { return nil }
     return SpawnError(hungIn: step, state, after: time, request: request)
   }
 
-  /// Kills the process without waiting for its end. It is reaped here if it has ended, and otherwise with the
-  /// orphans when SIGCHLD reports its end.
+  /// Kills the process without waiting for its end. It is reaped here if it has ended, and
+  /// otherwise with the orphans when SIGCHLD reports its end.
   public func abandon() {
     clinux_pidfd_send_signal(process.pidfd.raw, SIGKILL)
     process.reapIfEnded()
@@ -88,14 +92,14 @@ extension SpawnedProcess {
   public func reapIfEnded() {
     var kind: Int32 = 0
     var status: Int32 = 0
-    // The child still runs, or is reaped already: nothing remains to be done.
+    // If this fails, the child still runs or is reaped already. Nothing remains to be done.
     _ = clinux_reap(pidfd.raw, &kind, &status)
   }
 }
 
-/// Starts a process in a session of its own, and waits until it has executed the program, for at most
-/// `limit`. Don't call it on the event loop's thread, which uses `StartingProcess`; call it only on a thread
-/// that lives until this returns.
+/// Starts a process in a session of its own, and waits until it has executed the program, for at
+/// most `limit`. Don't call it on the event loop's thread, which uses `StartingProcess`. The
+/// calling thread must live until this returns.
 public func spawn(
   _ request: SpawnRequest, within limit: Duration = .seconds(10)
 ) throws(SpawnError) -> SpawnedProcess {
@@ -111,7 +115,7 @@ public func spawn(
       if !isDue, let process = try starting.expire(after: limit) { return process }
     }
   } catch {
-    // There may be no other code that reaps it. A process that can't be killed now is left.
+    // Other code that reaps the process may not exist. A process that can't be killed now is left.
     let end = Deadline(in: .seconds(1))
     let process = starting.process
     // An error counts as not ended.

@@ -1,11 +1,11 @@
 import CLinux
 import Glibc
 
-/// The user and groups to run a worker as, looked up in the way of the machine's own tools
-/// (nsswitch.conf(5)).
+/// The user and groups that a worker runs as. They are looked up as the machine's own tools do it
+/// (nsswitch.conf(5)), which may wait for a name service.
 public struct Account: Hashable, Sendable {
   public var identity: SpawnTerms.Identity
-  /// Empty for a number that has no entry.
+  /// The user's name; empty for a number that has no entry.
   public var name: String
   public var home: String
   public var shell: String
@@ -33,11 +33,12 @@ public struct Account: Hashable, Sendable {
       user: uid, group: gid, groups: entry.map { Self.groups(of: $0.name, gid) } ?? [gid])
   }
 
-  /// The account is that of this process.
+  /// True if the account is that of this process.
   public var isOurOwn: Bool { identity.user == geteuid() && identity.group == getegid() }
 
-  /// Performs file operations with the rights of this account, without root's additional rights. It is for
-  /// paths through directories in which the account could have put links. Only root may call it.
+  /// Performs file operations with the rights of this account, without root's additional rights. It
+  /// is meant for paths through directories in which the account could have put links. Only root
+  /// may call it. It changes the calling thread only (setfsuid(2)).
   public func acting<Result>(
     _ body: () throws(SystemCallError) -> Result
   ) throws(SystemCallError) -> Result {
@@ -67,7 +68,7 @@ public struct Account: Hashable, Sendable {
     var count: Int32 = 64
     var groups = [gid_t](repeating: 0, count: Int(count))
     while getgrouplist(user, group, &groups, &count) < 0, count <= 65536 {
-      // There are more groups than the buffer has room for; `count` may be their number.
+      // The buffer is too small. `count` may have the number of groups by now.
       count = max(count, Int32(groups.count) * 2)
       groups = [gid_t](repeating: 0, count: Int(count))
     }
@@ -82,9 +83,10 @@ public struct Account: Hashable, Sendable {
     var home: String
     var shell: String
 
-    /// `nil`: there is no such name, or no user with that number.
+    /// Finds the entry of a name or number; `nil`: of the user of this process. It returns nil if
+    /// there is no such user.
     static func find(_ user: String?) throws(AccountError) -> Entry? {
-      // A name of digits only is a name first, as for chown(1).
+      // A name of digits only is looked up as a name first, as chown(1) does.
       var found = user.map { name in
         look { entry, buffer, result in
           getpwnam_r(name, entry, buffer, bufferSize, result)
@@ -97,13 +99,13 @@ public struct Account: Hashable, Sendable {
         }
       }
       if let entry = found?.entry { return entry }
-      // The code for an unknown user differs between sources.
+      // The code for an unknown user differs between name services.
       let code = found?.code ?? 0
       if [0, ENOENT, ESRCH, EBADF, EPERM].contains(code) { return nil }
       throw .lookup(user ?? "\(geteuid())", code)
     }
 
-    /// Bytes for a line of passwd(5).
+    /// The size of the buffer for a line of passwd(5), in bytes.
     private static let bufferSize = 1 << 16
 
     private typealias Lookup = (
@@ -118,7 +120,7 @@ public struct Account: Hashable, Sendable {
         var found: UnsafeMutablePointer<passwd>?
         let code = lookup(&entry, start, &found)
         guard found != nil else { return (nil, code) }
-        // The strings are in the buffer.
+        // The strings are in the buffer, so they are copied here.
         return (
           Entry(
             name: String(cString: entry.pw_name), uid: entry.pw_uid, gid: entry.pw_gid,
@@ -129,7 +131,7 @@ public struct Account: Hashable, Sendable {
   }
 }
 
-/// Why an account can't be found.
+/// The reason why an account can't be found.
 public enum AccountError: Error, Hashable, Sendable, CustomStringConvertible {
   case noUser(String)
   case noSuchGroup(String)

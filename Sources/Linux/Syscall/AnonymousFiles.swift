@@ -1,9 +1,10 @@
 import CLinux
 import Glibc
 
-/// Descriptors of what has no name in a file system.
+/// Descriptors of objects that have no name in a file system.
 extension Descriptor {
-  /// An unnamed file in memory with this content, to be read from its beginning.
+  /// Makes an unnamed file in memory (memfd_create(2)) with this content. Its offset is 0, so a
+  /// reader begins at its start.
   public static func memoryFile(
     _ name: String, _ content: [UInt8]
   ) throws(SystemCallError) -> Descriptor {
@@ -20,15 +21,15 @@ extension Descriptor {
     return file
   }
 
-  /// Whether it is a regular file on the file system where the kernel keeps memfds. The file isn't read, so
-  /// O_PATH is enough.
+  /// Whether the descriptor is a regular file on the file system where the kernel keeps memfds. The
+  /// file isn't read, so a descriptor with O_PATH is enough.
   public func isMemoryFile() throws(SystemCallError) -> Bool {
     try opening("memfd") { () throws(SystemCallError) in
       try shim("memfd_create") { clinux_is_memfd(raw) }
     } == 1
   }
 
-  /// A pipe: what is written to one end is read from the other.
+  /// Makes a pipe. Data that is written to one end is read from the other.
   public static func pipe() throws(SystemCallError) -> (reading: Descriptor, writing: Descriptor) {
     var ends: [Int32] = [-1, -1]
     _ = try shim("pipe2") { clinux_pipe(&ends) }

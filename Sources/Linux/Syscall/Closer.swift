@@ -1,11 +1,12 @@
 import Glibc
 import Synchronization
 
-/// Closes descriptors on threads that live while there are descriptors to close. close(2) may wait for the
-/// last descriptor of a socket with SO_LINGER, or of a file whose file system doesn't answer.
+/// Closes descriptors on other threads, which live while there are descriptors to close. close(2)
+/// may wait if it closes the last descriptor of a socket with SO_LINGER, or of a file whose file
+/// system doesn't answer.
 ///
-/// A descriptor that can't be handed over, because too many already wait, stays open: an open descriptor does
-/// less harm than an event loop that waits.
+/// If 16,384 descriptors wait already, a further one stays open. An open descriptor does less harm
+/// than an event loop that waits. Any thread may call it.
 public enum Closer {
   private struct State {
     var waiting: [Int32] = []
@@ -13,7 +14,7 @@ public enum Closer {
   }
 
   private static let state = Mutex(State())
-  /// One close may block each thread.
+  /// The maximum number of threads. Each may be blocked by one close.
   private static let maxThreads = 8
   private static let maxWaiting = 16_384
 
@@ -28,7 +29,7 @@ public enum Closer {
       return true
     }
     guard needsThread, !ShortThreads.start(name: "dormouse-close", { work() }) else { return }
-    // No thread can be started: the next call tries again.
+    // No thread can be started. The next call tries again.
     state.withLock { $0.threads -= 1 }
   }
 
@@ -36,7 +37,7 @@ public enum Closer {
     while let next = nextWaiting() { Glibc.close(next) }
   }
 
-  /// nil: the thread ends.
+  /// Returns the next descriptor; nil if the thread is to end.
   private static func nextWaiting() -> Int32? {
     state.withLock { state in
       if let next = state.waiting.popLast() { return next }

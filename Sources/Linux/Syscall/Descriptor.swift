@@ -1,11 +1,11 @@
 import CLinux
 import Glibc
 
-/// Owns a file descriptor and closes it when the object is freed. It is a class, so that several holders (the
-/// event loop, a worker) can share one; the last holder closes it.
+/// Owns a file descriptor and closes it when the object is freed. It is a class, so that several
+/// owners (the event loop, a worker) can share one; the last owner closes it.
 public final class Descriptor: Sendable {
   public let raw: Int32
-  /// See `init(foreign:)`.
+  /// True if it was made by `init(foreign:)`.
   private let isForeign: Bool
 
   public init(owning raw: Int32) {
@@ -13,9 +13,9 @@ public final class Descriptor: Sendable {
     isForeign = false
   }
 
-  /// A descriptor of something that another process has made, or to which it can send descriptors. That
-  /// process can make the last close wait without limit (SO_LINGER, FUSE), so it happens on another thread;
-  /// see `Closer`.
+  /// Owns a descriptor of something that another process has made, or to which it can send
+  /// descriptors. That process can make the last close wait without limit (SO_LINGER, FUSE), so the
+  /// descriptor is closed on another thread by `Closer`.
   public init(foreign raw: Int32) {
     self.raw = raw
     isForeign = true
@@ -25,7 +25,8 @@ public final class Descriptor: Sendable {
     if isForeign { Closer.close(raw) } else { close(raw) }
   }
 
-  /// Ends a lock of flock(2), also one that copies of this descriptor hold. It can't fail.
+  /// Releases a lock of flock(2), including one that is shared with copies of this descriptor. It
+  /// can't fail.
   public func unlock() { _ = flock(raw, LOCK_UN) }
 
   /// Opens a file; `O_CLOEXEC` is added.
@@ -38,6 +39,7 @@ public final class Descriptor: Sendable {
       })
   }
 
+  /// Opens a process as a descriptor (pidfd_open(2)).
   public static func pidfd(of pid: Int32) throws(SystemCallError) -> Descriptor {
     Descriptor(
       owning: try opening("pidfd of \(pid)") { () throws(SystemCallError) in
@@ -45,7 +47,7 @@ public final class Descriptor: Sendable {
       })
   }
 
-  /// Reads at most `capacity` bytes; empty at the end of the file.
+  /// Reads at most `capacity` bytes. The result is empty at the end of the file.
   public func read(upTo capacity: Int) throws(SystemCallError) -> [UInt8] {
     var failure: SystemCallError?
     let bytes = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
@@ -60,7 +62,7 @@ public final class Descriptor: Sendable {
     return bytes
   }
 
-  /// Writes all of it.
+  /// Writes all bytes from the current offset on, with as many calls as that needs.
   public func writeAll(_ bytes: UnsafeRawBufferPointer) throws(SystemCallError) {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -82,9 +84,9 @@ public final class Descriptor: Sendable {
   }
 }
 
-/// Reads a whole small file, such as those of /proc, whose size is unknown beforehand.
+/// Reads a whole small file, such as those of /proc, whose size isn't known beforehand.
 public func readFile(_ path: String) throws(SystemCallError) -> [UInt8] {
-  // A FIFO at this path reads as empty, and the open doesn't wait for a writer.
+  // If a FIFO is at this path, the open doesn't wait for a writer, and the file reads as empty.
   let file = try Descriptor.open(path, O_RDONLY | O_NONBLOCK)
   var bytes: [UInt8] = []
   while true {
@@ -97,12 +99,12 @@ public func readFile(_ path: String) throws(SystemCallError) -> [UInt8] {
   }
 }
 
-/// The same as text; invalid UTF-8 is repaired.
+/// Reads a whole small file as text. Invalid UTF-8 is repaired.
 public func readText(_ path: String) throws(SystemCallError) -> String {
   String(decoding: try readFile(path), as: UTF8.self)
 }
 
-/// Writes to a control file of the kernel (cgroup, /proc), in one write.
+/// Writes to a control file of the kernel (cgroup, /proc) with one call.
 public func writeControl(_ path: String, _ text: String) throws(SystemCallError) {
   let file = try Descriptor.open(path, O_WRONLY)
   do throws(SystemCallError) {
@@ -112,7 +114,7 @@ public func writeControl(_ path: String, _ text: String) throws(SystemCallError)
   }
 }
 
-/// A symbolic link's target; `nil` if there is none.
+/// Reads the target of a symbolic link, up to 256 bytes. It returns nil if there is no link.
 public func readLink(_ path: String) -> String? {
   var buffer = [CChar](repeating: 0, count: 256)
   let count = readlink(path, &buffer, buffer.count)

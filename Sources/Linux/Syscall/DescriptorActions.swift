@@ -1,15 +1,16 @@
 import Glibc
 
-/// Operations on an open file. Errors name `path`, because the descriptor has no name of its own.
+/// Operations on an open file. Errors name `path`, because a descriptor doesn't know the path it
+/// was opened by.
 extension Descriptor {
-  /// fstat(2).
+  /// Reads the file's status with fstat(2).
   public func readStatus(_ path: String = "") throws(SystemCallError) -> stat {
     var status = stat()
     _ = try systemCall("fstat", on: path) { fstat(raw, &status) }
     return status
   }
 
-  /// The same; nil if the kernel refuses.
+  /// The file's status; nil if the kernel refuses.
   public var status: stat? {
     var status = stat()
     return fstat(raw, &status) == 0 ? status : nil
@@ -20,7 +21,7 @@ extension Descriptor {
     status.flatMap { $0.isRegularFile ? Int64($0.st_size) : nil }
   }
 
-  /// pread(2), once: returns how many bytes were read; 0 at the end of the file.
+  /// Calls pread(2) once and returns how many bytes were read; 0 at the end of the file.
   public func read(
     into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, call: String = "pread",
     path: String = ""
@@ -28,7 +29,8 @@ extension Descriptor {
     try systemCall(call, on: path) { pread(raw, buffer.baseAddress, buffer.count, off_t(offset)) }
   }
 
-  /// The same, returning an array: it has fewer than `capacity` bytes near the end of the file.
+  /// Calls pread(2) once and returns the bytes. There are fewer than `capacity` near the end of the
+  /// file.
   public func readBytes(
     upTo capacity: Int, at offset: Int64, path: String = ""
   ) throws(SystemCallError) -> [UInt8] {
@@ -45,7 +47,7 @@ extension Descriptor {
     return bytes
   }
 
-  /// pwrite(2), once: returns how many bytes were written.
+  /// Calls pwrite(2) once and returns how many bytes were written.
   public func write(
     _ bytes: UnsafeRawBufferPointer, at offset: Int64, path: String = ""
   ) throws(SystemCallError) -> Int {
@@ -62,7 +64,7 @@ extension Descriptor {
     _ = try systemCall("fdatasync", on: path) { fdatasync(raw) }
   }
 
-  /// Where the next read or write begins.
+  /// Sets the offset at which the next read or write begins.
   public func seek(to offset: Int64, path: String) throws(SystemCallError) {
     _ = try systemCall("lseek", on: path) { lseek(raw, off_t(offset), SEEK_SET) }
   }
@@ -79,13 +81,15 @@ extension Descriptor {
     _ = try systemCall("fchown", on: path) { fchown(raw, user, group) }
   }
 
-  /// Sets those flags that can change (F_SETFL in fcntl(2)): without `O_NONBLOCK` its calls wait.
+  /// Sets those flags that can change (F_SETFL in fcntl(2)). Without `O_NONBLOCK` the descriptor's
+  /// calls wait.
   public func setFlags(_ flags: Int32) throws(SystemCallError) {
     _ = try systemCall("fcntl") { fcntl(raw, F_SETFL, flags) }
   }
 }
 
-/// poll(2), repeated when a signal interrupts it: returns how many descriptors have events.
+/// Calls poll(2), and repeats it if a signal interrupts it. It returns how many descriptors have
+/// events.
 @discardableResult
 public func waitForEvents(
   _ entries: inout [pollfd], milliseconds: @autoclosure () -> Int32
@@ -94,7 +98,7 @@ public func waitForEvents(
 }
 
 extension Descriptor {
-  /// The descriptor accepts output now, or has failed.
+  /// True if the descriptor accepts output now, or has failed.
   public var isWritable: Bool {
     var entry = pollfd(fd: raw, events: Int16(POLLOUT), revents: 0)
     return poll(&entry, 1, 0) > 0

@@ -3,7 +3,8 @@ import Glibc
 
 /// An epoll instance: reports which of many descriptors have events.
 public final class Epoll: Sendable {
-  /// Readable while any of its descriptors has events.
+  /// The instance's own descriptor. It is readable while any of the registered descriptors has
+  /// events.
   public let descriptor: Descriptor
 
   public struct Interest: OptionSet, Sendable {
@@ -11,7 +12,7 @@ public final class Epoll: Sendable {
     public init(rawValue: UInt32) { self.rawValue = rawValue }
     public static let readable = Interest(rawValue: UInt32(CLINUX_EPOLLIN))
     public static let writable = Interest(rawValue: UInt32(CLINUX_EPOLLOUT))
-    /// PSI triggers and cgroup.events report this way.
+    /// PSI triggers and cgroup.events report their events in this way.
     public static let priority = Interest(rawValue: UInt32(CLINUX_EPOLLPRI))
     public static let error = Interest(rawValue: UInt32(CLINUX_EPOLLERR))
     public static let hangUp = Interest(rawValue: UInt32(CLINUX_EPOLLHUP))
@@ -39,10 +40,11 @@ public final class Epoll: Sendable {
     }
   }
 
-  /// Removing a descriptor that wasn't added is permitted.
+  /// Removes a descriptor. It may be one that wasn't added.
   public func remove(_ fd: Int32) { _ = clinux_epoll_remove(descriptor.raw, fd) }
 
-  /// Waits for events; without limit if `milliseconds` is negative.
+  /// Waits for events and returns at most 64 of them. It waits without limit if `milliseconds` is
+  /// negative. The result is empty after the timeout, or if a signal interrupted the wait.
   public func wait(milliseconds: Int32) throws(SystemCallError) -> [Ready] {
     var events = [clinux_event](repeating: clinux_event(), count: 64)
     let count = clinux_epoll_wait(descriptor.raw, &events, 64, milliseconds)
@@ -54,7 +56,7 @@ public final class Epoll: Sendable {
   }
 }
 
-/// Wakes an event loop from another thread.
+/// Wakes an event loop from another thread: its descriptor is readable from `signal` until `clear`.
 public final class EventCounter: Sendable {
   public let descriptor: Descriptor
 
@@ -67,11 +69,12 @@ public final class EventCounter: Sendable {
     _ = withUnsafeBytes(of: &one) { write(descriptor.raw, $0.baseAddress, 8) }
   }
 
-  // Nothing to read (EAGAIN): it is clear already.
+  // If there is nothing to read (EAGAIN), it is clear already.
   public func clear() { _ = try? descriptor.read(upTo: 8) }
 }
 
-/// Becomes readable at a moment of CLOCK_BOOTTIME.
+/// A timer whose descriptor becomes readable at a moment of CLOCK_BOOTTIME, which includes the
+/// machine's sleep.
 public final class DeadlineTimer: Sendable {
   public let descriptor: Descriptor
 
@@ -79,11 +82,12 @@ public final class DeadlineTimer: Sendable {
     descriptor = Descriptor(owning: try shim("timerfd_create") { clinux_timerfd_create() })
   }
 
-  /// `nil` disarms. A moment in the past fires at once.
+  /// Sets the moment in nanoseconds of CLOCK_BOOTTIME; `nil` disarms the timer. A moment in the
+  /// past fires at once.
   public func set(_ nanoseconds: Int64?) {
     _ = clinux_timerfd_set(descriptor.raw, nanoseconds.map { max($0, 1) } ?? 0)
   }
 
-  // Nothing to read (EAGAIN): it is clear already.
+  // If there is nothing to read (EAGAIN), it is clear already.
   public func clear() { _ = try? descriptor.read(upTo: 8) }
 }

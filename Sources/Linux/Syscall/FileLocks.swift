@@ -1,13 +1,15 @@
 import CLinux
 import Glibc
 
-/// File locks that a worker's processes hold: flock(2), fcntl(2)'s of both kinds. Not leases: those
-/// can be broken.
+/// File locks that a worker's processes hold: those of flock(2) and both kinds of fcntl(2). Leases
+/// aren't counted, because they can be broken.
 public enum FileLocks {
-  /// The number of locks, by the descriptors of each process (proc_pid_fdinfo(5)): a lock may have been taken by a
-  /// process that has ended, or belong to no process (OFD). If a process's descriptors can't be read, its locks are
-  /// counted by pid (proc_locks(5)). That is slow: the kernel first stops all calls that lock files, machine-wide,
-  /// which took 10 to 16 ms here (Linux 6.18).
+  /// Counts the locks by the descriptors of each process (proc_pid_fdinfo(5)): a lock may have been
+  /// acquired by a process that has ended, or belong to no process (OFD).
+  ///
+  /// If a process's descriptors can't be read, its locks are counted by pid (proc_locks(5)). That
+  /// is slow: the kernel first stops all calls that lock files, machine-wide, which took 10 to 16
+  /// ms here (Linux 6.18).
   public static func held(by pids: [Int32]) -> Int {
     var held: Set<String> = []
     var unreadable: [Int32] = []
@@ -18,7 +20,7 @@ public enum FileLocks {
         unreadable.append(pid)
       }
     }
-    // Without it, nothing is known of their locks.
+    // If /proc/locks can't be read either, no lock of these processes is counted.
     if !unreadable.isEmpty, let all = try? readText("/proc/locks") {
       for pid in unreadable { held.formUnion(ofProcess(pid, in: all)) }
     }
@@ -30,7 +32,7 @@ public enum FileLocks {
     guard let descriptors = try? listDirectory("/proc/\(pid)/fdinfo") else { return nil }
     var found: Set<String> = []
     for descriptor in descriptors {
-      // The descriptor has been closed meanwhile.
+      // An error means that the descriptor has been closed meanwhile.
       guard let info = try? readText("/proc/\(pid)/fdinfo/\(descriptor)") else { continue }
       for line in info.split(separator: "\n") where line.hasPrefix("lock:") {
         if let lock = Lock(line.dropFirst("lock:".count)) { found.insert(lock.identity) }
@@ -47,11 +49,12 @@ public enum FileLocks {
     return found
   }
 
-  /// A line such as `1: FLOCK ADVISORY WRITE 359 00:13:11691 0 EOF`; with `->` after the number it is of a
-  /// process that waits.
+  /// One lock, from a line such as `1: FLOCK ADVISORY WRITE 359 00:13:11691 0 EOF`. A line with
+  /// `->` after the number belongs to a process that waits for a lock.
   struct Lock {
     var pid: Int32
-    /// Kind, mode, file and range: the same in every process that shares it.
+    /// The lock's kind, mode, file and range. They are the same in every process that shares the
+    /// lock.
     var identity: String
 
     init?(_ line: Substring) {

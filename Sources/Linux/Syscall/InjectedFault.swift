@@ -2,8 +2,8 @@
   import Glibc
   import Synchronization
 
-  /// Lets calls that open a file or make a descriptor fail, for tests: those of one thread only, so that tests that
-  /// run beside it aren't hit.
+  /// Makes calls that open a file or make a descriptor fail, for tests. It affects the current task
+  /// or thread only, so that tests that run at the same time aren't hit.
   public final class InjectedFault: Sendable {
     private let code: Int32
     private let failing: Range<Int>
@@ -11,9 +11,10 @@
     private let passed = Mutex<[String]>([])
 
     /// - Parameters:
-    ///   - code: as in errno(3). A call that EINTR interrupts is repeated, as by the funnel of system calls.
+    ///   - code: the error as in errno(3). A call that EINTR interrupts is repeated, as by the
+    ///     funnel of system calls.
     ///   - failing: the calls that fail, counted from 0.
-    ///   - subject: only calls about this path or object count; `nil`: all.
+    ///   - subject: only calls about this path or object are counted; `nil`: all calls.
     public init(_ code: Int32, at failing: Range<Int> = 0..<Int.max, of subject: String? = nil) {
       self.code = code
       self.failing = failing
@@ -22,7 +23,7 @@
 
     @TaskLocal private static var current: InjectedFault?
 
-    /// What was opened, in order, with those that failed.
+    /// The subjects of the calls in their order, including those that failed.
     public var subjects: [String] { passed.withLock { $0 } }
 
     public func during<Value>(_ body: () throws -> Value) rethrows -> Value {

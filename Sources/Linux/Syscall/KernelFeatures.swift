@@ -1,23 +1,27 @@
 import CLinux
 import Glibc
 
-/// The features that the kernel and the permissions of this process offer. They are tried, not derived from
-/// versions. They are one struct, so that `doctor` can print it and a test can remove a feature.
+/// The features that the kernel and the permissions of this process offer. They are found by
+/// trying, not by the kernel's version. They are one struct, so that `doctor` can print them and a
+/// test can remove a feature.
 public struct KernelFeatures: Sendable, Hashable {
-  /// System calls can be injected on this architecture.
+  /// True if system calls can be injected on this architecture.
   public var canInject: Bool
-  /// PAGEMAP_SCAN (6.7).
+  /// True if the kernel has PAGEMAP_SCAN (Linux 6.7).
   public var pagemapScan: Bool
-  /// process_madvise(PIDFD_SELF, …, MADV_DONTNEED) with many ranges in one call (6.15).
+  /// True if process_madvise(PIDFD_SELF, …, MADV_DONTNEED) works with many ranges in one call
+  /// (Linux 6.15).
   public var processMadviseSelf: Bool
-  /// Writes to pages can be tracked (userfaultfd's asynchronous write protection, 6.7).
+  /// True if writes to pages can be tracked (userfaultfd's asynchronous write protection, Linux
+  /// 6.7).
   public var writeTracking: Bool
-  /// Which threads may write a worker's read-only pages.
+  /// The threads that may write a worker's read-only pages.
   public var forcedAccess: ForcedAccess
-  /// Why a hibernated worker would not survive its resume on this kernel; nil: nothing is known to prevent it.
+  /// The reason why a hibernated worker would not survive its resume on this kernel; nil if no
+  /// obstacle is known.
   public var restoreObstacle: String?
 
-  /// Why this process can't restore any worker lazily; nil: nothing is known to prevent it.
+  /// The reason why this process can't restore any worker lazily; nil if no obstacle is known.
   public var lazyObstacle: String?
 
   public init(
@@ -34,9 +38,10 @@ public struct KernelFeatures: Sendable, Hashable {
     self.writeTracking = writeTracking
   }
 
+  /// Tries the features. Some trials fork a child and take some milliseconds.
   public static func detect() -> KernelFeatures {
     var scans = false
-    // If pagemap can't be opened, no page can be scanned.
+    // If pagemap can't be opened, no page can be scanned with it.
     if let pagemap = try? Descriptor.open("/proc/self/pagemap") {
       var region = clinux_page_region()
       var end: UInt64 = 0
@@ -50,7 +55,7 @@ public struct KernelFeatures: Sendable, Hashable {
       lazyObstacle: triedLazyObstacle)
   }
 
-  /// Tried once in each process.
+  /// The result of the trial, which runs once in each process.
   private static let triedLazyObstacle: String? = {
     let result = clinux_may_follow_forks()
     if result == 0 { return nil }
@@ -58,13 +63,14 @@ public struct KernelFeatures: Sendable, Hashable {
     return "userfaultfd: \(String(cString: strerror(-result)))"
   }()
 
-  /// Tried once in each process.
+  /// The result of the trials, which run once in each process.
   private static let triedRestoreObstacle: String? = {
     if ForcedAccess.tried == .noThread {
       return "this kernel lets no process write read-only pages of another one, so no resume could "
         + "restore them; boot without proc_mem.force_override=never"
     }
-    // Where the kernel shows these areas, their pages stay. All kernels that compare them show them.
+    // If the kernel shows the rseq areas to a tracer, Dormouse leaves their pages in place. All
+    // kernels that compare the areas show them.
     if KernelTrial.asTracer.showsRseq < 0, clinux_rseq_survives_restore() == 0 {
       return "this kernel ends a process whose rseq area (restartable sequences) was restored, and "
         + "doesn't show where that area is"

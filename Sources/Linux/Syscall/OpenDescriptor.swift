@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// A descriptor of a process at which input from outside can arrive, as the links in `/proc/PID/fd` show it
-/// (proc_pid_fd(5)).
+/// A descriptor of a process at which input from outside can arrive, as the links in `/proc/PID/fd`
+/// show it (proc_pid_fd(5)).
 public struct OpenDescriptor: Hashable, Sendable {
   public enum Kind: Hashable, Sendable {
     case socket
@@ -10,24 +10,26 @@ public struct OpenDescriptor: Hashable, Sendable {
     case pipe
     /// A pipe with a name in the file system.
     case fifo
-    /// Changes to files (inotify(7)).
+    /// An instance of inotify(7), which reports changes to files.
     case inotify
-    /// Changes to files, and requests to permit an access (fanotify(7)).
+    /// An instance of fanotify(7), which reports changes to files, and requests to permit an
+    /// access.
     case fanotify
-    /// A character device: a terminal, a serial line, an input device, /dev/fuse. Its number has the form of
-    /// `tty_nr` in proc_pid_stat(5).
+    /// A character device: a terminal, a serial line, an input device, /dev/fuse. Its number has
+    /// the form of `tty_nr` in proc_pid_stat(5).
     case device(number: Int32)
   }
 
   public var number: Int32
   public var kind: Kind
-  /// The kernel's number for the socket, pipe or device node; the same in each process that shares
-  /// it. All inotify and fanotify descriptors have one number in common.
+  /// The kernel's number for the socket, pipe or device node. It is the same in each process that
+  /// shares the object. All inotify and fanotify descriptors have one number in common.
   public var inode: UInt64
   public var isReadable: Bool
   public var isWritable: Bool
 
-  /// The descriptors of a process. Files and descriptors without another end (timers, events) are left out.
+  /// Lists the descriptors of a process. Files and descriptors without another end (timers, events)
+  /// are left out.
   public static func list(of pid: Int32) throws(SystemCallError) -> [OpenDescriptor] {
     let directory = "/proc/\(pid)/fd"
     return try listNumbers(directory).compactMap { number in
@@ -35,13 +37,13 @@ public struct OpenDescriptor: Hashable, Sendable {
     }
   }
 
-  /// nil also if it has been closed meanwhile.
+  /// The result is nil if input can't arrive there, or if the descriptor has been closed meanwhile.
   private static func read(_ path: String, _ number: Int32) -> OpenDescriptor? {
     var bytes = [UInt8](repeating: 0, count: 256)
     let length = readlink(path, &bytes, bytes.count)
     guard length > 0, let (kind, inode) = parse(bytes[..<length], path) else { return nil }
     var status = stat()
-    // The link's own mode says what the descriptor was opened for.
+    // The link's own mode shows for what the descriptor was opened.
     guard lstat(path, &status) == 0 else { return nil }
     return OpenDescriptor(
       number: number, kind: kind, inode: inode, isReadable: status.st_mode & S_IRUSR != 0,
@@ -66,7 +68,8 @@ public struct OpenDescriptor: Hashable, Sendable {
     return nil
   }
 
-  /// /dev/null, /dev/zero, /dev/urandom and the like, which can always be read.
+  /// The major number of /dev/null, /dev/zero, /dev/urandom and similar devices, which can always
+  /// be read.
   private static let memoryDevices: UInt32 = 1
 
   private static func type(of path: String) -> clinux_file_type? {
@@ -74,14 +77,15 @@ public struct OpenDescriptor: Hashable, Sendable {
     return clinux_file_type(path, &type) == 0 ? type : nil
   }
 
-  /// The kernel's own encoding: the minor number's low byte, the major number, the minor's rest.
+  /// The kernel's own encoding: the low byte of the minor number, the major number, the remaining
+  /// bits of the minor number.
   private static func deviceNumber(_ type: clinux_file_type) -> Int32 {
     Int32(
       truncatingIfNeeded: type.minor & 0xff | type.major << 8 | (type.minor & ~0xff) << 12)
   }
 
-  /// A duplicate of it in this process (pidfd_getfd(2)). It works for frozen and stopped processes, and needs
-  /// the right to trace.
+  /// Duplicates the descriptor into this process (pidfd_getfd(2)). It works for frozen and stopped
+  /// processes too. It needs the right to trace the process.
   public func duplicate(from pidfd: Descriptor) throws(SystemCallError) -> Descriptor {
     Descriptor(
       foreign: try shim("pidfd_getfd", on: "descriptor \(number)") {
@@ -91,10 +95,11 @@ public struct OpenDescriptor: Hashable, Sendable {
 }
 
 extension Descriptor {
-  /// What poll(2) reports about its input: data, a connection, a hang-up; 0: none.
+  /// The events that poll(2) reports about the descriptor's input (data, a connection, a hang-up);
+  /// 0: none.
   public var inputEvents: Int16 { Self.inputEvents(of: raw) }
 
-  /// The same of a descriptor that isn't owned.
+  /// The events that poll(2) reports about the input of a descriptor that no `Descriptor` owns.
   public static func inputEvents(of raw: Int32) -> Int16 {
     var entry = pollfd(fd: raw, events: Int16(POLLIN) | Int16(CLINUX_EPOLLRDHUP), revents: 0)
     return poll(&entry, 1, 0) > 0 ? entry.revents : 0
@@ -102,7 +107,8 @@ extension Descriptor {
 
   public var isTerminal: Bool { clinux_is_terminal(raw) == 1 }
 
-  /// Unread bytes of a pipe, terminal or inotify queue; nil if the kernel doesn't report them.
+  /// The number of unread bytes of a pipe, terminal or inotify queue; nil if the kernel doesn't
+  /// report it.
   public var unreadBytes: Int64? {
     let count = clinux_unread_bytes(raw)
     return count < 0 ? nil : count

@@ -1,4 +1,4 @@
-/// An event that one thread raises once, and for which others wait.
+/// An event that one thread raises once, and for which other threads wait.
 public final class Signal: Sendable {
   private let semaphore = Semaphore()
 
@@ -6,13 +6,14 @@ public final class Signal: Sendable {
 
   public func raise() { semaphore.signal() }
 
-  /// Returns at once if it was raised before. Any number of threads, any number of times.
+  /// Waits for the event; it returns at once if the event was raised before. Any number of threads
+  /// may call it, any number of times.
   public func wait() {
     semaphore.wait()
     semaphore.signal()
   }
 
-  /// The same for a limited time. False: the deadline has passed.
+  /// Waits for the event until a deadline. It returns false if the deadline has passed.
   @discardableResult
   public func wait(until deadline: Deadline) -> Bool {
     guard semaphore.wait(until: deadline) else { return false }

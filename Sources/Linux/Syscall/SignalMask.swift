@@ -1,6 +1,6 @@
 import Glibc
 
-/// The blocked signals of a thread, saved to be restored in it.
+/// The blocked signals of a thread, saved to be restored in the same thread.
 public struct SignalMask {
   private var blocked = sigset_t()
 
@@ -13,7 +13,7 @@ public struct SignalMask {
 
   /// Blocks additional signals in the calling thread.
   ///
-  /// - Returns: the mask before.
+  /// - Returns: the mask as it was before.
   public static func blocking(_ signals: [Int32]) -> SignalMask {
     var (mask, added) = (SignalMask(), sigset_t())
     sigemptyset(&added)

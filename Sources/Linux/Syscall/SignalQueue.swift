@@ -1,15 +1,16 @@
 import CLinux
 import Glibc
 
-/// Signals that can be polled for (signalfd(2)): from here on they are blocked in this thread and in threads
-/// that it starts, and are read from this queue. They stay blocked unless the caller restores its mask.
+/// A queue from which signals are read (signalfd(2)). The initializer blocks the signals in the
+/// calling thread, and so in threads that it starts later. They stay blocked unless the caller
+/// restores its mask.
 public struct SignalQueue: Sendable {
-  /// Readable when a signal waits; it doesn't block.
+  /// The queue's descriptor. It is readable when a signal waits, and reading it doesn't block.
   public let descriptor: Descriptor
 
   public struct Arrival: Hashable, Sendable {
     public var number: Int32
-    /// The kernel has sent the signal to the terminal's whole foreground process group.
+    /// True if the kernel has sent the signal to the terminal's whole foreground process group.
     public var isFromTerminal: Bool
   }
 
@@ -20,17 +21,19 @@ public struct SignalQueue: Sendable {
 
   public var raw: Int32 { descriptor.raw }
 
-  /// The next signal's number; nil if none waits.
+  /// Reads the next signal's number; nil if no signal waits.
   public func next() -> Int32? { nextArrival()?.number }
 
+  /// Reads the next signal; nil if none waits.
   public func nextArrival() -> Arrival? { read(upTo: 1).first }
 
-  /// Up to 16 waiting signals, in the kernel's order. If there are more, the descriptor stays readable.
+  /// Reads up to 16 waiting signals, in the kernel's order. If there are more, the descriptor stays
+  /// readable.
   public func arrivals() -> [Arrival] { read(upTo: 16) }
 
   private func read(upTo limit: Int) -> [Arrival] {
     let size = Self.recordLength
-    // Empty if no signal waits (EAGAIN). The kernel has no other reason to refuse.
+    // The result is empty if no signal waits (EAGAIN). The kernel has no other reason to refuse.
     let bytes = (try? descriptor.read(upTo: limit * size)) ?? []
     return bytes.withUnsafeBytes { records in
       stride(from: 0, through: records.count - size, by: size).map { start in
@@ -42,8 +45,8 @@ public struct SignalQueue: Sendable {
     }
   }
 
-  /// struct signalfd_siginfo is 128 bytes and begins with the number, the error, and the code of how it was
-  /// sent.
+  /// The size of struct signalfd_siginfo in bytes. It begins with the signal's number, the error,
+  /// and the code of how the signal was sent.
   private static let recordLength = 128
   private static let codeOffset = 8
 }

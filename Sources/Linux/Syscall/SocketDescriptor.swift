@@ -3,7 +3,7 @@ import Glibc
 
 /// Operations on an open socket.
 extension Descriptor {
-  /// Two stream sockets that are connected with each other, or two for packets.
+  /// Makes two blocking sockets that are connected with each other.
   public static func socketPair(
     _ kind: UnixSocket.Kind
   ) throws(SystemCallError) -> (Descriptor, Descriptor) {
@@ -13,13 +13,14 @@ extension Descriptor {
     return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
   }
 
-  /// A stream socket of an address family; `O_CLOEXEC` is set.
+  /// Makes a stream socket of an address family; `O_CLOEXEC` is set.
   public static func streamSocket(
     family: Int32, isBlocking: Bool = true
   ) throws(SystemCallError) -> Descriptor {
     try socket(family: family, type: SOCK_STREAM, isBlocking: isBlocking)
   }
 
+  /// Makes a socket of an address family and type; `O_CLOEXEC` is set.
   public static func socket(
     family: Int32, type: __socket_type, isBlocking: Bool = true
   ) throws(SystemCallError) -> Descriptor {
@@ -32,8 +33,8 @@ extension Descriptor {
     _ = try systemCall("listen", on: path) { Glibc.listen(raw, backlog) }
   }
 
-  /// send(2), once: returns how many bytes the kernel took, or its error as a negative number. If the other
-  /// end is closed, there is no SIGPIPE.
+  /// Calls send(2) once. It returns how many bytes the kernel accepted, or the error as a negative
+  /// number. If the other end is closed, there is no SIGPIPE.
   public func send(_ bytes: UnsafeRawBufferPointer, waits: Bool) -> Int {
     let flags = Int32(MSG_NOSIGNAL) | (waits ? 0 : Int32(MSG_DONTWAIT))
     return kernelResult { Glibc.send(raw, bytes.baseAddress, bytes.count, flags) }
@@ -43,7 +44,7 @@ extension Descriptor {
     bytes.withUnsafeBytes { send($0, waits: waits) }
   }
 
-  /// Sends all bytes, and waits for that.
+  /// Sends all bytes, and waits until the kernel has accepted them.
   public func sendAll(_ bytes: [UInt8], on subject: String = "") throws(SystemCallError) {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -54,7 +55,8 @@ extension Descriptor {
     }
   }
 
-  /// The error with which a connection attempt ended, as in errno(3); 0: the socket is connected.
+  /// The error with which a connection attempt ended, as in errno(3). It is 0 if the socket is
+  /// connected. Reading it clears it in the kernel.
   public var connectionError: Int32 {
     var code: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
@@ -62,12 +64,13 @@ extension Descriptor {
     return result == 0 ? code : -result
   }
 
-  /// A switch of setsockopt(2); a kernel that doesn't know it leaves the socket as it is.
+  /// Sets a Boolean option with setsockopt(2). A kernel that doesn't support it leaves the socket
+  /// as it is.
   public func setOption(_ level: Int32, _ name: Int32, to isOn: Bool) {
     var value: Int32 = isOn ? 1 : 0
     setsockopt(raw, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  /// The other end reads its end of file.
+  /// Shuts down this side's output: the other end then reads its end of file.
   public func endOutput() { shutdown(raw, Int32(SHUT_WR)) }
 }

@@ -4,13 +4,15 @@ import Synchronization
 
 /// The calls in which threads waited before they were stopped.
 ///
-/// On arm64 a call that returned EINTR for a stop has lost its first argument: the result is in the same register, and
-/// the kernel shows the argument nowhere. To make the call again it is needed, so it is read before the stop. Elsewhere
-/// nothing is recorded. A thread without a record sees an EINTR.
+/// On arm64, a call that returned EINTR because of a stop has lost its first argument: the result
+/// is in the same register, and the kernel shows the argument nowhere. The argument is needed to
+/// make the call again, so it is read before the stop. On other architectures nothing is recorded.
+/// A thread without a record sees an EINTR.
 ///
-/// The record lasts until the calls can be made again (`forget`). With `keep(in:)` it survives the daemon.
+/// The record is kept until the calls can be made again (`forget`). With `keep(in:)` it survives
+/// the daemon.
 public enum CallsBeforeStop {
-  /// By thread.
+  /// The calls by thread ID.
   typealias Calls = [Int32: WaitingCall]
 
   private struct State {
@@ -20,16 +22,18 @@ public enum CallsBeforeStop {
 
   private static let state = Mutex(State())
 
-  /// How long `record` waits for threads that run, and how long such a thread may run meanwhile, in ns.
+  /// The time for which `record` waits for threads that run. `mostRunTime` is the processor time in
+  /// ns that such a thread may use meanwhile.
   private static let patience = Duration.milliseconds(100)
   private static let mostRunTime: UInt64 = 2_000_000
 
-  /// From now on, and for the next daemon, each process's calls are also in a file of this directory, which exists. Files of
-  /// processes that have ended are removed.
+  /// Writes each process's calls, from now on, also to a file of this directory, which exists. The
+  /// next daemon reads the files. Files of processes that have ended are removed.
   public static func keep(in directory: String) {
     guard clinux_stop_hides_calls() == 1 else { return }
     state.withLock { $0.directory = directory }
-    // If it can't be listed, files stay that name no process that lives: they are never read.
+    // If the directory can't be listed, some files stay that name no living process. They are never
+    // read.
     for name in (try? listDirectory(directory)) ?? [] {
       if ProcessIdentity(callsFile: name)?.hasEnded != false {
         discardFile("\(directory)/\(name)")
@@ -37,19 +41,22 @@ public enum CallsBeforeStop {
     }
   }
 
-  /// Call it before threads are stopped. Threads that are stopped already keep their entries. Threads that run are awaited
-  /// for a moment: most are in a call soon. One that runs on has no entry: it may be in another call when it stops, with the
-  /// same registers but the first.
+  /// Records the calls of threads. Call it before they are stopped; threads that are stopped
+  /// already keep their entries.
+  ///
+  /// It waits a moment for threads that run, because most are in a call soon. A thread that runs on
+  /// has no entry: when it stops, it may be in another call with the same registers except for the
+  /// first.
   static func record(_ pids: some Sequence<Int32>) {
     guard clinux_stop_hides_calls() == 1 else { return }
     let limit = Deadline(in: patience)
     for pid in pids {
-      // A process that has ended has no threads.
+      // An error means that the process has ended.
       guard let process = try? ProcessStat.read(pid).identity else { continue }
       let found = look(at: process, after: known(of: process), until: limit)
       if state.withLock({ $0.processes.count % 64 == 63 }) { removeEnded() }
       state.withLock { $0.processes[process] = found }
-      // If it can't be written, only this daemon knows them.
+      // If the file can't be written, only this daemon has the calls.
       if let path = path(of: process) {
         try? StateFile.replace(path, with: text(of: found), durability: .untilBoot)
       }
@@ -72,7 +79,7 @@ public enum CallsBeforeStop {
         guard text.hasPrefix("running"), let ran = runTime(in: directory) else { return false }
         let start = began[thread] ?? ran
         began[thread] = start
-        // Less than at first: another thread has got its number.
+        // If the time is less than at first, another thread has got the ID.
         return ran < start + mostRunTime
       }
       return left.isEmpty
@@ -80,23 +87,24 @@ public enum CallsBeforeStop {
     return found
   }
 
-  /// In ns; `nil`: the kernel doesn't count it, or the thread has ended.
+  /// The processor time of a thread in ns. It is `nil` if the kernel doesn't count it, or if the
+  /// thread has ended.
   private static func runTime(in directory: String) -> UInt64? {
-    // As said above, there may be no such file.
+    // The file may not exist, as said above.
     (try? readText("\(directory)/schedstat")).flatMap { text in
       text.split(separator: " ").first.flatMap { UInt64($0) }
     }
   }
 
-  /// The call that is recorded of a thread, if `text` is what /proc shows of it; `nil`: none.
+  /// Returns the call to record for a thread for which /proc shows `text`; `nil` if there is none.
   static func call(after before: WaitingCall?, shownAs text: String) -> WaitingCall? {
     WaitingCall(text) ?? before?.current(shownAs: text, isHidden: true)
   }
 
-  /// Completes the registers of a thread whose call returned EINTR, if that is the call from before.
+  /// Completes the registers of a thread whose call returned EINTR, if it is the recorded call.
   static func complete(_ registers: inout clinux_registers, of thread: Int32, in pid: Int32) {
     guard clinux_stop_hides_calls() == 1, clinux_registers_result(&registers) == -Int64(EINTR),
-      // A process that has ended makes no call.
+      // An error means that the process has ended; it makes no call.
       let process = try? ProcessStat.read(pid).identity,
       let before = known(of: process)[thread]
     else { return }
@@ -110,10 +118,10 @@ public enum CallsBeforeStop {
     _ = clinux_registers_know_call(&registers, &call)
   }
 
-  /// The registers of the process's threads say by now that its calls are made again.
+  /// Removes a process's record. Its threads' registers already say that the calls are made again.
   static func forget(_ pid: Int32) {
     guard clinux_stop_hides_calls() == 1,
-      // A process that has ended is left to `removeEnded`.
+      // The record of a process that has ended is removed by `removeEnded`.
       let process = try? ProcessStat.read(pid).identity
     else { return }
     forget(process)
@@ -135,7 +143,7 @@ public enum CallsBeforeStop {
 extension CallsBeforeStop {
   private static func known(of process: ProcessIdentity) -> Calls {
     if let calls = state.withLock({ $0.processes[process] }) { return calls }
-    // Without a file nothing is known.
+    // If there is no file, no call is recorded.
     return path(of: process).flatMap { try? readText($0) }.map(calls(in:)) ?? [:]
   }
 
@@ -143,7 +151,7 @@ extension CallsBeforeStop {
     state.withLock { $0.directory.map { "\($0)/\(process.pid)-\(process.startTime)" } }
   }
 
-  /// Lines of a thread's number and what /proc has shown of it.
+  /// Encodes the calls as lines: a thread's ID and the text that /proc has shown for it.
   static func text(of calls: Calls) -> [UInt8] {
     Array(calls.map { "\($0.key) \($0.value.line)\n" }.joined().utf8)
   }
@@ -171,7 +179,7 @@ extension ProcessIdentity {
 }
 
 extension WaitingCall {
-  /// As /proc shows it.
+  /// The call as /proc shows it.
   var line: String {
     let values = (arguments + [stack, instruction]).map { "0x" + String($0, radix: 16) }
     return ([String(number)] + values).joined(separator: " ")

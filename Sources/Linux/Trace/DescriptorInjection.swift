@@ -2,12 +2,14 @@ import CLinux
 import Glibc
 
 extension Injector {
-  /// Gives the process a duplicate of a descriptor of this process, through a pair of sockets that the process
-  /// opens and closes again. Returns its number there.
+  /// Gives the process a duplicate of a descriptor of this process, through a pair of sockets that
+  /// the process opens and closes again. It returns the descriptor's number in the process.
   ///
-  /// If this process dies meanwhile, up to two sockets and a page of memory stay in the other one.
+  /// If this process dies meanwhile, up to two sockets and a page of memory remain in the other
+  /// one.
   public func pass(_ descriptor: Descriptor) throws(TraceError) -> Int32 {
-    // The scratch area can't be written to by the process, and the kernel writes for the process here.
+    // The kernel writes here on behalf of the process. The process may not write to the scratch
+    // area, so another page is mapped.
     let flags = UInt64(MAP_PRIVATE | MAP_ANONYMOUS)
     let area = UInt64(
       bitPattern: try checked(
@@ -50,7 +52,7 @@ extension Injector {
         clinux_send_with_descriptor(end.raw, [0], 1, descriptor.raw)
       }
     }
-    // A struct iovec, one byte, the control message, and a struct msghdr.
+    // The page has a struct iovec, one byte, the control message, and a struct msghdr.
     let (vector, byte, control, header) = (area, area + 64, area + 128, area + 256)
     try write([byte, 1], at: vector)
     try write([0, 0, vector, 1, control, 24, 0], at: header)
@@ -59,7 +61,7 @@ extension Injector {
       arguments: [
         UInt64(receiver), header, UInt64(MSG_DONTWAIT | MSG_CMSG_CLOEXEC), 0, 0, 0,
       ])
-    // A struct cmsghdr (length, level and kind), and the number.
+    // The control message is a struct cmsghdr (length, level and kind) and the descriptor's number.
     let got: [Int32] = try read(5, at: control)
     guard got[0] == 20, got[2] == SOL_SOCKET, got[3] == 1 /* SCM_RIGHTS */ else {
       throw .injected("recvmsg", pid: session.pid, code: EBADF)

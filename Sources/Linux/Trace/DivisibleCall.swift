@@ -1,12 +1,14 @@
 import CLinux
 
-/// Calls that a stop ends early with a part of their result: a receipt with MSG_WAITALL, a blocked write, a
-/// submission to io_uring that waits. Awake the call would have continued, and nothing can repair its result
-/// afterwards. So a worker isn't stopped while one of its threads waits in such a call.
+/// Calls that a stop ends early with a partial result: a receive with MSG_WAITALL, a blocked write,
+/// a submission to io_uring that waits. Without the stop the call would have continued, and nothing
+/// can repair its result afterwards. So a worker isn't stopped while one of its threads waits in
+/// such a call.
 public enum DivisibleCall {
-  /// A thread of the process that waits in such a call; `nil`: there is none, or this process may not look.
+  /// Finds a thread of the process that waits in such a call. It returns `nil` if there is none, or
+  /// if this process may not read the calls.
   ///
-  /// - Throws: if a shortage keeps it from looking: the worker isn't stopped now.
+  /// - Throws: an error if a resource is short. Then the worker must not be stopped now.
   public static func thread(of pid: Int32) throws(SystemCallError) -> Int32? {
     let all = try readIfPossible { () throws(SystemCallError) in try threads(of: pid) }
     for thread in all ?? [] {
@@ -19,9 +21,10 @@ public enum DivisibleCall {
     return nil
   }
 
-  /// The same of all processes of a worker. Looks each 5 ms until there is none; blocks.
+  /// Waits until no thread of a worker is in such a call, checking every 5 ms. It blocks the
+  /// calling thread.
   ///
-  /// - Returns: a thread that still waited in such a call at the deadline.
+  /// - Returns: a thread that was still in such a call at the deadline; `nil` if there is none.
   public static func thread(
     in tree: ProcessTree, until deadline: Deadline
   ) throws(SystemCallError) -> Int32? {
@@ -37,14 +40,17 @@ public enum DivisibleCall {
     return nil
   }
 
-  /// - Parameter link: what a descriptor of the process refers to.
+  /// Whether a call is divisible.
+  ///
+  /// - Parameter link: returns the target of a descriptor's link in /proc/PID/fd.
   static func isOne(_ call: WaitingCall, link: (UInt64) -> String?) -> Bool {
     switch clinux_division_of(call.number, call.arguments) {
     case CLINUX_DIVISION_NONE: return false
     case CLINUX_DIVISION_OF_WRITE:
       let pipeBuffer: UInt64 = 4096
       guard call.arguments[2] <= pipeBuffer, let link = link(call.arguments[0]) else { return true }
-      // An eventfd takes its eight bytes at once, too.
+      // A write to a pipe of at most this size is never divided. An eventfd also accepts its eight
+      // bytes at once.
       return !link.hasPrefix("pipe:") && !link.hasPrefix("anon_inode:")
     default: return true
     }

@@ -1,18 +1,20 @@
 import CLinux
 import Glibc
 
-/// When a worker would continue by itself: a time-out that one of its threads waits for, or a timer that it
-/// has set.
+/// The moment at which a worker would continue by itself: the end of a timeout that one of its
+/// threads waits for, or of a timer that it has set.
 ///
-/// Timerfds are in `/proc/PID/fdinfo` (proc_pid_fdinfo(5)); `TimedWaits` knows the time-outs of calls. The
-/// ends of alarm(2), setitimer(2) and timer_create(2) aren't known; they cause a signal, which stays pending.
+/// Timerfds are in `/proc/PID/fdinfo` (proc_pid_fdinfo(5)); `TimedWaits` reads the timeouts of
+/// calls. The ends of alarm(2), setitimer(2) and timer_create(2) can't be read; they cause a
+/// signal, which stays pending.
 public struct DueTime: Hashable, Sendable {
   public enum Source: Hashable, Sendable { case timer, timeout }
 
   public var source: Source
-  /// Time from now.
+  /// The time from now.
   public var remaining: Duration
-  /// The whole time that was requested, or the interval of a repeating timer; nil if only the end is known.
+  /// The whole time that was requested, or the interval of a repeating timer. It is nil if only the
+  /// end is known.
   public var whole: Duration?
 
   public init(source: Source, remaining: Duration, whole: Duration?) {
@@ -21,7 +23,7 @@ public struct DueTime: Hashable, Sendable {
     self.whole = whole
   }
 
-  /// The timerfds of processes. Timers that can't be read are left out.
+  /// Reads the timerfds of processes. Timers that can't be read are left out.
   public static func timers(of tree: ProcessTree) -> [DueTime] { tree.pids.flatMap(timers) }
 }
 
@@ -35,14 +37,14 @@ extension DueTime {
       var target = [UInt8](repeating: 0, count: 64)
       let length = readlink("\(directory)/\(number)", &target, target.count)
       guard length > 0, target[..<length].elementsEqual("anon_inode:[timerfd]".utf8),
-        // nil: the timer has been closed meanwhile.
+        // The result is nil if the timer has been closed meanwhile.
         let bytes = try? readFile("/proc/\(pid)/fdinfo/\(number)")
       else { return nil }
       return DueTime(fdinfo: bytes)
     }
   }
 
-  /// nil: the timer isn't armed.
+  /// The result is nil if the timer isn't armed.
   init?(fdinfo bytes: [UInt8]) {
     var value: Duration?
     var interval: Duration?
@@ -58,7 +60,7 @@ extension DueTime {
     self.init(source: .timer, remaining: value, whole: repeats ? interval : nil)
   }
 
-  /// `(seconds, nanoseconds)`
+  /// Parses `(seconds, nanoseconds)`.
   private static func pair(_ text: ArraySlice<UInt8>) -> Duration? {
     let digits = text.split { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     guard digits.count == 2, let seconds: Int64 = digits[0].number(),
@@ -68,9 +70,9 @@ extension DueTime {
   }
 }
 
-// MARK: - time-outs of system calls
+// MARK: - timeouts of system calls
 
-/// One line of `/proc/PID/task/TID/syscall`.
+/// A system call in which a thread waits: one line of `/proc/PID/task/TID/syscall`.
 struct WaitingCall: Hashable {
   var number: Int64
   /// The six arguments.
@@ -90,31 +92,36 @@ struct WaitingCall: Hashable {
     (try? current(thread: thread, of: pid)) ?? nil
   }
 
-  /// `nil`: the thread is in no call.
+  /// Reads the call in which a thread waits; `nil` if it is in no call.
   static func current(thread: Int32, of pid: Int32) throws(SystemCallError) -> WaitingCall? {
     WaitingCall(try readText("/proc/\(pid)/task/\(thread)/syscall"))
   }
 
-  /// Whether the time-out of a stopped thread's call begins again with the call. Where /proc doesn't show it: perhaps.
+  /// Whether the timeout of a stopped thread's call begins again with the call. It is true if /proc
+  /// doesn't show the call.
   static func mayBeginAgain(thread: Int32, of pid: Int32) -> Bool {
     guard let call = read(thread: thread, of: pid) else { return clinux_stop_hides_calls() == 1 }
     return call.again != CLINUX_AGAIN_AS_IT_IS
   }
 
-  /// This call, if the thread still waits in it now that it is stopped or frozen; else the call that it is in.
+  /// Returns this call if the thread still waits in it now that it is stopped or frozen. Otherwise
+  /// it returns the call that the thread is in.
   func current(_ thread: Int32, of pid: Int32) -> WaitingCall? {
-    // As above.
+    // A thread that has ended waits in no call.
     (try? readText("/proc/\(pid)/task/\(thread)/syscall")).flatMap {
       current(shownAs: $0, isHidden: clinux_stop_hides_calls() == 1)
     }
   }
 
+  /// Returns this call if `text` shows that the thread is still in it. Otherwise it returns the
+  /// call that `text` shows, if any.
+  ///
   /// - Parameters:
-  ///   - text: what /proc shows now.
-  ///   - isHidden: /proc doesn't show the call of a stopped thread.
+  ///   - text: the line that /proc shows now.
+  ///   - isHidden: true if /proc doesn't show the call of a stopped thread.
   func current(shownAs text: String, isHidden: Bool) -> WaitingCall? {
     if let call = WaitingCall(text) { return call }
-    // `-1 SP PC`; `running`.
+    // The line is `-1 SP PC`, or `running`.
     let words = text.split { $0 == " " || $0 == "\n" }
     guard isHidden, words.count == 3, words[0] == "-1",
       UInt64(words[1].dropFirst(2), radix: 16) == stack,
@@ -131,7 +138,7 @@ struct WaitingCall: Hashable {
     return call == earlier
   }
 
-  /// nil: the thread is in no call.
+  /// Parses a line; the result is nil if the thread is in no call.
   init?(_ line: String) {
     let words = line.split { $0 == " " || $0 == "\n" }
     guard words.count == 9, let number = Int64(words[0]), number >= 0 else { return nil }
@@ -141,19 +148,19 @@ struct WaitingCall: Hashable {
       number: number, arguments: Array(values[..<6]), stack: values[6], instruction: values[7])
   }
 
-  /// How long a call waits, or until when.
+  /// The time for which a call waits, or the moment until which it waits.
   enum Limit: Hashable {
-    /// Nanoseconds.
+    /// A duration in nanoseconds.
     case relative(Int64)
-    /// Nanoseconds of CLOCK_MONOTONIC and of CLOCK_REALTIME.
+    /// A moment in nanoseconds of CLOCK_MONOTONIC or of CLOCK_REALTIME.
     case monotonic(Int64), realtime(Int64)
   }
 
-  /// The time-out that ends the call by itself; nil: there is none.
+  /// Returns the timeout that ends the call by itself; nil if there is none.
   ///
   /// - Parameters:
-  ///   - read: two words of the process's memory.
-  ///   - socketLimit: the time-out of a socket of the process, in nanoseconds.
+  ///   - read: reads two words of the process's memory.
+  ///   - socketLimit: returns the timeout of a socket of the process in nanoseconds.
   func limit(
     read: (UInt64) -> (Int64, Int64)?,
     socketLimit: (_ descriptor: Int32, _ isSending: Bool) -> Int64? = { _, _ in nil }

@@ -1,7 +1,8 @@
 import CLinux
 
-/// Whether a thread of the process waits in a call that moves memory, or copies it for a child, or may do so. True also if a
-/// thread can't be read. A thread that runs isn't noticed, also if it is in such a call.
+/// Whether a thread of the process waits in a call that moves memory, or copies it for a child, or
+/// may do so. It is true if a thread can't be read. A thread that runs isn't noticed, even if it is
+/// in such a call.
 public func mayForkOrMove(_ pid: Int32) -> Bool {
   do throws(SystemCallError) {
     for thread in try threads(of: pid) where try mayForkOrMove(thread, of: pid) { return true }

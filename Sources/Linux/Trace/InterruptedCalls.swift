@@ -1,9 +1,10 @@
 import CLinux
 
 extension TraceSession {
-  /// A stop makes some blocked calls return EINTR although no signal handler will run. If that has happened,
-  /// the call is restarted when the thread continues, unless a signal that arrived meanwhile calls a handler.
-  /// So the program sees no more than it would have seen awake.
+  /// Restarts calls that the stop has interrupted. A stop makes some blocked calls return EINTR
+  /// although no signal handler will run. If that has happened, the call is restarted when the
+  /// thread continues, unless a signal that arrived meanwhile calls a handler. So the program sees
+  /// no more than it would have seen without the stop.
   public func restartInterruptedSyscalls() throws(TraceError) {
     let reader = clinux_stop_hides_calls() == 1 && isSignalHandled ? WaitReader(pid: pid) : nil
     for index in threads.indices {
@@ -22,16 +23,17 @@ extension TraceSession {
     CallsBeforeStop.forget(pid)
   }
 
-  /// A signal waits for which the process has a handler.
+  /// True if a signal is pending for which the process has a handler.
   private var isSignalHandled: Bool {
-    // A process whose status can't be read has ended.
+    // If its status can't be read, the process has ended.
     (try? ProcessStatus.read(pid))?.hasHandledSignal ?? false
   }
 }
 
 extension WaitReader {
-  /// Such a call is never made again after a handler, whatever its flags are (signal(7)); a call on the same socket
-  /// without a time-out is.
+  /// Whether the call is on a socket with a timeout. Such a call is never made again after a
+  /// handler, whatever its flags are (signal(7)). A call on a socket without a timeout is made
+  /// again.
   func isOnSocketWithTimeout(_ call: clinux_call?) -> Bool {
     guard let call = call.map(WaitingCall.init), call.again == CLINUX_AGAIN_FROM_SOCKET else {
       return false

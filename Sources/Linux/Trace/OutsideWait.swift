@@ -1,18 +1,18 @@
 import CLinux
 import Glibc
 
-/// A call in which a thread waits and which another process ends without making a descriptor of the worker
-/// readable: an epoll set can't detect such a wake-up.
+/// A call in which a thread waits and which another process ends without making a descriptor of the
+/// worker readable. An epoll set can't detect such a wake-up.
 public struct OutsideWait: Hashable, Sendable {
   public enum Reason: Hashable, Sendable {
     /// The thread opens a FIFO, which waits until the other end is opened.
     case opening(directory: Int32, path: String, writes: Bool)
     case fileLock
-    /// A futex in memory that the process shares with another one.
+    /// A futex in memory that the process shares with another process.
     case sharedMemory
     case semaphore
     case messages
-    /// A POSIX message queue, by the worker's descriptor. It can be polled.
+    /// A POSIX message queue, by the worker's descriptor. The descriptor can be polled.
     case messageQueue(descriptor: Int32)
   }
 
@@ -20,8 +20,9 @@ public struct OutsideWait: Hashable, Sendable {
   public var thread: Int32
   public var reason: Reason
 
-  /// The waits of resting processes. It needs the right to trace them; threads that can't be read are left
-  /// out. Don't call it on the event loop's thread: reading a process's memory waits for its lock.
+  /// Finds the waits of processes that are at rest. It needs the right to trace them; threads that
+  /// can't be read are left out. Don't call it on the event loop's thread: reading a process's
+  /// memory waits for its lock.
   public static func all(of tree: ProcessTree) -> [OutsideWait] {
     tree.processes.flatMap { process in
       WaitingCall.all(of: process.identity).compactMap { thread, call in
@@ -32,8 +33,8 @@ public struct OutsideWait: Hashable, Sendable {
     }
   }
 
-  /// The thread has ended, or waits in another call by now. False while it runs: it may be about to make
-  /// this call again.
+  /// True if the thread has ended, or waits in another call by now. It is false while the thread
+  /// runs: it may be about to make this call again.
   public var isOver: Bool {
     // If the file can't be read, the thread has ended.
     guard let line = try? readText("/proc/\(pid)/task/\(thread)/syscall") else { return true }
@@ -76,7 +77,7 @@ public struct OutsideWait: Hashable, Sendable {
       writes: access == O_WRONLY)
   }
 
-  /// At most `length` bytes; fewer if the mapping ends before.
+  /// Reads at most `length` bytes; fewer if the mapping ends before.
   private static func memory(of pid: Int32, at address: UInt64, length: Int) -> [UInt8]? {
     guard let file = try? Descriptor.open("/proc/\(pid)/mem") else { return nil }
     var bytes = [UInt8](repeating: 0, count: length)
@@ -84,7 +85,8 @@ public struct OutsideWait: Hashable, Sendable {
     return count > 0 ? Array(bytes.prefix(count)) : nil
   }
 
-  /// pthread_join(3) also waits at a futex that isn't marked private, in memory that isn't shared.
+  /// Whether the memory at an address is shared. pthread_join(3) also waits at a futex that isn't
+  /// marked private, in memory that isn't shared.
   private static func isShared(_ address: UInt64, in pid: Int32) -> Bool {
     guard let maps = try? readFile("/proc/\(pid)/maps") else { return false }
     return maps.lines().lazy.compactMap { MemoryMapping(header: $0) }

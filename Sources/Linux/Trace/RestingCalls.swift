@@ -1,10 +1,11 @@
 import CLinux
 
 extension WaitingCall {
-  /// The calls in which the threads of a resting process wait.
+  /// Reads the calls in which the threads of a process at rest wait.
   ///
-  /// Where /proc doesn't show the call of a stopped thread (arm64), the threads are traced for a moment: their registers
-  /// have it. Threads that can't be traced or can't stop in time are left out.
+  /// If /proc doesn't show the call of a stopped thread (arm64), the threads are traced for a
+  /// moment, and their registers contain it. Threads that can't be traced or can't stop in time are
+  /// left out.
   static func all(of process: ProcessIdentity) -> [(thread: Int32, call: WaitingCall)] {
     let pid = process.pid
     // A process that has ended has no threads.

@@ -2,15 +2,17 @@ import CLinux
 import Glibc
 
 extension ProcessTree {
-  /// A thread of a frozen or stopped tree whose system call was already over when it stopped.
+  /// Finds a thread of a frozen or stopped tree whose system call was already complete when it
+  /// stopped.
   ///
-  /// Data or a time-out wakes a waiting thread. If the stop comes before the thread gets a processor, the thread
-  /// completes its call in the kernel and stops on the way back: it has read a request, and nothing is left in
-  /// the descriptor that could wake it. proc_pid_syscall(5) still shows the call then, as for a thread that
-  /// waits. Only the register of the result differs.
+  /// Data or a timeout wakes a waiting thread. If the stop comes before the thread gets a
+  /// processor, the thread completes its call in the kernel and stops on the way back. It has then
+  /// read a request, and nothing is left in the descriptor that could wake it. proc_pid_syscall(5)
+  /// still shows the call, as for a thread that waits. Only the register of the result differs.
   ///
-  /// The threads are traced for a moment, and come to their stop again soon after (`threadOnItsWay`). Threads
-  /// that can't be traced or can't stop by the deadline count as waiting. Blocks; for a job's thread.
+  /// The threads are traced for a moment, and return to their stop soon after (`threadOnItsWay`).
+  /// Threads that can't be traced or can't stop by the deadline count as waiting. It blocks the
+  /// calling thread, so it is meant for a job.
   public func threadWithResult(until deadline: Deadline) -> Int32? {
     let found = BriefTracer.perform { [processes] () -> Int32? in
       for process in processes {

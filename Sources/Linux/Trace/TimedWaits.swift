@@ -1,23 +1,23 @@
 import CLinux
-import Glibc
 import Synchronization
 
-/// When the threads of a sleeping worker began to wait in calls with a time-out, and when those end.
+/// Records the waits with a timeout of a sleeping worker's threads: their beginnings and ends.
 ///
-/// Every stop interrupts a thread's call, and the kernel restarts it when the thread continues. Some calls
-/// have or keep an absolute end. Others start again with their whole time, or with the time that was left at
-/// the interruption; in a worker that sleeps often enough they would never end. So this object records when
-/// such a call began, and `TraceSession.correctTimeouts` reduces its time when the worker is woken.
+/// Every stop interrupts a thread's call, and the kernel restarts it when the thread continues.
+/// Some calls have or keep an absolute end. Others start again with their whole time, or with the
+/// time that was left at the interruption; in a worker that sleeps often enough they would never
+/// end. So this object records when such a call began, and `TraceSession.correctTimeouts` reduces
+/// its time when the worker is woken.
 ///
-/// Each worker has one of these for all its sleeps: `willRest`, `rests`, `wakes`, `hasWoken`. Its data
-/// survives the daemon as `kept` in the worker's record. Without that, or if a call isn't known, the time
-/// since a thread last ran counts, which is at least a part of the time asleep.
+/// Each worker has one instance for all its sleeps: `willRest`, `rests`, `wakes`, `hasWoken`. Its
+/// data survives the daemon as `kept` in the worker's record. Without that, or if a call isn't
+/// recorded, the time since a thread last ran counts, which is at least a part of the time asleep.
 public final class TimedWaits: Sendable {
   private struct Wait {
     var call: WaitingCall
-    /// Nanoseconds of CLOCK_MONOTONIC.
+    /// The moment in nanoseconds of CLOCK_MONOTONIC.
     var began: Int64
-    /// True if `began` is when the time-out began, and not only when the thread came to rest.
+    /// True if the timeout began at `began`; false if the thread only came to rest then.
     var isExact = false
     var whole: Duration?
     var end: WaitingCall.Limit?
@@ -33,15 +33,15 @@ public final class TimedWaits: Sendable {
   }
 
   private struct State {
-    /// When the worker came to rest; nil while it runs.
+    /// The moment at which the worker came to rest; nil while it runs.
     var restsSince: Int64?
     var waits: [Int32: Wait] = [:]
-    /// What was seen before the worker came to rest.
+    /// The calls that were seen before the worker came to rest.
     var seen: [Int32: Seen] = [:]
-    /// For threads without a record: when they last ran.
+    /// The moment at which a thread without a record last ran.
     var lastRan: [Int32: Int64] = [:]
-    /// When a thread's time-out was corrected, since it came to rest. If waking fails after that, the passed
-    /// time must not be subtracted a second time.
+    /// The moment of the last correction of a thread's timeout, since it came to rest. If waking
+    /// fails after that, the passed time must not be subtracted a second time.
     var corrected: [Int32: Int64] = [:]
 
     func span(from start: Int64?, of thread: Int32, to now: Int64) -> Int64? {
@@ -55,8 +55,8 @@ public final class TimedWaits: Sendable {
 
   // MARK: falling asleep
 
-  /// Records what each thread waits for, and since when. Call it before the threads are stopped, because a
-  /// stop makes them run for a moment. It needs the right to trace.
+  /// Records for each thread the call in which it waits, and since when. Call it before the threads
+  /// are stopped, because a stop makes them run for a moment. It needs the right to trace.
   public func willRest(_ tree: ProcessTree) {
     let seen = Self.look(at: tree)
     state.withLock {
@@ -71,7 +71,7 @@ public final class TimedWaits: Sendable {
     for pid in tree.pids {
       let reader = WaitReader(pid: pid)
       for thread in (try? threads(of: pid)) ?? [] {  // A process that has ended has no threads.
-        // Most threads wait without a time-out: then the scheduler's data isn't read.
+        // Most threads wait without a timeout. For them the scheduler's data isn't read.
         guard let first = WaitingCall.read(thread: thread, of: pid) else { continue }
         let limit = reader.limit(of: first)
         if limit == nil, !first.isRestart { continue }
@@ -83,7 +83,7 @@ public final class TimedWaits: Sendable {
     return seen
   }
 
-  /// The worker has come to rest.
+  /// Records that the worker has come to rest, and the recorded waits that it still has.
   public func rests(_ tree: ProcessTree) {
     let now = Clocks.monotonic
     var clocks = ProcessorClocks()
@@ -109,8 +109,8 @@ public final class TimedWaits: Sendable {
     }
   }
 
-  /// When the thread began to wait; nil if that can't be verified. It has waited all the time since then if
-  /// only the stop made it begin to wait once more.
+  /// Returns the moment at which the thread began to wait; nil if that can't be verified. It has
+  /// waited all the time since then if only the stop made it begin to wait once more.
   private static func began(
     _ before: Seen, thread: Int32, now: Int64, _ clocks: inout ProcessorClocks
   ) -> Int64? {
@@ -129,7 +129,7 @@ public final class TimedWaits: Sendable {
     return began.map { min($0, now) }
   }
 
-  /// Fills in when the wait ends, and its whole duration.
+  /// Completes the end of the wait and its whole duration.
   private func complete(_ wait: inout Wait, before: Seen, now: Int64, earlier: Wait?) {
     switch before.limit {
     case .relative(let span):
@@ -154,18 +154,18 @@ public final class TimedWaits: Sendable {
     case nil: break
     }
     guard let earlier, wait.call.isSame(as: earlier.call) else { return }
-    // This is the same wait as in the last sleep, shortened meanwhile; or another equal one, for which a
-    // longer whole does no harm. For a call that the kernel restarts by itself, the end is known from the
-    // first time only.
+    // This is the same wait as in the last sleep, and was shortened meanwhile. Or it is an equal
+    // one, for which a longer duration does no harm. For a call that the kernel restarts by itself,
+    // only the first time shows the end.
     if wait.whole == nil || earlier.whole ?? .zero > wait.whole ?? .zero {
       wait.whole = earlier.whole
     }
     if wait.call.isRestart { wait.end = earlier.end }
   }
 
-  /// When each of the waits would end by itself. A call with an absolute end whose beginning is known is
-  /// listed twice: the program may have made it again many times, so that its whole isn't the time that was
-  /// requested at first.
+  /// The moments at which the waits would end by themselves. A call with an absolute end whose
+  /// beginning is known is listed twice: the program may have made it again many times, so that its
+  /// duration isn't the time that was requested at first.
   public var dueTimes: [DueTime] {
     let (now, realtime) = (Clocks.monotonic, Clocks.realtime)
     return state.withLock { state in
@@ -186,15 +186,16 @@ public final class TimedWaits: Sendable {
 
   // MARK: waking
 
-  /// Call it before threads are seized to be woken, because seizing makes them run: it records when threads
-  /// without a known wait last ran.
+  /// Records when threads without a recorded wait last ran. Call it before threads are seized to be
+  /// woken, because seizing makes them run.
   public func wakes(_ tree: ProcessTree) {
     let (restsSince, waits) = state.withLock { ($0.restsSince, $0.waits) }
     let known = restsSince == nil ? [] : Set(waits.keys)
     var clocks = ProcessorClocks()
     var lastRan: [Int32: Int64] = [:]
     for pid in tree.pids {
-      for thread in (try? threads(of: pid)) ?? [] where !known.contains(thread) {  // As above.
+      // A process that has ended has no threads.
+      for thread in (try? threads(of: pid)) ?? [] where !known.contains(thread) {
         if let restsSince {
           lastRan[thread] = restsSince
           continue
@@ -208,7 +209,7 @@ public final class TimedWaits: Sendable {
     state.withLock { $0.lastRan = lastRan }
   }
 
-  /// How long a thread's time-out has run; nil: not known.
+  /// Returns the time in ns for which a thread's timeout has run; nil if it isn't known.
   func waited(_ thread: Int32, since now: Int64) -> Int64? {
     state.withLock { state in
       let began =
@@ -218,15 +219,14 @@ public final class TimedWaits: Sendable {
     }
   }
 
-  /// How long the thread has been at rest; nil: not known.
+  /// Returns the time in ns for which the thread has been at rest; nil if it isn't known.
   func rested(_ thread: Int32, since now: Int64) -> Int64? {
     state.withLock { state in
       state.span(from: state.restsSince ?? state.lastRan[thread], of: thread, to: now)
     }
   }
 
-  /// Records that the thread's time-out is correct as of `now`. `call`: the call that will be restarted, if
-  /// it has changed.
+  /// Records that a thread's timeout was corrected at `now`. A changed call is in `call`.
   func isCorrected(_ thread: Int32, now: Int64, call: clinux_call?) {
     state.withLock {
       $0.corrected[thread] = now
@@ -234,7 +234,7 @@ public final class TimedWaits: Sendable {
     }
   }
 
-  /// The worker runs.
+  /// Records that the worker runs.
   public func hasWoken() {
     state.withLock {
       $0.restsSince = nil
@@ -243,7 +243,7 @@ public final class TimedWaits: Sendable {
     }
   }
 
-  /// The worker has run for a moment, and rests again. It isn't known what it did.
+  /// Records that the worker is at rest again after a moment in which it may have done anything.
   public func restsAnew() {
     let now = Clocks.monotonic
     state.withLock {
@@ -256,12 +256,12 @@ public final class TimedWaits: Sendable {
     }
   }
 
-  // MARK: outliving a daemon
+  // MARK: data for the next daemon
 
   /// Data for a later daemon, in nanoseconds of CLOCK_MONOTONIC.
   public struct Kept: Hashable, Sendable {
     public var restsSince: Int64
-    /// The beginnings of waits, by thread; those of other threads began when the worker came to rest.
+    /// The beginnings of waits by thread ID. The waits of other threads count from `restsSince`.
     public var began: [Int32: Int64]
 
     public init(restsSince: Int64, began: [Int32: Int64] = [:]) {
@@ -270,7 +270,7 @@ public final class TimedWaits: Sendable {
     }
   }
 
-  /// nil while it runs.
+  /// The data for a later daemon; nil while the worker runs.
   public var kept: Kept? {
     state.withLock { state in
       state.restsSince.map { since in
@@ -296,50 +296,5 @@ public final class TimedWaits: Sendable {
           call: WaitingCall(number: -1, arguments: []), began: began, isExact: true)
       }
     }
-  }
-}
-
-extension WaitingCall {
-  init(_ call: clinux_call) {
-    let arguments = withUnsafeBytes(of: call.arguments) {
-      Array($0.bindMemory(to: UInt64.self))
-    }
-    self.init(
-      number: call.number, arguments: arguments, stack: call.stack, instruction: call.instruction)
-  }
-}
-
-/// Reads the time-outs of a process's calls, from registers, memory or sockets. A time-out that can't be read
-/// isn't known.
-struct WaitReader {
-  private let memory: Descriptor?
-  private let pidfd: Descriptor?
-
-  init(pid: Int32) {
-    // nil: the process has ended, or may not be read.
-    memory = try? Descriptor.open("/proc/\(pid)/mem")
-    pidfd = try? Descriptor.pidfd(of: pid)
-  }
-
-  func limit(of call: WaitingCall) -> WaitingCall.Limit? {
-    call.limit(read: words) { descriptor, isSending in
-      guard let socket = duplicate(descriptor) else { return nil }
-      let time = clinux_socket_timeout(socket.raw, isSending ? 1 : 0)
-      return time > 0 ? time : nil
-    }
-  }
-
-  func words(at address: UInt64) -> (Int64, Int64)? {
-    guard let memory else { return nil }
-    var words: [Int64] = [0, 0]
-    let count = pread(memory.raw, &words, 16, off_t(truncatingIfNeeded: address))
-    return count == 16 ? (words[0], words[1]) : nil
-  }
-
-  /// The duplicate is held only for a moment.
-  func duplicate(_ number: Int32) -> Descriptor? {
-    guard let pidfd else { return nil }
-    let result = clinux_pidfd_getfd(pidfd.raw, number)
-    return result < 0 ? nil : Descriptor(owning: result)
   }
 }

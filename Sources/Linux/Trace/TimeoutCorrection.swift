@@ -1,38 +1,40 @@
 import CLinux
 import Glibc
 
-/// What must change in an interrupted call, so that it ends when it would have ended without the sleep.
+/// The change to an interrupted call, so that it ends when it would have ended without the sleep.
 enum TimeoutCorrection: Hashable {
   case nothing
-  /// A register. The call can be replaced by another one.
+  /// A register changes. The call can be replaced by another one.
   case argument(index: Int32, value: UInt64, number: Int64)
-  /// The time in memory, at the place where the kernel has written it itself.
+  /// The time in memory changes, at the address to which the kernel has written it itself.
   case remainder(address: UInt64, seconds: Int64, fraction: Int64)
-  /// A separate copy of the time in memory, to which this argument must point.
+  /// An argument points to a separate copy of the time in memory.
   case pointer(index: Int32, seconds: Int64, nanoseconds: Int64)
-  /// The call is over, if its socket isn't ready.
+  /// The call ends, unless its socket is ready.
   case endUnlessReady(descriptor: Int32, isSending: Bool)
 
+  /// Calculates the correction of a call.
+  ///
   /// - Parameters:
-  ///   - waited: how long the time-out has run, in nanoseconds.
-  ///   - rested: the part of `waited` in which the thread was at rest.
-  ///   - limit: the time-out that the call has now.
-  ///   - wroteRemainder: `limit` is the time that was left when the thread came to rest.
+  ///   - waited: the time in ns for which the timeout has run.
+  ///   - rested: the share of `waited` in which the thread was at rest, in ns.
+  ///   - limit: the timeout that the call has now, in ns.
+  ///   - wroteRemainder: true if `limit` is the time that was left when the thread came to rest.
   static func of(
     _ call: WaitingCall, limit: Int64, waited: Int64, rested: Int64, wroteRemainder: Bool
   ) -> TimeoutCorrection {
     var place: Int32 = 0
     let kind = clinux_wait_of(call.number, call.arguments, &place)
     let left = max(0, limit - waited)
-    // Rounded up: a wait may not end early.
+    // The time is rounded up, because a wait may not end early.
     let milliseconds = (left + 999_999) / 1_000_000
     switch call.again {
     case CLINUX_AGAIN_FROM_REGISTER:
       if limit == 0 { return .nothing }
       return .argument(index: place, value: UInt64(milliseconds), number: call.number)
     case CLINUX_AGAIN_AS_EPOLL_PWAIT:
-      // The arguments of both calls are the same except for the time. A time over 24 days doesn't fit, and
-      // isn't corrected.
+      // The arguments of both calls are the same except for the time. A time over 24 days doesn't
+      // fit, and isn't corrected.
       guard milliseconds <= Int64(Int32.max) else { return .nothing }
       return .argument(
         index: place, value: UInt64(milliseconds), number: clinux_number_of_epoll_pwait())
@@ -59,7 +61,7 @@ enum TimeoutCorrection: Hashable {
     return .pointer(index: place, seconds: seconds, nanoseconds: fraction)
   }
 
-  /// As a timespec or a timeval, rounded up.
+  /// Splits a time in ns into a timespec or a timeval. It is rounded up.
   private static func split(_ time: Int64, in kind: clinux_wait) -> (Int64, Int64) {
     let unit: Int64 = kind == CLINUX_WAIT_TIMEVAL ? 1000 : 1
     let time = (time + unit - 1) / unit
@@ -68,29 +70,31 @@ enum TimeoutCorrection: Hashable {
 }
 
 extension TraceSession {
-  /// Reduces the time-outs of calls that will be restarted by the time that has passed, to 0 if all of it has
-  /// passed. Call it once per sleep, right before the threads continue, at an event stop.
+  /// Reduces the timeouts of calls that will be restarted by the time that has passed, to 0 if all
+  /// of it has passed. Call it once per sleep, right before the threads continue, at an event stop.
   ///
-  /// A time in a register becomes smaller; the program sees this register changed after the call, as it may
-  /// be after any function call. A remainder that the kernel has written to the program's memory is replaced
-  /// there by what the kernel would write now.
+  /// A time in a register becomes smaller. The program sees this register changed after the call,
+  /// as it may be after any function call. A remainder that the kernel has written to the program's
+  /// memory is replaced there by what the kernel would write now.
   ///
-  /// Three calls read a whole time from memory that the program may use again (semtimedop, rt_sigtimedwait,
-  /// io_getevents), and so do select and its relatives if that memory is read-only. They get a copy of the
-  /// time on their thread's stack, below the red zone: this is the memory of functions that haven't been
-  /// called yet. No code can overwrite it while the thread waits. The kernel reads it when the call begins.
-  /// If a signal handler runs on top of it, these calls return EINTR and don't read it again.
+  /// Three calls read a whole time from memory that the program may use again (semtimedop,
+  /// rt_sigtimedwait, io_getevents). select and its relatives do so as well if that memory is
+  /// read-only. They get a copy of the time on their thread's stack, below the red zone: this is
+  /// the memory of functions that haven't been called yet. No code can overwrite it while the
+  /// thread waits. The kernel reads it when the call begins. If a signal handler runs on top of it,
+  /// these calls return EINTR and don't read it again.
   ///
-  /// A call that takes its time-out from its socket (SO_RCVTIMEO, SO_SNDTIMEO) can't be shortened: the time
-  /// belongs to the socket, for all its users. When the call is overdue, it returns EAGAIN, unless there is
-  /// data to receive or room to send. Otherwise it starts again with its whole time.
+  /// A call whose timeout is that of its socket (SO_RCVTIMEO, SO_SNDTIMEO) can't be shortened: the
+  /// time belongs to the socket, for all its users. If the call is overdue, it returns EAGAIN,
+  /// unless there is data to receive or room to send. Otherwise it starts again with its whole
+  /// time.
   public func correctTimeouts(_ waits: TimedWaits, memory: ProcessMemory) throws(TraceError) {
     let reader = WaitReader(pid: pid)
     for thread in threads {
       guard let call = thread.registers.interruptedCall else { continue }
       let waiting = WaitingCall(call)
       guard waiting.again != CLINUX_AGAIN_AS_IT_IS, call.keeps_its_end == 0 else { continue }
-      // Receiving ends with EINTR only if it has a time-out, and that EINTR has been corrected.
+      // A receive ends with EINTR only if it has a timeout, and that EINTR has been corrected.
       if waiting.again == CLINUX_AGAIN_FROM_SOCKET, call.was_mended == 0 { continue }
       let now = Clocks.monotonic
       guard case .relative(let limit) = reader.limit(of: waiting),
@@ -106,7 +110,7 @@ extension TraceSession {
     }
   }
 
-  /// Returns the call if it has changed.
+  /// Applies a correction. It returns the call if it has changed.
   private func apply(
     _ correction: TimeoutCorrection, to thread: TracedThread, memory: ProcessMemory,
     reader: WaitReader
@@ -134,8 +138,9 @@ extension TraceSession {
     return registers.interruptedCall
   }
 
-  /// Call it before the hibernation of a worker whose pages may be missing when it is woken: it writes to the
-  /// places on the threads' stacks that a correction needs, so that these pages exist and are in the image.
+  /// Writes to the addresses on the threads' stacks that a correction needs, so that these pages
+  /// exist and are in the image. Call it before the hibernation of a worker whose pages may be
+  /// missing when it is woken.
   public func prepareTimePlaces(memory: ProcessMemory) throws(TraceError) {
     for thread in threads {
       guard let call = thread.registers.interruptedCall, thread.registers.mayNeedCorrection,
@@ -160,7 +165,7 @@ extension TraceSession {
     try wrap { () throws(SystemCallError) in try memory.writeBytes(bytes, at: address) }
   }
 
-  /// Whether the process itself could write there.
+  /// Whether the process itself could write 16 bytes at the address.
   private func isWritable(_ address: UInt64?) -> Bool {
     guard let address, let text = try? readText("/proc/\(pid)/maps") else { return false }
     for line in text.split(separator: "\n") {
@@ -183,14 +188,14 @@ extension clinux_registers {
     return isInCall && call.is_made_again == 1 ? call : nil
   }
 
-  /// The place for a time of the thread's call: below the 128 bytes (the red zone) that its functions may use
-  /// below the stack pointer.
+  /// The address for a time of the thread's call. It is below the 128 bytes (the red zone) that the
+  /// thread's functions may use below the stack pointer.
   var timePlace: UInt64? {
     guard let call = interruptedCall, call.stack > pageSize else { return nil }
     return (call.stack - 128 - 16) & ~15
   }
 
-  /// The thread waits with a time-out that may have to be corrected.
+  /// True if the thread waits with a timeout that may have to be corrected.
   public var mayNeedCorrection: Bool {
     guard let call = interruptedCall, call.keeps_its_end == 0 else { return false }
     let waiting = WaitingCall(call)
@@ -202,7 +207,7 @@ extension clinux_registers {
     }
   }
 
-  /// Pages that a correction reads or writes.
+  /// The pages that a correction reads or writes.
   public var timePages: Set<UInt64> {
     guard let call = interruptedCall, let address = WaitingCall(call).timeAddress,
       let place = timePlace

@@ -3,15 +3,25 @@ import Glibc
 
 /// The stops of a traced thread, and the operations that are possible in them.
 extension TraceSession {
-  /// Called on the tracing thread, perhaps several times, while it has to wait for a thread that another program has
-  /// frozen (`docker pause`). That may take days: others mustn't wait for this thread.
+  /// A function that is called on the tracing thread, perhaps several times, while it has to wait
+  /// for a thread that another program has frozen (`docker pause`). The wait may take days: other
+  /// threads must not wait for this one.
   @TaskLocal public static var frozenCall: FrozenCall?
 
-  /// A function that is task-local itself crashes where Swift 6.3 optimizes (it has no type there): so it is in a struct.
+  /// A struct for the function. A task-local value that is itself a function crashes if Swift 6.3
+  /// optimizes (it has no type there).
   public struct FrozenCall: Sendable {
     let call: @Sendable () -> Void
 
     public init(_ call: @escaping @Sendable () -> Void) { self.call = call }
+  }
+
+  /// Lists the thread IDs of a process in ascending order.
+  public static func threadIDs(of pid: Int32) throws(SystemCallError) -> [Int32] {
+    do throws(SystemCallError) { return try Linux.threads(of: pid).sorted() } catch {
+      throw SystemCallError(
+        error.call, on: error.subject, code: error.meansVanished ? ESRCH : error.code)
+    }
   }
 
   // MARK: stops
@@ -37,8 +47,9 @@ extension TraceSession {
     return (Int(stop), signal)
   }
 
-  /// The same for a thread that has another program's registers. It must not be left to run with them, so if another
-  /// program has frozen it, the wait lasts until it is thawed: only then can the tracer give its registers back.
+  /// Waits for the next stop of a thread that has another program's registers. It must not be left
+  /// to run with them. So if another program has frozen it, the wait lasts until it is thawed: only
+  /// then can the tracer restore its registers.
   func nextStop(ofBorrowed tid: Int32, doing: String) throws(TraceError) -> (
     stop: Int, signal: Int32
   ) {
@@ -50,7 +61,8 @@ extension TraceSession {
     }
   }
 
-  /// Waits for the next stop of a thread. Spins first: most stops come within microseconds.
+  /// Waits for the next stop of a thread. It polls without a pause first, because most stops come
+  /// within microseconds.
   ///
   /// - Parameter deadline: used if it is earlier than the end of `patience`.
   func nextStop(
@@ -64,10 +76,10 @@ extension TraceSession {
       if report.stop != CLINUX_STOP_NONE { return report }
       turns += 1
       if turns > 50 {
-        // A group's first thread reports its end only when all others are reaped.
+        // A group's first thread reports its end only after all others are reaped.
         if turns % 16 == 0, hasEnded(tid) { throw .vanished(pid: pid) }
-        // The thread may have entered vfork(2) just before the request to stop. Other work waits for this
-        // tracing thread, so the wait ends.
+        // The thread may have entered vfork(2) just before the request to stop. Other work waits
+        // for this tracing thread, so the wait ends.
         if turns % 64 == 0, Clocks.monotonic - began > 500_000_000, isUninterruptible(tid) {
           throw .unresponsive(thread: tid, doing: doing)
         }
@@ -80,8 +92,8 @@ extension TraceSession {
     }
   }
 
-  /// Waits for PTRACE_EVENT_STOP, and continues the thread from any other stop before it. Only at an event
-  /// stop do the registers determine how an interrupted system call continues.
+  /// Waits for PTRACE_EVENT_STOP, and continues the thread from any other stop before it. Only at
+  /// an event stop do the registers determine how an interrupted system call continues.
   func waitForEventStop(
     _ tid: Int32, doing: String, until deadline: Deadline? = nil, isBorrowed: Bool = false
   ) throws(TraceError) {
@@ -90,7 +102,7 @@ extension TraceSession {
         try isBorrowed
         ? nextStop(ofBorrowed: tid, doing: doing) : nextStop(tid, doing: doing, until: deadline)
       if report.stop == CLINUX_STOP_EVENT { return }
-      // A stop signal is already in force, and is dropped; any other is the program's own.
+      // A stop signal is already in force, and is dropped. Any other signal is the program's own.
       let deliver =
         report.stop == CLINUX_STOP_SIGNAL && report.signal != SIGSTOP && report.signal != SIGTRAP
       try wrap { () throws(SystemCallError) in
@@ -137,14 +149,15 @@ extension TraceSession {
 }
 
 extension clinux_registers {
-  /// The register words that are in use, for storing.
+  /// The register words in use, for storing.
   public var storedWords: [UInt64] {
     withUnsafeBytes(of: words) { bytes in
       Array(bytes.bindMemory(to: UInt64.self).prefix(Int(length) / 8))
     }
   }
 
-  /// From stored words; `nil` if there are more than this architecture has.
+  /// Restores registers from stored words. The result is `nil` if there are more than this
+  /// architecture has.
   public init?(storedWords stored: [UInt64]) {
     guard stored.count <= Int(CLINUX_REGISTER_WORDS) else { return nil }
     self.init()
@@ -154,25 +167,25 @@ extension clinux_registers {
     }
   }
 
-  /// Both are the same state of a program.
+  /// Whether both are the same state of a program.
   public func areLike(_ other: clinux_registers) -> Bool {
     withUnsafePointer(to: self) { one in
       withUnsafePointer(to: other) { clinux_registers_are_like(one, $0) == 1 }
     }
   }
 
-  /// Address of the next instruction.
+  /// The address of the next instruction.
   public var instruction: UInt64 {
     withUnsafePointer(to: self) { clinux_registers_instruction($0) }
   }
 
-  /// The first thread of a forked child, before its first instruction.
+  /// True for the first thread of a forked child before its first instruction.
   public var isNewborn: Bool {
     withUnsafePointer(to: self) { clinux_registers_newborn($0) == 1 }
   }
 
-  /// Pages of the thread's control block that C libraries use for themselves: its number, its robust mutexes,
-  /// its rseq area.
+  /// The pages of the thread's control block that C libraries use for themselves: its ID, its
+  /// robust mutexes, its rseq area.
   public var threadBlock: Set<UInt64> {
     var (start, length) = (UInt64(0), UInt64(0))
     withUnsafePointer(to: self) { clinux_registers_thread_block($0, &start, &length) }
@@ -181,7 +194,7 @@ extension clinux_registers {
     return [start / pageSize * pageSize, (end - 1) / pageSize * pageSize]
   }
 
-  /// The thread was stopped inside a system call.
+  /// True if the thread was stopped inside a system call.
   public var isInSystemCall: Bool {
     withUnsafePointer(to: self) { clinux_registers_in_syscall($0) == 1 }
   }

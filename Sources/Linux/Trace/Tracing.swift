@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// What can go wrong while a process is traced.
+/// An error while a process is traced.
 public enum TraceError: Error, Sendable, CustomStringConvertible {
   /// The process, or one of its threads, has ended.
   case vanished(pid: Int32)
@@ -9,7 +9,8 @@ public enum TraceError: Error, Sendable, CustomStringConvertible {
   case unresponsive(thread: Int32, doing: String)
   /// No thread of the process waits in a system call: it is busy.
   case busy(pid: Int32)
-  /// A thread is in a trace stop of an earlier session of this process, and hasn't been detached yet.
+  /// A thread is in a trace stop of an earlier session of this process, and hasn't been detached
+  /// yet.
   case held(thread: Int32)
   case call(SystemCallError)
   /// An injected system call failed in the process.
@@ -39,8 +40,9 @@ public struct TracedThread: Sendable {
   /// The program's own registers, which must be restored.
   public var registers: clinux_registers
   public var signalMask: UInt64
-  /// The thread was stopped inside a system call, so it may be borrowed. Its registers alone don't show this:
-  /// a call that will be restarted leaves them as if it hadn't been made yet.
+  /// True if the thread was stopped inside a system call, so that it may be borrowed. Its registers
+  /// alone don't show this: a call that will be restarted leaves them as if it hadn't been made
+  /// yet.
   public var isWaiting: Bool
 
   public init(
@@ -59,24 +61,24 @@ public struct TracedThread: Sendable {
   }
 }
 
-/// All threads of one process, seized and stopped. Made and used on one thread only (ptrace(2)), and
-/// ended by `detach()`.
+/// All threads of one process, seized and stopped. A session is made and used on one thread only
+/// (ptrace(2)), and must be ended by `detach()`.
 public final class TraceSession {
   public let pid: Int32
   public internal(set) var threads: [TracedThread] = []
-  /// Threads that are seized and haven't reported their first stop yet.
+  /// The IDs of threads that are seized and haven't reported their first stop yet.
   private var unstopped: Set<Int32> = []
-  /// Threads that weren't seized because they couldn't have stopped.
+  /// The IDs of threads that weren't seized because they couldn't have stopped.
   private var leftOut: Set<Int32> = []
   private var isOver = false
   private let startTime: UInt64?
 
-  /// nil: the process was seized as a child, by its pid only.
+  /// The process's identity; nil if it was seized as a child, by its pid only.
   public var identity: ProcessIdentity? {
     startTime.map { ProcessIdentity(pid: pid, startTime: $0) }
   }
 
-  /// How long a thread may take to report a stop, in ns.
+  /// The time in ns that a thread may need to report a stop.
   static let patience: Int64 = 5_000_000_000
 
   init(pid: Int32, startTime: UInt64?) {
@@ -89,16 +91,16 @@ public final class TraceSession {
     precondition(isOver, "a trace session of pid \(pid) was dropped without detach()")
   }
 
-  /// Seizes all threads, and repeats until no new one appears. The process should have been stopped before
-  /// (SIGSTOP): then the kernel stops it again by itself if the tracer dies.
+  /// Seizes all threads, and repeats that until no new one appears. The process should have been
+  /// stopped before (SIGSTOP): then the kernel stops it again by itself if the tracer dies.
   ///
-  /// - Throws: `unresponsive` for a thread that is in uninterruptible sleep, or doesn't stop; `vanished` if
-  ///   the pid isn't that process's any more.
+  /// - Throws: `unresponsive` for a thread that is in uninterruptible sleep, or doesn't stop;
+  ///   `vanished` if the pid isn't that process's any more.
   public static func seize(_ process: ProcessIdentity) throws(TraceError) -> TraceSession {
     try seize(pid: process.pid, startTime: process.startTime)
   }
 
-  /// The same, for a process that can't have ended: a child that hasn't been waited for.
+  /// Seizes all threads of a process that can't have ended: a child that hasn't been waited for.
   public static func seize(pid: Int32) throws(TraceError) -> TraceSession {
     try seize(pid: pid, startTime: nil)
   }
@@ -115,11 +117,11 @@ public final class TraceSession {
     }
   }
 
-  /// Seizes the threads of a frozen or stopped process that can stop now, and leaves out all others: a thread
-  /// in uninterruptible sleep (inside vfork(2), for example) stops when it returns, which may be much later.
-  /// Use it on a `BriefTracer`.
+  /// Seizes the threads of a frozen or stopped process that can stop now, and leaves out all
+  /// others. A thread in uninterruptible sleep (inside vfork(2), for example) stops when it
+  /// returns, which may be much later. Use it on a `BriefTracer`.
   ///
-  /// - Parameter only: no other thread is seized.
+  /// - Parameter only: the threads to seize; nil: all.
   /// - Returns: `nil` if no thread could be seized.
   public static func seizeWhatCanStop(
     _ process: ProcessIdentity, only: Set<Int32>? = nil, until deadline: Deadline
@@ -129,12 +131,15 @@ public final class TraceSession {
       while try session.seizeNewThreads(only: only, leavingOut: deadline) {}
       for index in session.threads.indices { try session.save(index) }
       if !session.threads.isEmpty { return session }
-    } catch {}  // The caller continues without a session, whatever the reason is.
+    } catch {}  // The caller continues without a session, whatever the error is.
     session.detach(waiting: .zero)
     return nil
   }
 
-  /// - Parameter deadline: if it is given, threads that don't stop by then are left out.
+  /// Seizes the threads that aren't seized yet. It returns true if there were any.
+  ///
+  /// - Parameter deadline: threads that don't stop by then are left out; nil: such a thread is an
+  ///   error.
   private func seizeNewThreads(
     only: Set<Int32>? = nil, leavingOut deadline: Deadline? = nil
   ) throws(TraceError) -> Bool {
@@ -146,8 +151,8 @@ public final class TraceSession {
         leftOut.insert(tid)
       } else {
         do throws(TraceError) { try seizeThread(tid) } catch {
-          // A seized thread that isn't the process's must be released, even if other threads are only left
-          // out.
+          // A seized thread that isn't the process's must be released, even if other threads are
+          // only left out.
           if deadline == nil || unstopped.contains(tid) { throw error }
           leftOut.insert(tid)
         }
@@ -185,17 +190,18 @@ public final class TraceSession {
       throw hasEnded(tid) ? .vanished(pid: pid) : .from(error, pid: pid)
     }
     unstopped.insert(tid)
-    // This is done even if the thread proves to be another process's: without a stop it can't be detached.
+    // This is done even if the thread proves to be another process's: without a stop it can't be
+    // detached.
     try wrap { () throws(SystemCallError) in
       try shim("PTRACE_INTERRUPT", on: "thread \(tid)") { clinux_ptrace_interrupt(tid) }
     }
-    // The tid may have become that of another process's thread between the listing and the seizure. From now
-    // on it stays with this thread.
+    // The ID may have become that of another process's thread between the listing and the seizure.
+    // From now on it stays with this thread.
     if hasEnded(tid) { throw .vanished(pid: pid) }
   }
 
-  /// A thread in uninterruptible sleep reports its stop only when the sleep ends, and until then it couldn't
-  /// be detached either.
+  /// Whether the thread can stop now. A thread in uninterruptible sleep reports its stop only when
+  /// the sleep ends, and until then it couldn't be detached either.
   private func isAbleToStop(_ tid: Int32) -> Bool {
     do throws(SystemCallError) {
       let state = try ProcessStat.read(thread: tid, of: pid).state
@@ -203,8 +209,8 @@ public final class TraceSession {
     } catch { return !error.meansVanished }
   }
 
-  /// The pid hasn't been given to another process. When a thread of the process is seized, that can't happen
-  /// any more.
+  /// True if the pid hasn't been given to another process. After a thread of the process is seized,
+  /// that can't happen any more.
   private var isSameProcess: Bool {
     guard let startTime else { return true }
     do throws(SystemCallError) { return try ProcessStat.read(pid).startTime == startTime } catch {
@@ -226,17 +232,19 @@ public final class TraceSession {
     threads[index].signalMask = mask
   }
 
-  /// Puts registers and mask (back) into a stopped thread.
+  /// Restores the registers and the mask of a stopped thread.
   public func restore(_ thread: TracedThread) throws(TraceError) {
-    // The mask first: with foreign registers a recovery knows the thread by its address, but it couldn't
-    // distinguish its own registers with a foreign mask from those of a thread that has run.
+    // The mask is written first. A recovery recognizes a thread with foreign registers by its
+    // address, but it couldn't distinguish a thread that has its own registers and a foreign mask
+    // from one that has run.
     try setSignalMask(thread.tid, thread.signalMask)
     try writeRegisters(thread.tid, thread.registers)
   }
 
-  /// Takes over the threads of an earlier session: a thread that differs gets that session's registers and
-  /// mask, here, at an event stop.
-  /// - Throws: also if the threads aren't the same ones.
+  /// Takes over the threads of an earlier session. A thread that differs gets that session's
+  /// registers and mask now, at an event stop.
+  ///
+  /// - Throws: `vanished` if the threads aren't the same ones.
   public func adopt(_ earlier: [TracedThread]) throws(TraceError) {
     for thread in earlier {
       guard let index = threads.firstIndex(where: { $0.tid == thread.tid }) else {
@@ -257,9 +265,9 @@ public final class TraceSession {
     }
   }
 
-  /// Ends the session: every thread continues, or stays in the stop of a signal or the freezer. Threads that
-  /// have ended are reaped. A thread that isn't stopped can't be detached: it becomes one of the
-  /// `Stragglers`, and this call waits for it for at most `time`.
+  /// Ends the session. Every thread continues, or stays in the stop of a signal or the freezer.
+  /// Threads that have ended are reaped. A thread that isn't stopped can't be detached: it becomes
+  /// one of the `Stragglers`, and this call waits for it for at most `time`.
   public func detach(waiting time: Duration = .milliseconds(50)) {
     guard !isOver else { return }
     isOver = true
@@ -270,13 +278,13 @@ public final class TraceSession {
     // The leader comes last: it can be reaped only after all others.
     Stragglers.shared.add(
       refused.filter { $0 != pid } + refused.filter { $0 == pid }, of: pid)
-    // Most of these threads are being killed. Until their tracer has reaped them, the end of their process
-    // isn't reported to its parent.
+    // Most of these threads are being killed. Until their tracer has reaped them, the end of their
+    // process isn't reported to its parent.
     Stragglers.shared.release(within: time)
   }
 
-  /// For a session that stays while its process sleeps: whether the process still exists. Reaps threads that
-  /// have ended, so that the process's end can be reported.
+  /// Whether the process still exists, for a session that stays while its process sleeps. It reaps
+  /// threads that have ended, so that the process's end can be reported.
   public func isAlive() -> Bool {
     var alive = false
     for thread in threads.filter({ $0.tid != pid }) + threads.filter({ $0.tid == pid }) {
@@ -286,15 +294,5 @@ public final class TraceSession {
       if stop == CLINUX_STOP_NONE || stop > 0 && stop != CLINUX_STOP_EXITED { alive = true }
     }
     return alive
-  }
-}
-
-extension TraceSession {
-  /// The thread ids of a process.
-  public static func threadIDs(of pid: Int32) throws(SystemCallError) -> [Int32] {
-    do throws(SystemCallError) { return try Linux.threads(of: pid).sorted() } catch {
-      throw SystemCallError(
-        error.call, on: error.subject, code: error.meansVanished ? ESRCH : error.code)
-    }
   }
 }

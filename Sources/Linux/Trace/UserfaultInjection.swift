@@ -2,16 +2,18 @@ import CLinux
 import Glibc
 
 extension Injector {
-  /// The lowest number of Dormouse's descriptors in a process. It is high, because programs count from 0. It is within the
-  /// process's table of descriptors: to enlarge a table that threads share, the kernel waits for all processors (RCU), which
-  /// took 10 to 16 ms here (Linux 6.18).
+  /// The lowest number of Dormouse's descriptors in a process. It is high, because programs count
+  /// from 0. It is within the process's table of descriptors: to enlarge a table that threads
+  /// share, the kernel waits for all processors (RCU), which took 10 to 16 ms here (Linux 6.18).
   private var firstDescriptor: UInt64 {
-    // If it can't be read, the kernel enlarges the table.
+    // If the size can't be read, the kernel may have to enlarge the table.
     let size = (try? ProcessStatus.read(session.pid))?.descriptorTableSize ?? 0
     return size >= 64 && size < 256 ? size - 16 : 200
   }
 
-  /// Makes the process open a userfaultfd on itself. Returns its number there.
+  /// Makes the process open a userfaultfd on itself. It returns the descriptor's number in the
+  /// process.
+  ///
   /// - Throws: `TraceError.injected` with EPERM if the process may not open one: neither by
   ///   vm.unprivileged_userfaultfd or CAP_SYS_PTRACE, nor by the permissions of /dev/userfaultfd.
   public func openUserfault() throws(TraceError) -> Int32 {
@@ -27,7 +29,8 @@ extension Injector {
     }
   }
 
-  /// The same through /dev/userfaultfd (Linux 6.1); `nil` if the process may not open it.
+  /// Makes the process open a userfaultfd through /dev/userfaultfd (Linux 6.1). It returns `nil` if
+  /// the process may not open that.
   private func openUserfaultDevice(_ flags: UInt64) throws(TraceError) -> Int64? {
     guard let path = try place("/dev/userfaultfd") else { return nil }
     let here = UInt64(bitPattern: -100)  // AT_FDCWD
@@ -44,8 +47,9 @@ extension Injector {
     return number < 0 ? nil : number
   }
 
-  /// The same, of a kind that every user's process may open, for tracking writes. Close it before the scratch
-  /// area is unmapped: the scratch area shows that the userfaultfd is Dormouse's if the daemon dies.
+  /// Makes the process open a userfaultfd of a kind that every user's process may open, for
+  /// tracking writes. Close it before the scratch area is unmapped: the scratch area shows that the
+  /// userfaultfd is Dormouse's if the daemon dies.
   func openTrackingUserfault() throws(TraceError) -> Int32 {
     let flags = UInt64(O_CLOEXEC | O_NONBLOCK) | UInt64(CLINUX_UFFD_USER_MODE_ONLY)
     return Int32(

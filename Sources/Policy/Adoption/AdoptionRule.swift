@@ -1,5 +1,6 @@
 /// An entry of `adopt:`. Running processes that match it become workers.
 public struct AdoptionRule: Hashable, Sendable {
+  /// What the policy does with the rule's workers.
   public enum Mode: String, Hashable, Sendable, CaseIterable {
     /// Decisions about the workers are logged, not applied.
     case shadow
@@ -13,6 +14,7 @@ public struct AdoptionRule: Hashable, Sendable {
   public var matches: [ProcessPattern]
   /// The patterns of the exceptions. A process must match none of them.
   public var exceptions: [ProcessPattern] = []
+  /// What the policy does with the rule's workers. Shadow mode by default.
   public var mode = Mode.shadow
   /// Whether its workers may be terminated for lack of memory.
   public var mayTerminate = false
@@ -28,6 +30,7 @@ public struct AdoptionRule: Hashable, Sendable {
   /// The file of rules that the rule comes from. `nil`: the configuration.
   public var set: String?
 
+  /// The default of `limit`.
   public static let defaultLimit = 50
   /// The longest name of a rule, in bytes. The worker's name has the pid after it, and at most 64
   /// bytes.
@@ -91,6 +94,7 @@ public struct ProcessPattern: Hashable, Sendable {
   /// The least footprint of the process.
   public var minFootprint: ByteCount?
 
+  /// A user, by number or name.
   public enum User: Hashable, Sendable {
     /// The user that the daemon runs as.
     case me

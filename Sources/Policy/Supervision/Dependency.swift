@@ -1,5 +1,6 @@
 /// One entry of `depends_on:`: a worker, and how far it must be before another is started.
 public struct Dependency: Hashable, Sendable {
+  /// How far the worker must be.
   public enum Condition: String, Hashable, Sendable, CaseIterable {
     /// The worker has been launched.
     case started

@@ -10,6 +10,7 @@ public struct FootprintLimits: Codable, Hashable, Sendable {
   /// How long the footprint must be over a limit.
   public var sustainedFor: Duration
 
+  /// The default of `sustainedFor`.
   public static let defaultSustainedFor = Duration.seconds(30)
 
   public init(

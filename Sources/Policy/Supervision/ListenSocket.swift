@@ -1,5 +1,6 @@
 /// One entry of `listen:`: a socket that the daemon opens and passes to the worker (`LISTEN_FDS`).
 public struct ListenSocket: Hashable, Sendable {
+  /// Where the socket listens.
   public enum Address: Hashable, Sendable {
     /// A numeric address. `0.0.0.0` and `::` stand for all addresses of the machine.
     case tcp(host: String, port: UInt16)

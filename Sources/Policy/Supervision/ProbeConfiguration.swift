@@ -1,6 +1,7 @@
 /// A check of a worker that the daemon repeats. The fields and defaults are those of Kubernetes'
 /// probes.
 public struct Probe: Hashable, Sendable {
+  /// How the worker is checked.
   public enum Action: Hashable, Sendable {
     /// Run a command. Success is exit code 0 within the timeout.
     case exec([String])
@@ -69,6 +70,7 @@ public struct Probe: Hashable, Sendable {
 /// A readiness probe begins as failing, a liveness probe as passing, as in Kubernetes. A sleeping
 /// worker isn't checked, and its monitor begins with a new state when it runs again.
 public struct ProbeState: Hashable, Sendable {
+  /// What the probe decides: whether the worker is ready, or whether it must be restarted.
   public enum Purpose: Hashable, Sendable { case readiness, liveness }
   public enum Verdict: Hashable, Sendable { case passing, failing }
 

@@ -9,6 +9,7 @@ public struct ResourceLimits: Hashable, Sendable {
   /// The worker's `oom_score_adj` (proc(5)), within `oomScores`. `nil`: the default.
   public var oomScore: Int?
 
+  /// The range that the kernel accepts.
   public static let oomScores = -1000...1000
 
   public init(
@@ -33,6 +34,7 @@ public struct ResourceLimits: Hashable, Sendable {
     }
   }
 
+  /// The resources of setrlimit(2), by their names without `RLIMIT_`.
   public enum Resource: String, Hashable, Sendable, CaseIterable {
     case nofile, nproc, core, memlock, stack, data, fsize, cpu, sigpending, msgqueue
     case addressSpace = "as"

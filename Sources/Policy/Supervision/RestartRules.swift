@@ -1,5 +1,6 @@
 /// `restart:`. Whether and when a worker that ended is started again.
 public struct RestartRules: Hashable, Sendable {
+  /// When a worker that ended is started again.
   public enum Condition: String, Hashable, Sendable, CaseIterable {
     /// The worker is never started again.
     case never = "no"
@@ -37,7 +38,9 @@ public struct RestartRules: Hashable, Sendable {
 
   /// `restart.give_up:`. After this number of restarts within the window, the worker stays ended.
   public struct GiveUp: Hashable, Sendable {
+    /// The number of restarts.
     public var restarts: Int
+    /// The time in which restarts are counted.
     public var window: Duration
 
     public init(restarts: Int = 5, window: Duration = .seconds(600)) {
@@ -84,6 +87,7 @@ public struct RestartHistory: Hashable, Sendable {
 
   public init() {}
 
+  /// What follows from the end of a worker.
   public enum Decision: Hashable, Sendable {
     /// The worker isn't started again: it has done its work, or a person wants it stopped.
     case stay

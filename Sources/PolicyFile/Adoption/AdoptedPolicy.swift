@@ -2,11 +2,11 @@ import Policy
 
 /// The policy that a request chooses for the worker that it adopts.
 public struct AdoptedPolicy: Hashable, Sendable {
-  /// A policy's name or path; nil: the machine's.
+  /// A policy's name or path. nil: the machine's policy.
   public var name: String?
-  /// Values that replace those of that policy, each `KEY=VALUE`.
+  /// Values that replace those of that policy, each as `KEY=VALUE`.
   public var settings: [String]
-  /// Decisions about the worker are logged, not applied.
+  /// True if decisions about the worker are only logged.
   public var isShadow: Bool
 
   public init(name: String? = nil, settings: [String] = [], isShadow: Bool = false) {
@@ -15,7 +15,8 @@ public struct AdoptedPolicy: Hashable, Sendable {
     self.isShadow = isShadow
   }
 
-  /// The named policy. Reads files, so not on the event loop's thread; nil: no policy is named.
+  /// Loads the named policy. It reads files, so don't call it on the event loop's thread. The
+  /// result is nil if no policy is named.
   public func load(from library: PolicyLibrary) throws(SettingError) -> LifecyclePolicy? {
     guard let name else { return nil }
     let result = library.load(name)
@@ -25,9 +26,9 @@ public struct AdoptedPolicy: Hashable, Sendable {
       "policy=\(name)", first?.message ?? "can't be read", suggestion: first?.suggestion)
   }
 
-  /// The worker's policy: what `load` found, with these settings.
+  /// Returns the worker's policy: the result of `load` with these settings.
   ///
-  /// - Parameter machine: decides what is common to all workers, whatever policy is named.
+  /// - Parameter machine: the machine's policy, which decides what is common to all workers.
   public func resolved(
     _ named: LifecyclePolicy?, over machine: LifecyclePolicy
   ) throws(SettingError) -> LifecyclePolicy {
@@ -39,7 +40,8 @@ public struct AdoptedPolicy: Hashable, Sendable {
 }
 
 extension LifecyclePolicy {
-  /// The same policy for one worker: what applies to all workers together is the machine's.
+  /// Returns this policy for one worker: the values that apply to all workers together are the
+  /// machine's.
   func ofOneWorker(over machine: LifecyclePolicy) -> LifecyclePolicy {
     var policy = self
     PolicyKeys.all.copyThoseOfMachine(from: machine, to: &policy)

@@ -1,10 +1,10 @@
 import Policy
 
 extension AdoptionRule {
-  /// The differences between two lists of rules, a clause for each rule.
+  /// Returns the differences between two lists of rules, a clause for each rule.
   ///
-  /// - Parameter machine: the policy for all, before and after: a change that is the same there isn't listed for
-  ///   each rule.
+  /// - Parameter machine: the policy for all workers, before and after. A change that is the same
+  ///   there isn't listed for each rule.
   public static func changes(
     from old: [AdoptionRule], to new: [AdoptionRule],
     machine: (old: LifecyclePolicy, new: LifecyclePolicy)
@@ -17,7 +17,7 @@ extension AdoptionRule {
       let keys = rule.changedKeys(from: earlier, machine)
       return keys.isEmpty ? nil : "rule \(rule.name): \(keys.joined(separator: ", "))"
     }
-    // The first that matches decides.
+    // The first rule that matches a process decides, so the order matters.
     let moved = old.map(\.name) != new.map(\.name) && removed.isEmpty && old.count == new.count
     return removed + others + (moved && others.isEmpty ? ["order of the rules"] : [])
   }

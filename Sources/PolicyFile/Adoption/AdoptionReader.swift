@@ -4,17 +4,18 @@ import YAML
 /// Reads `adopt:` of all files of a configuration, or of one file of rules.
 struct AdoptionReader {
   var library: PolicyLibrary
-  /// The machine's, which each rule's own keys are laid over.
+  /// The machine's policy, over which each rule's own keys are laid.
   var policy: LifecyclePolicy
-  /// A file of rules that an entry names; it can't name others.
+  /// The name of the file of rules that is being read. Such a file can't name others. nil: it is
+  /// the configuration.
   var set: String?
 
-  /// A rule, and where its entry stands.
+  /// A rule, and the position of its entry.
   struct Found {
     var rule: AdoptionRule
     var sink: DiagnosticSink
     var position: Position?
-    /// What the rule sets of its policy.
+    /// The values of its policy that the rule sets.
     var source: Origins.Source
   }
 
@@ -44,7 +45,7 @@ struct AdoptionReader {
     return items.compactMap { part.reader(of: $0, called: "adopt", places: Places()) }
   }
 
-  /// Two rules of one name would give their workers the same names.
+  /// Reports a name that two rules have: their workers would have the same names.
   private func unique(_ found: [Found]) -> [Found] {
     var first: [String: String] = [:]
     for each in found {
@@ -58,7 +59,7 @@ struct AdoptionReader {
     return found
   }
 
-  /// One entry: a rule, or a file of rules.
+  /// Reads one entry: a rule, or a file of rules.
   func entry(_ reader: MappingReader, number: Int) -> [Found] {
     var rule = AdoptionRule(name: "rule-\(number)", matches: [], policy: policy)
     (AdoptionKeys.changes + AdoptionKeys.own).read(reader, into: &rule)
@@ -85,7 +86,8 @@ struct AdoptionReader {
       guard let overrides else { continue }
       let base = found[index].rule.policy
       found[index].rule.policy = PolicyReader(scope: .worker).read(overrides, over: base)
-      // Of a file of rules that the configuration changes, only one file can be named.
+      // The origin has only one file. If the configuration changes a file of rules, it is the
+      // configuration's.
       found[index].source = Origins.Source(
         layer: .rule, file: reader.sink.source.file, keys: overrides.places.settings)
     }
@@ -106,14 +108,15 @@ struct AdoptionReader {
     }
   }
 
-  /// Only activity knows that the program is used: nothing else puts an adopted worker in the foreground.
+  /// Warns of a policy with manual foreground. Only activity shows that the program is used, and
+  /// nothing else moves an adopted worker to the foreground.
   private func warnOfManualForeground(_ found: [Found], _ reader: MappingReader) {
     guard found.contains(where: { $0.rule.mode == .manage }), policy.foreground.mode == .manual
     else { return }
     reader.sink.warning(
       at: reader.position(ofKey: "mode") ?? reader.own,
-      "`foreground.mode` is `manual`: a worker of this rule is suspended soon after each wake, even "
-        + "while it is used",
+      "`foreground.mode` is `manual`: a worker of this rule is suspended soon after each wake, "
+        + "even while it is used",
       suggestion: "use a policy with `foreground.mode: activity`, such as `policy: developer`")
   }
 
@@ -147,7 +150,7 @@ struct AdoptionReader {
       }
       let result: ParseResult<Int> = sink.result(nil)
       reader.sink.add(result.diagnostics)
-      // Duplicates are reported where the configuration names the file.
+      // Duplicates are reported at the position where the configuration names the file.
       return found.map {
         Found(rule: $0.rule, sink: reader.sink, position: position, source: $0.source)
       }

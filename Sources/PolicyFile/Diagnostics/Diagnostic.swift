@@ -1,4 +1,4 @@
-/// A place in a text. Both count from 1; columns count Unicode scalars, as libYAML does.
+/// A position in a text. Both numbers count from 1; columns count Unicode scalars, as libYAML does.
 public struct Position: Hashable, Comparable, Sendable {
   public var line: Int
   public var column: Int
@@ -13,20 +13,21 @@ public struct Position: Hashable, Comparable, Sendable {
   }
 }
 
-/// What is wrong with a file, where, and how to correct it.
+/// An error or a warning about a file: what is wrong, where, and how to correct it.
 public struct Diagnostic: Hashable, Sendable {
   public enum Severity: String, Hashable, Sendable { case error, warning }
 
   public var severity: Severity
   /// The file's name as the caller gave it.
   public var file: String
-  /// `nil`: it concerns the file as a whole (it can't be read, say).
+  /// The position of the fault. `nil`: it concerns the file as a whole, such as a file that can't
+  /// be read.
   public var position: Position?
-  /// One sentence without a full stop.
+  /// One sentence, without a full stop.
   public var message: String
-  /// How to correct it: the nearest valid spelling, or what to write.
+  /// A correction: the nearest valid spelling, or what to write.
   public var suggestion: String?
-  /// The line concerned, and where in it the caret belongs; ready for a terminal.
+  /// The line, and the column of the caret in it, ready for a terminal.
   public var excerpt: Excerpt?
 
   public init(
@@ -41,7 +42,7 @@ public struct Diagnostic: Hashable, Sendable {
     self.excerpt = excerpt
   }
 
-  /// The way compilers say it:
+  /// The diagnostic in the form that compilers use:
   /// ```
   /// web.yaml:3:3: error: unknown key `max_footprnt` in `hibernate`
   ///   max_footprnt: 16MB
@@ -60,9 +61,9 @@ public struct Diagnostic: Hashable, Sendable {
 
 /// A value, if the text had no errors, and all diagnostics of the text.
 public struct ParseResult<Value: Sendable>: Sendable {
-  /// `nil` exactly when there is an error among the diagnostics.
+  /// The value. It is `nil` exactly when there is an error among the diagnostics.
   public var value: Value?
-  /// In the order of the text.
+  /// The diagnostics in the order of the text.
   public var diagnostics: [Diagnostic]
 
   public init(value: Value?, diagnostics: [Diagnostic]) {
@@ -72,7 +73,7 @@ public struct ParseResult<Value: Sendable>: Sendable {
 
   public var errors: [Diagnostic] { diagnostics.filter { $0.severity == .error } }
   public var warnings: [Diagnostic] { diagnostics.filter { $0.severity == .warning } }
-  /// All diagnostics, one after the other.
+  /// All diagnostics as text, one after the other.
   public var rendered: String { diagnostics.map(\.rendered).joined(separator: "\n") }
 }
 

@@ -1,13 +1,13 @@
 import YAML
 
-/// Collects what is wrong with one text while it is read.
+/// Collects the diagnostics of one text while the text is read.
 final class DiagnosticSink {
-  /// More diagnostics than this don't help, and a hostile file could make millions.
+  /// The maximum number of diagnostics. More don't help, and a hostile file could cause millions.
   private static let limit = 100
 
   let source: SourceText
   private var found: [Diagnostic] = []
-  /// Diagnostics of other files that this one names, a policy's.
+  /// The diagnostics of other files that this one names, such as a policy's.
   private var foreign: [Diagnostic] = []
 
   init(source: SourceText) { self.source = source }
@@ -26,7 +26,7 @@ final class DiagnosticSink {
     _ severity: Diagnostic.Severity, at position: Position?, _ message: String,
     suggestion: String?
   ) {
-    // An error must not be lost because a hundred warnings came before it.
+    // The first error must not be lost because a hundred warnings came before it.
     guard found.count < Self.limit || (severity == .error && !hasErrors) else { return }
     found.append(
       Diagnostic(
@@ -34,7 +34,8 @@ final class DiagnosticSink {
         suggestion: suggestion, excerpt: position.flatMap(source.excerpt(at:))))
   }
 
-  /// No more diagnostics are reported, so work that only serves a message can be left out.
+  /// True if no more diagnostics are reported. Work that only serves a message can be left out
+  /// then.
   var isFull: Bool { found.count >= Self.limit && hasErrors }
 
   var hasErrors: Bool { found.contains { $0.severity == .error } }
@@ -54,7 +55,7 @@ final class DiagnosticSink {
 extension YAMLNode {
   var position: Position? { mark.map { Position($0) } }
 
-  /// For messages: what this is, in a reader's words.
+  /// The kind of this node, in words for messages.
   var kind: String {
     switch self {
     case .scalar(let scalar):
@@ -65,7 +66,7 @@ extension YAMLNode {
   }
 }
 
-/// A value quoted in a message stays on one line and short.
+/// Returns a value for a message: on one line and short.
 func shortened(_ text: String) -> String {
   var scalars = text.unicodeScalars.prefix(41).map { scalar -> Unicode.Scalar in
     switch scalar.properties.generalCategory {

@@ -1,8 +1,8 @@
-/// Where the keys of one policy, or one configuration, stand in a text, by path.
+/// The positions of the keys of one policy, or one configuration, in a text, by path.
 final class Places {
-  /// Of values.
+  /// The positions of the values.
   private(set) var known: [String: Position] = [:]
-  /// Of the keys themselves.
+  /// The positions of the keys.
   private(set) var keys: [String: Position] = [:]
   private var sections: Set<String> = []
 
@@ -15,15 +15,15 @@ final class Places {
 
   subscript(path: String) -> Position? { known[path] }
 
-  /// The keys that have a value, by path: no sections, and nothing inside a value, such as the
-  /// conditions of a pressure level, which is replaced as a whole.
+  /// The keys that have a value, by path. Sections aren't among them, nor what is inside a value,
+  /// such as the conditions of a pressure level, which is replaced as a whole.
   var settings: [String: Position] {
     keys.filter { path, _ in
       !sections.contains(path) && Self.ancestors(of: path).allSatisfy { sections.contains($0) }
     }
   }
 
-  /// `a.b.c` → `a.b`, `a`.
+  /// Returns the paths above a path: `a.b` and `a` for `a.b.c`.
   static func ancestors(of path: String) -> [String] {
     var parts = path.split(separator: ".")
     var result: [String] = []

@@ -1,4 +1,4 @@
-/// A text and its lines, for excerpts under diagnostics.
+/// A text and its lines, for excerpts below diagnostics.
 struct SourceText {
   let file: String
   let text: String
@@ -10,7 +10,7 @@ struct SourceText {
       text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
     self.text = text
     self.file = file
-    // libYAML ends lines at LF, CR LF, CR, NEL, LS and PS; the positions it gives count those.
+    // libYAML ends lines at LF, CR LF, CR, NEL, LS and PS, and counts these in its positions.
     var lines: [Substring.UnicodeScalarView] = []
     let scalars = text.unicodeScalars
     var start = scalars.startIndex
@@ -45,7 +45,8 @@ struct SourceText {
     return Excerpt(line: Array(lines[position.line - 1]), column: position.column)
   }
 
-  /// The same position, or the end of the last line with text where it lies behind the whole text.
+  /// Returns the position, or the end of the last line with text if the position is behind the
+  /// whole text.
   func clamped(_ position: Position) -> Position {
     guard position.line >= lines.count, excerptIsBlank(position),
       let last = lines.lastIndex(where: { !$0.isEmpty })
@@ -62,7 +63,7 @@ struct SourceText {
     return lines[position.line - 1].dropFirst(position.column - 1).first
   }
 
-  /// The position of the scalar that begins `offset` bytes after the start.
+  /// Returns the position of the scalar that begins `offset` bytes after the start.
   func position(ofByte offset: Int) -> Position {
     let before = String(decoding: text.utf8.prefix(offset), as: UTF8.self)
     let lines = SourceText(text: before, file: file).lines
@@ -70,17 +71,17 @@ struct SourceText {
   }
 }
 
-/// One line of a text with a caret under a column of it.
+/// One line of a text with a caret below one of its columns.
 public struct Excerpt: Hashable, Sendable {
   public var line: String
-  /// Blanks and a `^`; tabs where the line has them, so that the caret lands under its spot.
+  /// Blanks and a `^`. It has tabs where the line has them, so that the caret is below its column.
   public var caretLine: String
 
   private static let width = 120
 
   init(line: [Unicode.Scalar], column: Int) {
     let caret = min(max(column - 1, 0), line.count)
-    // A long line is shown around the caret only.
+    // Only the section around the caret is shown of a long line.
     let first = line.count <= Self.width ? 0 : max(0, min(caret - 40, line.count - Self.width))
     let last = min(line.count, first + Self.width)
     let shown = line[first..<last].map(Self.printable)
@@ -91,7 +92,7 @@ public struct Excerpt: Hashable, Sendable {
       (head.isEmpty ? "" : " ") + String(String.UnicodeScalarView(blanks)) + "^"
   }
 
-  /// Hostile files can't send control sequences to a terminal.
+  /// Replaces characters by which a hostile file could control a terminal.
   private static func printable(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
     switch scalar.properties.generalCategory {
     case .control, .format, .privateUse: scalar == "\t" ? scalar : "\u{FFFD}"

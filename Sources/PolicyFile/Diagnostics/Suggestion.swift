@@ -1,12 +1,12 @@
-/// The nearest valid spelling of a word: the same but for case, the beginning of one, or at most
-/// two edits away.
+/// Returns the nearest valid spelling of a word: one that differs in case only, that begins with
+/// the word, or that is at most two edits away. nil: there is none.
 package func nearest(to word: String, among candidates: [String]) -> String? {
   guard (1...64).contains(word.unicodeScalars.count) else { return nil }
   let lowered = word.lowercased()
   if let same = candidates.first(where: { $0.lowercased() == lowered }) { return same }
 
   let scored = candidates.map { ($0, editDistance(lowered, $0.lowercased())) }
-  // Two edits turn any short word into any other; let at least half of it stand.
+  // Two edits turn any short word into any other, so at least half of the word must remain.
   let close = scored.filter { $0.1 <= 2 && $0.1 * 2 <= word.unicodeScalars.count }
   if let best = close.min(by: { $0.1 < $1.1 }) { return best.0 }
 
@@ -16,12 +16,13 @@ package func nearest(to word: String, among candidates: [String]) -> String? {
   }
 }
 
-/// `did you mean …?` for the nearest valid spelling, where there is one.
+/// Returns `did you mean …?` with the nearest valid spelling, or nil if there is none.
 func didYouMean(_ word: String, among candidates: [String]) -> String? {
   nearest(to: word, among: candidates).map { "did you mean `\($0)`?" }
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
+/// The number of insertions, deletions, replacements and swaps of neighbours (optimal string
+/// alignment).
 func editDistance(_ left: String, _ right: String) -> Int {
   let a = Array(left.unicodeScalars)
   let b = Array(right.unicodeScalars)
@@ -43,7 +44,7 @@ func editDistance(_ left: String, _ right: String) -> Int {
   return last[b.count]
 }
 
-/// ``a``, ``a` or `b``, ``a`, `b` or `c``.
+/// Lists words in backquotes, with commas and "or" before the last one.
 func listed(_ words: [String]) -> String {
   let quoted = words.map { "`\($0)`" }
   guard quoted.count > 1, let last = quoted.last else { return quoted.first ?? "nothing" }

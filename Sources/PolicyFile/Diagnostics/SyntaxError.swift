@@ -1,7 +1,7 @@
 import YAML
 
 extension DiagnosticSink {
-  /// A text that isn't YAML, or is too much of it, as a diagnostic of Dormouse.
+  /// Reports a text that isn't YAML or exceeds a limit.
   func report(_ problem: YAMLError) {
     switch problem {
     case .syntax(let syntax): report(syntax)
@@ -37,7 +37,8 @@ extension DiagnosticSink {
     return "\(context), \(problem)"
   }
 
-  /// An unclosed bracket or quote is noticed far behind it.
+  /// Returns a hint at the beginning of an unclosed bracket or quote, which is noticed far behind
+  /// it.
   private static func beginning(_ context: YAMLError.Context?, before end: Position) -> String? {
     guard let context else { return nil }
     let begin = Position(context.mark)

@@ -2,12 +2,13 @@ import Policy
 
 /// A difference between two configurations of a worker.
 public struct WorkerChange: Hashable, Sendable {
-  /// A worker's key, or a policy's with its path.
+  /// A key of the worker, or the path of a key of its policy.
   public var key: String
-  /// The values, where both are short.
+  /// The old value as text. nil: one of the values isn't short.
   public var old: String?
+  /// The new value as text. nil: one of the values isn't short.
   public var new: String?
-  /// It applies when the worker is started next; otherwise at once.
+  /// True if the change applies at the next launch of the worker; otherwise it applies at once.
   public var atLaunch: Bool
 
   init(_ key: String, _ values: (old: String, new: String)? = nil, atLaunch: Bool = false) {
@@ -16,7 +17,7 @@ public struct WorkerChange: Hashable, Sendable {
     (old, new) = (values?.old, values?.new)
   }
 
-  /// `importance 0 → 7`
+  /// The change as text: `importance 0 → 7`.
   public var text: String {
     guard let old, let new else { return key }
     return "\(key) \(old) → \(new)"
@@ -24,16 +25,16 @@ public struct WorkerChange: Hashable, Sendable {
 }
 
 extension WorkerConfiguration {
-  /// The differences from an older configuration of the same worker.
+  /// Returns the differences from an older configuration of the same worker.
   ///
-  /// - Parameter machine: the policy for all, before and after: a change that is the same there isn't listed
-  ///   for each worker.
+  /// - Parameter machine: the policy for all workers, before and after. A change that is the same
+  ///   there isn't listed for each worker.
   public func changes(
     from old: WorkerConfiguration, machine: (old: LifecyclePolicy, new: LifecyclePolicy)? = nil
   ) -> [WorkerChange] {
     if old == self { return [] }
     var earlier = old
-    // The daemon enforces those of the footprint, and applies them at once.
+    // The daemon enforces the limits of the footprint itself, and applies them at once.
     earlier.limits.footprint = limits.footprint
     let footprint =
       old.limits.footprint == limits.footprint ? [] : [WorkerChange("limits.footprint")]
@@ -64,7 +65,7 @@ extension WorkerConfiguration {
 }
 
 extension PolicyFile {
-  /// One line on the step from one policy to another; `nil` where there is no difference.
+  /// Describes the change from one policy to another in one line. `nil`: there is no difference.
   public static func summary(from old: LifecyclePolicy, to new: LifecyclePolicy) -> String? {
     let changed = differences(from: old, to: new)
     guard old != new else { return nil }

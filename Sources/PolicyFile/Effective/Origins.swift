@@ -1,7 +1,7 @@
-/// Where a value comes from.
+/// The origin of a value.
 public struct Origin: Hashable, Sendable {
   public enum Layer: String, Hashable, Sendable, CaseIterable {
-    /// No file says anything.
+    /// The value is the default, because no file sets it.
     case defaults = "default"
     /// The policy file.
     case policy
@@ -15,46 +15,48 @@ public struct Origin: Hashable, Sendable {
     case option
   }
   public var layer: Layer
-  /// The path that was given to the daemon, or to another reader; `nil`: by default.
+  /// The path that was given to the daemon or to another reader. `nil`: the value is the default.
   public var file: String?
-  /// Of the key. `nil`: by default.
+  /// The position of the key. `nil`: the value is the default.
   public var position: Position?
 
   public static let byDefault = Origin(layer: .defaults)
 
-  /// `default`, or `etc/dormouse.yaml:12`.
+  /// The origin as text: `default`, or `etc/dormouse.yaml:12`.
   public var text: String {
     guard let file else { return "default" }
     return position.map { "\(file):\($0.line)" } ?? file
   }
 }
 
-/// Which line of which file every value of a configuration comes from.
+/// The file and the line of every value of a configuration.
 public struct Origins: Hashable, Sendable {
-  /// What one file set.
+  /// The keys that one file has set.
   struct Source: Hashable, Sendable {
     var layer: Origin.Layer
     var file: String
-    /// By path: `hibernate.disk.budget`.
+    /// The positions of the keys, by path: `hibernate.disk.budget`.
     var keys: [String: Position]
   }
 
-  /// From the policy file up: the last one that names a key decides.
+  /// The sources of the machine's policy, from the policy file up. The last one that has a key
+  /// decides.
   var machine: [Source] = []
-  /// Overrides by worker; their paths are those of policies, too.
+  /// The overrides by worker. Their paths are those of policies, too.
   var overrides: [String: Source] = [:]
-  /// A worker's own keys: `command`, `readiness.tcp`.
+  /// The keys of each worker's entry: `command`, `readiness.tcp`.
   var declarations: [String: Source] = [:]
 
   public init() {}
 
-  /// The name under which `origin(of:worker:)` knows a rule of `adopt:`. No worker has a name with a blank.
+  /// The name by which `origin(of:worker:)` finds a rule of `adopt:`. No worker has a name with a
+  /// blank.
   public static func name(ofRule rule: String) -> String { "adopt \(rule)" }
 
-  /// Where a value of the policy comes from: of a worker's, or of the machine's.
+  /// Returns the origin of a value of a worker's policy, or of the machine's.
   ///
-  /// - Parameter path: as in docs/policy-files.md, with dots: `hibernate.max_footprint`. One inside a
-  ///   value, such as `pressure.warning.available_below`, has its value's origin.
+  /// - Parameter path: the key as in docs/policy-files.md, with dots: `hibernate.max_footprint`. A
+  ///   path inside a value, such as `pressure.warning.available_below`, has its value's origin.
   public func origin(of path: String, worker: String? = nil) -> Origin {
     let own = worker.flatMap { overrides[$0] }.map { [$0] } ?? []
     let candidates = [path] + Places.ancestors(of: path)
@@ -68,24 +70,25 @@ public struct Origins: Hashable, Sendable {
     return .byDefault
   }
 
-  /// Keys of the files so far are no keys of the policy that extends them.
+  /// Removes keys that concern only the files so far, and not the policy that extends them.
   mutating func forget(_ keys: [String]) {
     for place in machine.indices {
       for key in keys { machine[place].keys[key] = nil }
     }
   }
 
-  /// Where a worker's own key comes from, such as `command`; the whole entry's place for `nil`.
+  /// Returns the origin of a worker's own key, such as `command`. For `nil` it is the origin of the
+  /// whole entry.
   public func origin(ofWorker name: String, key: String? = nil) -> Origin {
     guard let source = declarations[name] else { return .byDefault }
     guard let position = source.keys[key ?? ""] else { return .byDefault }
     return Origin(layer: source.layer, file: source.file, position: position)
   }
 
-  /// Lines for the section with a policy's keys that a file has already, which may stand there once only; nil:
-  /// there is none.
+  /// Returns the lines to add to the section of a policy's keys that a file has already, because a
+  /// file may have only one. nil: there is no such section.
   ///
-  /// - Parameter name: of a worker or a rule; nil: of `policy_overrides`.
+  /// - Parameter name: the name of a worker or a rule. nil: the section is `policy_overrides`.
   public func lines(
     of settings: [(key: String, value: String)], worker name: String?
   ) -> (section: Origin, text: String)? {

@@ -1,10 +1,10 @@
-/// A line of a configuration that sets values of a policy.
+/// Makes a line of a configuration that sets values of a policy.
 public enum OverrideLine {
-  /// `policy_overrides: { hibernate: { after: 30s } }`
+  /// Returns a line such as `policy_overrides: { hibernate: { after: 30s } }`.
   ///
   /// - Parameters:
-  ///   - settings: dotted keys, each once, and their values as a file has them.
-  ///   - worker: the worker whose own policy gets them; nil: the machine's policy.
+  ///   - settings: dotted keys, each once, and their values as in a file.
+  ///   - worker: the worker whose own policy gets them. nil: the machine's policy.
   public static func text(_ settings: [(key: String, value: String)], worker: String? = nil)
     -> String
   {
@@ -13,17 +13,18 @@ public enum OverrideLine {
     return "workers: \(YAMLText.mapping([(worker, .mapping([("policy", values)]))]).flow)"
   }
 
-  /// `policy: { hibernate: { after: 30s } }`, for a worker's own entry.
+  /// Returns `policy: { hibernate: { after: 30s } }`, for a worker's own entry.
   public static func policy(_ settings: [(key: String, value: String)]) -> String {
     "policy: \(flow(settings))"
   }
 
-  /// `{ hibernate: { after: 30s } }`, for a policy file.
+  /// Returns `{ hibernate: { after: 30s } }`, for a policy file.
   public static func flow(_ settings: [(key: String, value: String)]) -> String {
     mapping(parts(settings)).flow
   }
 
-  /// For a section that has keys already: a line for each of its own sections and keys.
+  /// Returns the lines to add to a section that has keys already: one for each of its sections and
+  /// keys.
   static func lines(
     _ settings: [(key: String, value: String)], beside keys: [String: Position]
   ) -> [String] {
@@ -51,7 +52,7 @@ public enum OverrideLine {
     settings.map { ($0.key.split(separator: ".").map(String.init)[...], $0.value) }
   }
 
-  /// A section is written once, however many of its keys are set.
+  /// Writes a section once for all of its keys that are set.
   private static func mapping(_ settings: [(path: ArraySlice<String>, value: String)]) -> YAMLText {
     .mapping(pairs(settings))
   }

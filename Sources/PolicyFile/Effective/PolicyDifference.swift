@@ -3,19 +3,24 @@ import Policy
 /// A key in which two policies differ.
 public struct PolicyDifference: Hashable, Sendable {
   public var path: String
-  /// `nil`: the policy has no such key; both have all of them, at present.
+  /// The value of the first policy. `nil`: the policy has no such key, which doesn't occur at
+  /// present.
   public var left: String?
+  /// The value of the second policy. `nil`: the policy has no such key, which doesn't occur at
+  /// present.
   public var right: String?
-  /// What the step from left to right means for workers; `nil` where it takes more than a sentence.
+  /// What the change from left to right means for workers. `nil`: a sentence isn't enough to say
+  /// that.
   public var meaning: String?
 }
 
 extension PolicyFile {
-  /// The keys whose values differ, in the order of the documentation. The name isn't one of them.
+  /// Returns the keys whose values differ, in the order of the documentation. The name isn't one of
+  /// them.
   public static func differences(
     from left: LifecyclePolicy, to right: LifecyclePolicy
   ) -> [PolicyDifference] {
-    // `ps` asks for each worker.
+    // This is the usual case, and `ps` asks for each worker.
     if left == right { return [] }
     return PolicyKeys.all.leaves().compactMap { path, key in
       guard path != "name", let text = key.write(left)?.flow else { return nil }
@@ -37,7 +42,8 @@ extension ChangeMeaning {
     return to < from ? less : more
   }
 
-  /// A number of one unit, for comparison; `nil` where a text is none, or has another kind of unit.
+  /// A number of one unit, for comparison. `nil`: the text is no number, or has another kind of
+  /// unit.
   private static func amount(_ text: String) -> Double? {
     if text == "unlimited" { return .infinity }
     guard let quantity = Quantity(text) else { return nil }

@@ -1,41 +1,44 @@
 import Policy
 
-/// The policy as a running daemon applies it: the values of the files, and what replaces some of them
-/// while the daemon runs.
+/// The policy as a running daemon applies it: the values of the files, and the values that replace
+/// some of them while the daemon runs.
 public struct PolicyInForce: Sendable {
   public private(set) var values: [Value]
 
   public struct Value: Hashable, Sendable {
     public var path: String
-    /// As it is applied now.
+    /// The value as it is applied now.
     public var text: String
     /// The origin of the value that the files have.
     public var origin: Origin
-    /// Why the value isn't that of the files; `nil`: it is.
+    /// The reason why the value isn't that of the files. `nil`: it is.
     public var change: Change?
   }
 
-  /// The source of the value that replaced the files' value.
+  /// A change of a value in the running daemon.
   public struct Change: Hashable, Sendable {
     public enum Source: String, Hashable, Sendable {
-      /// The daemon raised it, because the worker was needed too soon.
+      /// The daemon raised it, because the worker was needed too early.
       case learned
       /// The operator requested it (`dormouse shadow`).
       case request
-      /// A variable of the daemon's environment.
+      /// A variable of the daemon's environment set it.
       case environment
-      /// The policy and the options of `dormouse wrap`.
+      /// The policy and the options of `dormouse wrap` set it.
       case wrapper
     }
 
     public var source: Source
-    /// What the files say.
+    /// The value in the files.
     public var declared: String
-    /// One sentence.
+    /// The reason in one sentence.
     public var text: String
   }
 
-  /// - Parameter worker: a worker of the configuration; `nil` or any other name: the machine's origins.
+  /// Makes the list from the values of a policy.
+  ///
+  /// - Parameter worker: a worker of the configuration. `nil` or any other name: the origins are
+  ///   the machine's.
   public init(_ policy: LifecyclePolicy, origins: Origins, worker: String? = nil) {
     values = PolicyFile.values(of: policy).map {
       Value(
@@ -43,7 +46,7 @@ public struct PolicyInForce: Sendable {
     }
   }
 
-  /// Another value is applied. No change where it is the same.
+  /// Records that another value is applied. It does nothing if the value is the same.
   public mutating func replace(
     _ path: String, by text: String, _ source: Change.Source, because sentence: String
   ) {
@@ -54,7 +57,8 @@ public struct PolicyInForce: Sendable {
     values[index].text = text
   }
 
-  /// Another value of the files decides: a machine in shadow mode, for a worker whose policy enforces.
+  /// Records that another value of the files decides. For example, a machine in shadow mode decides
+  /// for a worker whose policy enforces.
   public mutating func replace(_ path: String, by text: String, from origin: Origin) {
     guard let index = values.firstIndex(where: { $0.path == path }), values[index].text != text
     else { return }
@@ -62,7 +66,8 @@ public struct PolicyInForce: Sendable {
     values[index].origin = origin
   }
 
-  /// Values that no file has set, and that aren't the defaults, come from `dormouse wrap`.
+  /// Marks the values that no file has set and that aren't the defaults: they come from `dormouse
+  /// wrap`.
   public mutating func markWrapper() {
     let defaults = Dictionary(
       PolicyFile.values(of: LifecyclePolicy()).map { ($0.path, $0.text) }

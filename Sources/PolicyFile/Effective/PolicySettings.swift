@@ -1,6 +1,7 @@
 import Policy
 
-/// Values of a policy from a command line: `hibernate.after=5m`. Keys and values are those of a policy file.
+/// Values of a policy from a command line, such as `hibernate.after=5m`. Keys and values are those
+/// of a policy file.
 public struct PolicySettings: Sendable {
   private let settings: [Setting]
   private let scope: PolicyReader.Scope
@@ -9,16 +10,19 @@ public struct PolicySettings: Sendable {
   private struct Setting: Sendable {
     var argument: String
     var key: String
-    /// The setting as a policy file.
+    /// The setting as the text of a policy file.
     var text: String
   }
 
-  /// - Parameter arguments: each `KEY=VALUE`. Of two for one key, the last one applies.
+  /// Reads settings.
+  ///
+  /// - Parameter arguments: each is `KEY=VALUE`. If two have one key, the last one applies.
+  /// - Throws: `SettingError` for an unknown key or a wrong value.
   public init(_ arguments: [String]) throws(SettingError) {
     try self.init(arguments, scope: .overrides)
   }
 
-  /// For one worker: a key that applies to all workers together is a mistake.
+  /// Reads settings for one worker. A key that applies to all workers together is an error.
   public static func ofOneWorker(_ arguments: [String]) throws(SettingError) -> PolicySettings {
     try PolicySettings(arguments, scope: .worker)
   }
@@ -28,18 +32,18 @@ public struct PolicySettings: Sendable {
     for argument in arguments { settings.append(try Self.setting(argument)) }
     self.settings = settings
     self.scope = scope
-    // A mistake in a value is found before any work is done.
+    // An error in a value is reported here, before any work is done.
     for setting in settings { _ = try Self.apply(setting, to: LifecyclePolicy(), scope) }
   }
 
   public var isEmpty: Bool { settings.isEmpty }
 
-  /// The policy with these values, which are checked together.
+  /// Returns the policy with these values, which are checked together.
   public func applied(to policy: LifecyclePolicy) throws(SettingError) -> LifecyclePolicy {
     try result(over: policy).policy
   }
 
-  /// The same for a list of values with their origins.
+  /// Returns a list of values with their origins, in which these values replace others.
   public func applied(
     to values: [EffectiveValue], of policy: LifecyclePolicy
   ) throws(SettingError) -> [EffectiveValue] {
@@ -63,7 +67,7 @@ public struct PolicySettings: Sendable {
       policy = step.policy
       readers.append((step.reader, setting))
     }
-    // One value alone may contradict another one that is set, too.
+    // A value alone may contradict another one that is set, too.
     PolicyChecks(
       policy: policy, readers: readers.map(\.reader), isOfWorker: scope == .worker
     ).run()
@@ -98,7 +102,7 @@ public struct PolicySettings: Sendable {
     }
     let key = String(argument[..<sign])
     let value = argument[sign...].dropFirst()
-    // The reader has words of its own on these two.
+    // The reader has better error messages for the keys `name` and `extends`.
     guard !key.isEmpty, known[key] != nil || key == "name" || key == "extends" else {
       throw SettingError(
         argument, "unknown key `\(shortened(key))`",
@@ -114,7 +118,7 @@ public struct PolicySettings: Sendable {
     return Setting(argument: argument, key: key, text: "\(text) \(value)\n")
   }
 
-  /// The nearest key, or the key with the same last part.
+  /// Suggests the nearest key, or a key with the same last component.
   private static func suggestion(for key: String) -> String? {
     let paths = known.values()
     if let near = didYouMean(key, among: paths) { return near }
@@ -125,7 +129,7 @@ public struct PolicySettings: Sendable {
   }
 }
 
-/// A setting that can't be applied, and why.
+/// An error about a setting, with its reason.
 public struct SettingError: Error, CustomStringConvertible {
   public var description: String
 

@@ -1,16 +1,16 @@
 import Policy
 
 extension PolicyFile {
-  /// One value of a policy, as a file writes it.
+  /// One value of a policy, as a file has it.
   public struct Value: Hashable, Sendable {
-    /// With dots: `hibernate.disk.budget`.
+    /// The path with dots: `hibernate.disk.budget`.
     public var path: String
-    /// `2GB`, `[band, footprint]`, `{ available_below: 10% }`.
+    /// The value as text, such as `2GB`, `[band, footprint]` or `{ available_below: 10% }`.
     public var text: String
   }
 
-  /// Every value of a policy, in the order of the documentation. A pressure level, a ladder level and
-  /// any other list is one value: it is replaced as a whole.
+  /// Returns every value of a policy, in the order of the documentation. A pressure level, a ladder
+  /// level and any other list is one value, because it is replaced as a whole.
   public static func values(of policy: LifecyclePolicy) -> [Value] {
     PolicyKeys.all.leaves().compactMap { path, key in
       key.write(policy).map { Value(path: path, text: $0.flow) }
@@ -18,7 +18,7 @@ extension PolicyFile {
   }
 }
 
-/// One value of a policy in force, and where it comes from.
+/// One value of an applied policy, and its origin.
 public struct EffectiveValue: Hashable, Sendable {
   public var path: String
   public var text: String
@@ -26,7 +26,7 @@ public struct EffectiveValue: Hashable, Sendable {
 }
 
 extension LoadedPolicy {
-  /// Every value with its origin.
+  /// Returns every value with its origin.
   public func effective() -> [EffectiveValue] {
     PolicyFile.values(of: policy).map {
       EffectiveValue(path: $0.path, text: $0.text, origin: origins.origin(of: $0.path))
@@ -35,9 +35,10 @@ extension LoadedPolicy {
 }
 
 extension DaemonConfiguration {
-  /// Every value of the policy in force for a worker, or for the machine, with its origin.
+  /// Returns every value of the policy that applies to a worker, or to the machine, with its
+  /// origin.
   ///
-  /// - Returns: `nil` where there is no such worker.
+  /// - Returns: `nil` if there is no such worker.
   public func effective(worker name: String? = nil) -> [EffectiveValue]? {
     guard let name else { return LoadedPolicy(policy: policy, origins: origins).effective() }
     guard let worker = workers.first(where: { $0.name == name }) else { return nil }

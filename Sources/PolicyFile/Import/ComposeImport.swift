@@ -1,13 +1,17 @@
 import YAML
 
-/// Docker's compose file, as far as a process without a container can do the same.
+/// Imports Docker's compose file, as far as a process without a container can do the same.
 ///
-/// An image isn't a program on this machine: only a service whose command is one is started by itself, if that is true of
-/// those that it depends on, too.
+/// An image isn't a program on this machine. A service is started automatically only if its command
+/// is such a program, and if that is true of the services on which it depends, too.
 public enum ComposeImport {
+  /// Converts a file.
+  ///
   /// - Parameters:
-  ///   - environmentFile: the text of the `.env` beside it, which compose reads, too; `nil`: there is none.
-  ///   - isProgram: whether this machine has a program of that name or path; `nil`: no service is started.
+  ///   - environmentFile: the text of the `.env` beside it, which compose reads, too. `nil`: there
+  ///     is none.
+  ///   - isProgram: returns true if this machine has a program of that name or path. `nil`: no
+  ///     service is started.
   public static func convert(
     text: String, file: String, environmentFile: String? = nil,
     isProgram: ((String) -> Bool)? = nil
@@ -31,8 +35,8 @@ public enum ComposeImport {
     }
     var result = ImportedFile(source: FilePaths.name(of: file))
     result.notes.append(
-      "Containers become plain processes: install what each image holds, check the commands and paths, "
-        + "and remove `autostart: false` where it is.")
+      "Containers become plain processes: install what each image holds, check the commands and "
+        + "paths, and remove `autostart: false` where it is.")
     if !others.isEmpty {
       result.notes.append("`include`: import those files, too: \(others.joined(separator: ", ")).")
     }
@@ -52,13 +56,13 @@ public enum ComposeImport {
       needs.append(one.needs)
     }
     stopDependents(&result.workers, needs)
-    // `x-…` only holds what anchors name.
+    // The mappings `x-…` only contain anchors.
     result.notes += top.leftovers.filter { !$0.hasPrefix("x-") }.map { "Not taken over: `\($0)`." }
     result.notes += variables.notes
     return sink.result(result.rendered())
   }
 
-  /// What needs a worker that isn't started isn't started either.
+  /// Stops the workers that depend on one that isn't started.
   private static func stopDependents(_ workers: inout [ImportedWorker], _ needs: [[String]]) {
     while true {
       let stopped = Set(workers.filter(\.isStopped).map(\.name))
@@ -73,7 +77,7 @@ public enum ComposeImport {
     }
   }
 
-  /// The files of `include`, each a path or a mapping with one or several.
+  /// Returns the files of `include`. Each entry is a path, or a mapping with one or several.
   private static func includes(_ top: inout ForeignMapping) -> [String] {
     guard let node = top.node("include") else { return [] }
     return (node.sequence?.items ?? [node]).flatMap { item -> [String] in

@@ -1,6 +1,6 @@
-/// Times and sizes of Docker's compose file.
+/// Reads the times and sizes of Docker's compose file.
 enum ComposeQuantity {
-  /// `1m30s`, Go's durations, in seconds; nil: it is none.
+  /// Reads a duration of Go, such as `1m30s`, in seconds. nil: it is none.
   static func seconds(_ text: String) -> Double? {
     let units: [(String, Double)] = [
       ("ms", 0.001), ("us", 0.000_001), ("h", 3600), ("m", 60), ("s", 1),
@@ -20,7 +20,7 @@ enum ComposeQuantity {
     return sum
   }
 
-  /// `512M`, `1gb`, bytes without a unit; nil: it is none.
+  /// Reads a size such as `512M` or `1gb`, or a number of bytes. nil: it is none.
   static func size(_ text: String) -> String? {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     guard let value = Int64(digits), value > 0 else { return nil }

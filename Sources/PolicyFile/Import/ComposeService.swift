@@ -1,7 +1,7 @@
 import Policy
 import YAML
 
-/// One entry of `services:`.
+/// Imports one entry of `services:`.
 struct ComposeService: WorkerImport {
   private var service: ForeignMapping
   var imported: ImportedWorker
@@ -10,7 +10,7 @@ struct ComposeService: WorkerImport {
   private let sink: DiagnosticSink
   private var program: [String]?
   private var hasDirectory = false
-  /// The services that it depends on.
+  /// The services on which it depends.
   private(set) var needs: [String] = []
 
   init(
@@ -35,7 +35,7 @@ struct ComposeService: WorkerImport {
     return imported
   }
 
-  /// Why it can't be started on this machine as it is; nil: it may be.
+  /// Returns the reason why it can't be started on this machine as it is. nil: it may be started.
   func obstacle(_ isProgram: (String) -> Bool) -> String? {
     guard let first = program?.first else { return "its command is missing" }
     if hasDirectory { return "its directory is in the image" }
@@ -69,7 +69,7 @@ struct ComposeService: WorkerImport {
     }
   }
 
-  /// A list, or a line that compose splits as a shell would; it runs no shell by itself.
+  /// Reads a list, or a line that compose splits as a shell would. Compose runs no shell by itself.
   private mutating func words(_ key: String) -> [String]? {
     guard let node = service.node(key), node.scalar?.isNull != true else { return nil }
     if case .sequence(let items) = node {
@@ -139,7 +139,7 @@ struct ComposeService: WorkerImport {
     }
   }
 
-  /// How many, and how much memory.
+  /// Imports the number of replicas and the memory limit.
   private mutating func resources() {
     var count = service.number("scale", 1...1_000)
     var memory = service.text("mem_limit")

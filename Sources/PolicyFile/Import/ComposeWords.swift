@@ -1,10 +1,10 @@
-/// A `command` or `entrypoint` of one text, as compose splits it.
+/// Splits a `command` or `entrypoint` that is one text, as compose does.
 enum ComposeWords {
-  /// What only a shell understands.
+  /// The words that only a shell understands.
   static let shellSigns: Set<String> = ["|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>"]
 
-  /// Words between blanks and line ends. Quotes keep them together; `\` keeps the next character,
-  /// but not in single quotes. A blank within `${…}` ends no word.
+  /// Splits a line into words at blanks and line ends. Quotes keep them together. `\` keeps the
+  /// next character, but not in single quotes. A blank within `${…}` ends no word.
   ///
   /// - Returns: nil if a quote or a `\` has no end.
   static func split(_ line: String) -> [String]? {

@@ -1,6 +1,9 @@
-/// A text of another supervisor's file in which `$` begins something.
+/// Replaces what begins with `$` in a text of another supervisor's file.
 enum DollarText {
-  /// - Parameter replace: gets what is behind a `$`; returns what stands for the `$` and what follows it, and the rest.
+  /// Returns the text with each `$` and what belongs to it replaced.
+  ///
+  /// - Parameter replace: gets the text after a `$`. It returns the replacement and the text that
+  ///   remains.
   static func replaced(
     _ text: String, _ replace: (Substring) -> (text: String, rest: Substring)
   ) -> String {
@@ -16,14 +19,16 @@ enum DollarText {
   }
 }
 
-/// `$NAME`, or `${NAME}` with what stands between the name and the `}`.
+/// A variable in a text: `$NAME`, or `${NAME}` with an operator between the name and the `}`.
 struct DollarVariable {
   var name: String
   var behind: Substring
-  /// What follows it in the text.
+  /// The text that follows the variable.
   var rest: Substring
 
-  /// - Parameter text: what is behind the `$`. The result is nil if no variable begins there.
+  /// Reads a variable. The result is nil if none begins there.
+  ///
+  /// - Parameter text: the text after the `$`.
   init?(_ text: Substring) {
     let hasBraces = text.hasPrefix("{")
     let word = (hasBraces ? text.dropFirst() : text)

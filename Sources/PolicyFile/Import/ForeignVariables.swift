@@ -1,15 +1,16 @@
-/// Variables in the texts of a compose file, Docker's or process-compose's, as ours.
+/// Converts the variables in the texts of a compose file, Docker's or process-compose's, to
+/// Dormouse's.
 ///
 /// Both programs read the `.env` beside their file, too. Its values become the defaults here.
 final class ForeignVariables {
-  /// There is a `.env`.
+  /// True if there is a `.env`.
   let hasFile: Bool
   private let values: [String: String]
   private var used: Set<String> = []
   private var unfit: Set<String> = []
   private let errors: [Diagnostic]
 
-  /// - Parameter environmentFile: the text of `.env`; nil: there is none.
+  /// - Parameter environmentFile: the text of `.env`. nil: there is none.
   init(environmentFile: String?) {
     hasFile = environmentFile != nil
     let sink = DiagnosticSink(source: SourceText(text: environmentFile ?? "", file: ".env"))
@@ -19,7 +20,7 @@ final class ForeignVariables {
     errors = result.errors
   }
 
-  /// What to know about `.env`, once all texts have been converted.
+  /// The notes on `.env`. They are complete when all texts have been converted.
   var notes: [String] {
     var notes: [String] = []
     if !used.isEmpty {
@@ -42,12 +43,12 @@ final class ForeignVariables {
     names.sorted().map { "`\(shortened($0))`" }.joined(separator: ", ")
   }
 
-  /// Whether `.env` has it.
+  /// Returns true if `.env` has the variable.
   func isInFile(_ name: String) -> Bool { values[name] != nil }
 
-  /// A text of our configuration.
+  /// Converts a text to one of Dormouse's configuration.
   ///
-  /// - Parameter isCommand: it is a word of a command, in which only `${` is special.
+  /// - Parameter isCommand: true for a word of a command, in which only `${` is special.
   func converted(_ text: String, isCommand: Bool = false) -> String {
     converted(text, isCommand, depth: 0)
   }
@@ -68,7 +69,7 @@ final class ForeignVariables {
   ) -> String {
     let (name, behind) = (variable.name, variable.behind)
     let operation = [":-", ":?", ":+", "-", "?", "+"].first { behind.hasPrefix($0) }
-    // What can't be read here is reported by the check of the result.
+    // A reference that can't be read here is reported by the check of the result.
     guard depth < Expander.maxDepth, behind.isEmpty || operation != nil else {
       return "${\(name)\(behind)}"
     }
@@ -81,13 +82,13 @@ final class ForeignVariables {
     if let known { return "${\(name):-\(known)}" }
     switch operation {
     case ":-", "-": return "${\(name):-\(converted(text, isCommand, depth: depth + 1))}"
-    // It needs a value, as ours does without a default.
+    // The variable must have a value, as one without a default must in Dormouse.
     case ":?", "?": return "${\(name)}"
     default: return "${\(name):-}"
     }
   }
 
-  /// nil: `.env` doesn't have it, or an empty one, or one that can't be a default.
+  /// Returns the value in `.env`. nil: there is none, it is empty, or it can't be a default.
   private func valueInFile(_ name: String) -> String? {
     guard let value = values[name], !value.isEmpty else { return nil }
     guard !value.contains(where: { "$}".contains($0) }) else {

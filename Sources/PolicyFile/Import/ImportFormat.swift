@@ -10,7 +10,7 @@ public enum ImportFormat: String, CaseIterable, Sendable {
   case pm2
   case quadlet
 
-  /// The format of a file with this name and text; nil: none that can be imported.
+  /// The format of a file with this name and text. nil: the file can't be imported.
   public init?(fileName name: String, text: String) {
     let ending = name.lastIndex(of: ".").map { name[$0...].dropFirst() } ?? ""
     switch ending {
@@ -18,7 +18,8 @@ public enum ImportFormat: String, CaseIterable, Sendable {
     case "container": self = .quadlet
     case "conf", "ini": self = .supervisor
     case "yaml", "yml": self = Self.ofYAML(name, text)
-    // pm2's `ecosystem.config.js` or `.json`. Other programs and data are none; a Procfile may have any other ending.
+    // These are the endings of pm2's `ecosystem.config.js` or `.json`. Other programs and data
+    // aren't imported. A Procfile may have any other ending.
     case "js", "cjs", "mjs", "json":
       guard text.contains("apps") || text.contains("script") else { return nil }
       self = .pm2
@@ -27,8 +28,8 @@ public enum ImportFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// process-compose reads a `compose.yaml`, too, and Docker's files have many names: what is in it
-  /// counts more.
+  /// Distinguishes YAML files by their content: process-compose reads a `compose.yaml`, too, and
+  /// Docker's files have many names.
   private static func ofYAML(_ name: String, _ text: String) -> ImportFormat {
     let sink = DiagnosticSink(source: SourceText(text: text, file: name))
     let keys = Document.compose(sink)?.root?.mapping

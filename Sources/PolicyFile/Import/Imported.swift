@@ -1,11 +1,12 @@
 import Policy
 
-/// Another supervisor's file as a `dormouse.yaml`.
+/// Another supervisor's file as the text of a `dormouse.yaml`.
 public struct Imported: Hashable, Sendable {
-  /// With comments on the parts that couldn't be imported.
+  /// The text. It has comments on what couldn't be imported.
   public var text: String
+  /// The number of workers in it.
   public var workers: Int
-  /// The parts that couldn't be imported, or only in a similar way, and what to know about them.
+  /// The number of comments on what couldn't be imported, or only in a similar way.
   public var notes: Int
 }
 
@@ -13,7 +14,7 @@ public struct Imported: Hashable, Sendable {
 struct ImportedFile {
   var source: String
   var workers: [ImportedWorker] = []
-  /// On the file as a whole.
+  /// The notes on the file as a whole.
   var notes: [String] = []
 
   func rendered() -> Imported {
@@ -21,7 +22,8 @@ struct ImportedFile {
       "From \(source), by `dormouse import`. Paths start from the directory of this file: put it"
         + " beside \(source). `dormouse policy check` checks it.", indent: "")
     lines += notes.flatMap { ImportedWorker.comment($0, indent: "") }
-    // Named, so that it stands where one would change it.
+    // The policy is written although it is the default, so that the operator finds where to change
+    // it.
     lines += ["", "policy: \(PolicyLibrary.usualPolicy)", ""]
     lines += [workers.isEmpty ? "workers: {}" : "workers:"]
     for worker in workers { lines += worker.lines() }
@@ -33,14 +35,14 @@ struct ImportedFile {
 
 struct ImportedWorker {
   var name: String
-  /// The other file's description of it.
+  /// The worker's description in the other file.
   var description: String?
   var notes: [String] = []
   var keys: [(String, YAMLText)] = []
-  /// It isn't started by itself.
+  /// True if it isn't started automatically.
   var isStopped = false
 
-  /// Templates that stay in it make it a command that can't run.
+  /// Stops a worker whose command has templates that weren't replaced, because it can't run.
   mutating func cannotRun(because templates: [String]) {
     guard !templates.isEmpty else { return }
     let list = Set(templates).sorted().map { "`\(shortened($0))`" }.joined(separator: ", ")
@@ -58,7 +60,7 @@ struct ImportedWorker {
     return lines + keys.flatMap { YAMLText.lines($0, $1, indent: "    ") }
   }
 
-  /// Broken at 88 columns. Nothing in it may end the comment.
+  /// Writes a comment, broken at 88 columns. Nothing in the text may end the comment.
   fileprivate static func comment(_ text: String, indent: String) -> [String] {
     var lines: [String] = []
     var line = "\(indent)#"
@@ -81,7 +83,7 @@ struct ImportedWorker {
   }
 }
 
-/// Makes one worker of an entry of another supervisor's file.
+/// Makes one worker from an entry of another supervisor's file.
 protocol WorkerImport {
   var imported: ImportedWorker { get set }
 }
@@ -90,11 +92,13 @@ extension WorkerImport {
   mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
   mutating func note(_ text: String) { imported.notes.append(text) }
 
-  /// Keys that weren't read.
+  /// Adds a note for each key that wasn't read.
   mutating func noteLeft(_ keys: [String], of section: String = "") {
     for key in keys { note("Not taken over: `\(section)\(key)`.") }
   }
 
+  /// Adds the stop signal.
+  ///
   /// - Parameter origin: the other file's key and value, for a note.
   mutating func addStopSignal(_ name: String, from origin: String) {
     let bare = name.after("SIG") ?? name
@@ -114,20 +118,21 @@ extension WorkerImport {
     }
   }
 
-  /// Without names that no environment could hold.
+  /// Adds variables, except those with names that no environment could have.
   mutating func addEnvironment(_ variables: [(String, YAMLText)]) {
     let pairs = variables.filter { EnvironmentReader.problem(withName: $0.0) == nil }
     if !pairs.isEmpty { add("environment", .mapping(pairs)) }
   }
 }
 
-/// For notes: `` `a`, `b` ``.
+/// Lists names in quotes for a note: `` `a`, `b` ``.
 func quoted(_ names: some Sequence<some StringProtocol>) -> String {
   names.map { "`\(shortened(String($0)))`" }.joined(separator: ", ")
 }
 
 extension NameRule {
-  /// The nearest text that can be a worker's name; empty: none of it can.
+  /// Returns the nearest text that can be a worker's name. It is empty if no character of the text
+  /// can be in one.
   static func fitted(_ text: String) -> String {
     let letters = text.unicodeScalars.map { scalar -> Character in
       switch scalar {
@@ -139,9 +144,10 @@ extension NameRule {
   }
 }
 
-/// A shell's line as a command of Dormouse.
+/// Makes a command of Dormouse from a shell's line.
 enum ShellLine {
-  /// Its words where a shell would do nothing else with it, and otherwise the shell that does.
+  /// Returns the words of the line if a shell would only split it, and otherwise a command that
+  /// runs the shell.
   static func command(_ line: String, shell: [String]) -> YAMLText {
     let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
     if isSimple(line), let first = words.first, !first.contains("="), !builtins.contains(first) {
@@ -150,7 +156,7 @@ enum ShellLine {
     return WorkerRenderer.command(shell + [line])
   }
 
-  /// As one word of a shell's line.
+  /// Returns a word in quotes for a shell's line.
   static func quoted(_ word: String) -> String {
     let isPlain = isSimple(word) && !word.isEmpty && !word.contains(where: \.isWhitespace)
     return isPlain ? word : "'" + word.replacing("'", with: "'\\''") + "'"

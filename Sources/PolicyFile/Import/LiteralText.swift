@@ -1,14 +1,14 @@
 import YAML
 
-/// Reads JSON, and the part of JavaScript that is only data: `module.exports = { … }` with objects, lists,
-/// texts, numbers, truth values and comments. Nothing is run, so anything else is an error.
+/// Reads JSON, and the part of JavaScript that is only data: `module.exports = { … }` with objects,
+/// lists, texts, numbers, truth values and comments. Nothing is run, so anything else is an error.
 struct LiteralText {
   private let scalars: [Unicode.Scalar]
   private var place = 0
-  /// Where each line begins.
+  /// The index at which each line begins.
   private var lines = [0]
 
-  /// As many levels as a YAML file may have.
+  /// The maximum number of nested levels, as in a YAML file.
   private static let deepest = 100
 
   struct Problem: Error {
@@ -49,7 +49,7 @@ struct LiteralText {
     return Problem(position: Position(line: mark.line, column: mark.column), text: text)
   }
 
-  /// What stands here would have to be run.
+  /// Returns the error for code that would have to be run.
   private func notLiteral() -> Problem {
     guard let next else { return problem("the file ends where a value is expected") }
     let word = scalars[place...].prefix { Self.isOfName($0) || $0 == "." || $0 == "(" }.prefix(40)
@@ -90,7 +90,7 @@ struct LiteralText {
     }
   }
 
-  /// `'use strict';` and `module.exports =`, or nothing: JSON.
+  /// Skips `'use strict';` and `module.exports =`, which JSON doesn't have.
   private mutating func skipHead() throws(Problem) {
     for word in ["'use strict'", "\"use strict\""] where take(word) {
       try skipSpace()
@@ -127,7 +127,7 @@ struct LiteralText {
       let name = isQuoted ? try string() : key()
       guard isQuoted || !name.isEmpty else { throw notLiteral() }
       try skipSpace()
-      // Not a method, or a variable's name alone.
+      // A method, or a variable's name alone, has no colon.
       guard take(":") else { throw notLiteral() }
       try skipSpace()
       let value = try value(depth: depth + 1)
@@ -162,7 +162,7 @@ struct LiteralText {
     return String(String.UnicodeScalarView(name))
   }
 
-  /// A number, `true`, `false`, `null` or `undefined`.
+  /// Reads a number, `true`, `false`, `null` or `undefined`.
   private mutating func word() throws(Problem) -> String {
     let word = scalars[place...].prefix { Self.isOfName($0) || "+-.".unicodeScalars.contains($0) }
     let text = String(String.UnicodeScalarView(word))
@@ -180,7 +180,7 @@ struct LiteralText {
     return text
   }
 
-  /// As JavaScript prints it, of whole numbers.
+  /// Returns a number as JavaScript prints it, if it is a whole one.
   private static func number(_ text: String) -> String? {
     let plain = text.replacing("_", with: "")
     guard let first = plain.utf8.first, "-+.0123456789".utf8.contains(first) else { return nil }
@@ -239,7 +239,7 @@ struct LiteralText {
 
   private mutating func scalar(ofDigits count: Int) throws(Problem) -> String.UnicodeScalarView {
     guard var value = digits(count) else { throw problem("here are not \(count) digits") }
-    // Two halves of a pair, as JSON writes what is beyond 16 bits.
+    // JSON writes a scalar beyond 16 bits as two halves, a surrogate pair.
     if (0xD800..<0xDC00).contains(value), take("\\u"), let low = digits(4),
       (0xDC00..<0xE000).contains(low)
     {

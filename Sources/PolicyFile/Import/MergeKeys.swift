@@ -1,8 +1,8 @@
 import YAML
 
 extension YAMLNode {
-  /// The same node in which each merge key of YAML 1.1 (`<<`), at any depth, is replaced by the
-  /// keys that it brings: those that its mapping doesn't have itself.
+  /// Returns this node with each merge key of YAML 1.1 (`<<`), at any depth, replaced by the keys
+  /// that it brings and that its mapping doesn't have itself.
   func withMergedKeys(_ sink: DiagnosticSink) -> YAMLNode {
     switch self {
     case .scalar: return self

@@ -1,8 +1,10 @@
 import Policy
 import YAML
 
-/// pm2's ecosystem file: `apps` in JSON, in YAML, or as the literals of an `ecosystem.config.js`.
+/// Imports pm2's ecosystem file: `apps` in JSON, in YAML, or as the literals of an
+/// `ecosystem.config.js`.
 public enum PM2Import {
+  /// Converts a file.
   public static func convert(text: String, file: String) -> ParseResult<Imported> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let root = root(text, file: file, sink: sink) else { return sink.result(nil) }
@@ -56,21 +58,22 @@ public enum PM2Import {
       sink.error(
         at: error.position, error.text,
         suggestion: isProgram
-          ? "print its value with `node -p 'JSON.stringify(require(\"./\(FilePaths.name(of: file))\"))'`,"
-            + " and import that as a file of JSON" : nil)
+          ? "print its value with "
+            + "`node -p 'JSON.stringify(require(\"./\(FilePaths.name(of: file))\"))'`, "
+            + "and import that as a file of JSON" : nil)
       return nil
     }
   }
 }
 
-/// One entry of `apps` (pm2's schema.json, version 6).
+/// Imports one entry of `apps` (pm2's schema.json, version 6).
 private struct PM2App: WorkerImport {
   private var app: ForeignMapping
   var imported = ImportedWorker(name: "")
 
   init(_ mapping: YAMLNode.Mapping) { app = ForeignMapping(mapping) }
 
-  /// nil: there is no script.
+  /// Returns nil if there is no script.
   mutating func worker() -> ImportedWorker? {
     guard let script = first("script", "exec") else { return nil }
     name(script)
@@ -84,12 +87,12 @@ private struct PM2App: WorkerImport {
     return imported
   }
 
-  /// The value of the first of these names that has one.
+  /// Returns the value of the first of these names that has one.
   private mutating func first(_ names: String...) -> String? {
     names.compactMap { app.text($0) }.first
   }
 
-  /// Words, or a line with quotes.
+  /// Reads a list of words, or a line with quotes.
   private mutating func words(_ names: String...) -> [String] {
     for name in names {
       if case .sequence(let items) = app.node(name) {
@@ -152,7 +155,7 @@ private struct PM2App: WorkerImport {
     }
   }
 
-  /// Milliseconds, or `10s`, in whole seconds.
+  /// Reads milliseconds, or a text such as `10s`, as whole seconds.
   private static func seconds(_ text: String) -> Int? {
     if let milliseconds = Double(text), milliseconds >= 0 {
       return Int(min(milliseconds / 1000, 86_400).rounded(.up))
@@ -166,7 +169,7 @@ private struct PM2App: WorkerImport {
     let growing = first("exp_backoff_restart_delay").flatMap(Self.seconds)
     let most = app.number("max_restarts", 1...1_000)
     if first("autorestart") == "false" { return }
-    // pm2 starts it again after any end.
+    // pm2 starts a program again after any end.
     var rules = RestartRules(.always)
     if let growing, growing > 0 {
       rules.backoff = Backoff(
@@ -182,7 +185,7 @@ private struct PM2App: WorkerImport {
   }
 
   private mutating func ending() {
-    // pm2's own default; `PM2_KILL_SIGNAL` changes it.
+    // SIGINT is pm2's default. `PM2_KILL_SIGNAL` changes it.
     add("stop_signal", .plain("INT"))
     if let seconds = first("kill_timeout").flatMap(Self.seconds), seconds > 0 {
       add("stop_grace", .plain("\(seconds)s"))
@@ -208,7 +211,7 @@ private struct PM2App: WorkerImport {
   }
 
   private mutating func others() {
-    // Of pm2 itself, and without a meaning here.
+    // These keys concern pm2 itself and have no meaning here.
     app.skip(
       "source_map_support", "disable_source_map_support", "vizion", "automation", "pmx", "force",
       "time", "merge_logs", "combine_logs", "log_type", "listen_timeout", "treekill", "trace",

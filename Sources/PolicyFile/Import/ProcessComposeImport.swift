@@ -1,10 +1,12 @@
 import Policy
 import YAML
 
-/// The common part of a process-compose file (F1bonacc1/process-compose, version 0.5).
+/// Imports the common part of a process-compose file (F1bonacc1/process-compose, version 0.5).
 public enum ProcessComposeImport {
+  /// Converts a file.
+  ///
   /// - Parameter environmentFile: the text of the `.env` beside it, which process-compose loads,
-  ///   too; `nil`: there is none.
+  ///   too. `nil`: there is none.
   public static func convert(
     text: String, file: String, environmentFile: String? = nil
   ) -> ParseResult<Imported> {
@@ -57,8 +59,8 @@ public enum ProcessComposeImport {
     return sink.result(result.rendered())
   }
 
-  /// The names of the workers that one entry becomes: itself, or `NAME-0` to `NAME-9`, as many digits as
-  /// the highest has.
+  /// Returns the names of the workers that one entry becomes: its own name, or `NAME-0` to
+  /// `NAME-9`, with as many digits as the highest number has.
   private static func replicas(_ name: String, _ node: YAMLNode) -> [String] {
     guard case .mapping(let mapping) = node else { return [name] }
     var process = ForeignMapping(mapping)
@@ -77,7 +79,8 @@ public enum ProcessComposeImport {
 }
 
 extension DiagnosticSink {
-  /// The entries that can become workers: a valid name with a mapping. All others are reported.
+  /// Returns the entries that can become workers: mappings with a valid name. All others are
+  /// reported.
   func namedEntries(
     of mapping: YAMLNode.Mapping
   ) -> [(name: String, key: YAMLNode, entry: YAMLNode.Mapping)] {
@@ -97,16 +100,16 @@ extension DiagnosticSink {
   }
 }
 
-/// A mapping of another program's file, read key by key, and the keys that are left at the end.
+/// Reads a mapping of another program's file key by key, and records the keys that weren't read.
 struct ForeignMapping {
   private let mapping: YAMLNode.Mapping
   private var taken: Set<String> = []
-  /// Variables that a list names without a value.
+  /// The variables that a list names without a value.
   private(set) var inherited: [String] = []
 
   init(_ mapping: YAMLNode.Mapping) { self.mapping = mapping }
 
-  /// Keys that weren't read, in their order.
+  /// The keys that weren't read, in their order.
   var leftovers: [String] {
     mapping.compactMap { $0.key.scalar?.string }.filter { !taken.contains($0) }.map(shortened)
   }
@@ -118,12 +121,12 @@ struct ForeignMapping {
     return mapping[key]
   }
 
-  /// What stands there, not empty.
+  /// Returns the text of a key, or nil if it is missing or empty.
   mutating func text(_ key: String) -> String? {
     node(key)?.scalar.flatMap { $0.string.isEmpty || $0.isNull ? nil : $0.string }
   }
 
-  /// A number that can't be read stays a leftover.
+  /// Reads a number. A key whose number can't be read counts as not read.
   mutating func number(_ key: String, _ range: ClosedRange<Int>) -> Int? {
     guard let text = text(key) else { return nil }
     guard let number = Int(text), range.contains(number) else {
@@ -142,7 +145,7 @@ struct ForeignMapping {
     return ForeignMapping(inner)
   }
 
-  /// `[KEY=value]`, or `{KEY: value}`.
+  /// Reads a list of `KEY=value`, or a mapping `{KEY: value}`.
   mutating func variables(_ key: String) -> [(String, String)] {
     switch node(key) {
     case .sequence(let items):
@@ -180,6 +183,6 @@ struct ForeignMapping {
 }
 
 extension YAMLNode.Scalar {
-  /// Nothing, `null`, `~`: no value, not a text.
+  /// True for a plain scalar that is no text: nothing, `null` or `~`.
   var isNull: Bool { style == .plain && ["", "null", "Null", "NULL", "~"].contains(string) }
 }

@@ -1,9 +1,9 @@
 import Policy
 import YAML
 
-/// One entry of `processes:`.
+/// Imports one entry of `processes:`.
 struct ProcessImport: WorkerImport {
-  /// The settings for all of them.
+  /// The settings for all processes of the file.
   struct Shared {
     var shell: [String]
     var environment: [(String, String)]
@@ -13,7 +13,7 @@ struct ProcessImport: WorkerImport {
   private var process: ForeignMapping
   var imported: ImportedWorker
   private let shared: Shared
-  /// What each entry of the file becomes.
+  /// The names of the workers that each entry of the file becomes.
   private let names: [String: [String]]
   private var ownVariables: [(String, String)] = []
 
@@ -25,12 +25,12 @@ struct ProcessImport: WorkerImport {
     (self.shared, self.names) = (shared, names)
   }
 
-  /// One of several copies, which gets its number.
+  /// Makes this worker one of several copies, and adds its number.
   mutating func add(replica number: Int) {
     ownVariables.append(("PC_REPLICA_NUM", "\(number)"))
   }
 
-  /// `nil` without a command.
+  /// Returns `nil` if there is no command.
   mutating func worker() -> ImportedWorker? {
     imported.description = process.text("description")
     guard command() else { return nil }
@@ -66,22 +66,24 @@ struct ProcessImport: WorkerImport {
     return true
   }
 
-  /// Variables are left to the shell, which has all that process-compose would have put in.
+  /// Converts a line. Its variables are left to the shell, which has all variables that
+  /// process-compose would have replaced.
   private func line(_ text: String) -> YAMLText {
     var text = Self.unescaped(text)
     while text.last?.isNewline == true { text.removeLast() }
     return ShellLine.command(text, shell: shared.shell)
   }
 
-  /// `$$` is process-compose's `$`.
+  /// Replaces `$$`, which is process-compose's way to write `$`.
   private static func unescaped(_ text: String) -> String { text.replacing("$$", with: "$") }
 
-  /// A value in which `$VAR` and `${VAR}` are expanded there, missing ones to nothing.
+  /// Converts a value in which process-compose expands `$VAR` and `${VAR}`. Missing variables are
+  /// empty.
   private func value(_ text: String) -> YAMLText { .text(shared.variables.converted(text)) }
 
   private mutating func surroundings() {
     if let directory = process.text("working_dir") { add("directory", value(directory)) }
-    // The commands' own variables are a shell's, which has those of `.env`, too.
+    // The variables in commands are the shell's, which has those of `.env`, too.
     let files =
       (shared.variables.hasFile ? [".env"] : []) + process.texts("env_file")
       + process.texts("dotenv")
@@ -132,7 +134,7 @@ struct ProcessImport: WorkerImport {
 
   private mutating func health() {
     if let line = process.text("ready_log_line") {
-      // Without any sign of a regular expression it is searched for as plain text.
+      // A line without any special character of a regular expression is searched for as plain text.
       let isText = !line.contains { #".^$*+?()[]{}|\"#.contains($0) }
       if line.contains("\\") {
         note("`ready_log_line` is an extended regular expression of POSIX here: check its `\\`.")

@@ -1,11 +1,13 @@
 import Policy
 
-/// A Procfile, as foreman, honcho, overmind and Heroku read it.
+/// Imports a Procfile, as foreman, honcho, overmind and Heroku read it.
 public enum ProcfileImport {
+  /// Converts a file.
+  ///
   /// - Parameters:
   ///   - file: the Procfile's name.
-  ///   - environmentFile: the text of the `.env` beside it, which foreman loads, too; `nil`: there is
-  ///     none.
+  ///   - environmentFile: the text of the `.env` beside it, which foreman loads, too. `nil`: there
+  ///     is none.
   public static func convert(
     text: String, file: String, environmentFile: String?
   ) -> ParseResult<Imported> {
@@ -50,7 +52,7 @@ public enum ProcfileImport {
     var worker = ImportedWorker(name: name)
     worker.keys.append(("command", ShellLine.command(command, shell: ["sh", "-c"])))
     if hasEnvironmentFile { worker.keys.append(("env_file", .text(".env"))) }
-    // Whether the command names it or not: programs such as Puma look for it themselves.
+    // PORT is set whether or not the command names it. Programs such as Puma read it themselves.
     worker.keys.append(("environment", .mapping([("PORT", port)])))
     if name == "release" {
       worker.notes.append(
@@ -61,18 +63,21 @@ public enum ProcfileImport {
   }
 }
 
-/// foreman's ports: the PORT of `.env`, or 5000, and 100 more for each further line.
+/// The ports as foreman assigns them: the PORT of `.env`, or 5000, and 100 more for each further
+/// line.
 private struct Ports {
   private var base: Int?
 
   init(environmentFile: String?) {
-    // Its errors are reported when the result is checked: the file is the workers' `env_file`.
+    // Errors in the file are reported when the result is checked, because it is the workers'
+    // `env_file`.
     let variables = EnvironmentFile.parse(environmentFile ?? "", file: ".env").value
     base = variables?["PORT"].flatMap { Int($0) }.flatMap { (1...65_535).contains($0) ? $0 : nil }
   }
 
   subscript(index: Int) -> YAMLText {
-    // The caller's own PORT would move the first one only: the others are written out.
+    // The PORT of the caller's environment would change only the first port, so the others are
+    // written as numbers.
     if base == nil, index == 0 { return .text("${PORT:-5000}") }
     return .plain("\((base ?? 5_000) + 100 * index)")
   }

@@ -1,9 +1,12 @@
 import Policy
 import YAML
 
-/// A Quadlet of Podman, `NAME.container` (podman-systemd.unit(5)), as far as a process without a container can do
-/// the same. Its `[Service]` is systemd's.
+/// Imports a Quadlet of Podman, `NAME.container` (podman-systemd.unit(5)), as far as a process
+/// without a container can do the same. Its `[Service]` section is systemd's.
 public enum QuadletImport {
+  /// Converts a file.
+  ///
+  /// - Parameter isThere: returns true if a path exists.
   public static func convert(
     text: String, file: String, isThere: @escaping (String) -> Bool
   ) -> ParseResult<Imported> {
@@ -36,21 +39,21 @@ public enum QuadletImport {
     var imported = ImportedFile(source: name)
     imported.workers = [worker]
     imported.notes.append(
-      "The container becomes a plain process: install what its image holds, check the command and paths, and"
-        + " remove `autostart: false`. While Podman runs it, `dormouse-containers` puts it to sleep where it is, by a"
-        + " label: that keeps all of it.")
+      "The container becomes a plain process: install what its image holds, check the command and "
+        + "paths, and remove `autostart: false`. While Podman runs it, `dormouse-containers` puts "
+        + "it to sleep where it is, by a label: that keeps all of it.")
     return sink.result(imported.rendered())
   }
 }
 
-/// `[Container]`.
+/// Imports the section `[Container]`.
 private struct Quadlet {
   private var container: ForeignSection
   private var notes: [String] = []
 
   init(_ entries: [SectionedFile.Entry]) { container = ForeignSection(entries) }
 
-  /// What of it `[Service]` can say.
+  /// Returns the entries that `[Service]` can express.
   mutating func service() -> [SectionedFile.Entry] {
     var entries: [SectionedFile.Entry] = []
     func add(_ key: String, _ value: String) {
@@ -79,7 +82,8 @@ private struct Quadlet {
       notes.append(
         "`Exec` is what the image's entrypoint gets, if it has one: put that program first then.")
     }
-    // A sign of systemd's `ExecStart` means nothing here: written as an escape, it is a character.
+    // A sign of systemd's `ExecStart` means nothing here. Written as an escape, it is a plain
+    // character.
     let line = ([start] + (entry == nil ? [] : [exec].compactMap { $0 })).joined(separator: " ")
     guard let sign = line.unicodeScalars.first, "-@:+!|".unicodeScalars.contains(sign) else {
       return line
@@ -87,7 +91,7 @@ private struct Quadlet {
     return "\\x" + String(sign.value, radix: 16) + line.dropFirst()
   }
 
-  /// An entrypoint is a text, or a list in JSON.
+  /// Reads an entrypoint: a text, or a list in JSON.
   private static func line(_ text: String) -> String {
     guard text.hasPrefix("["), let node = try? LiteralText.read(text),
       case .sequence(let items) = node
@@ -97,7 +101,7 @@ private struct Quadlet {
     }.joined(separator: " ")
   }
 
-  /// The rest, which is said.
+  /// Handles the remaining keys, and adds notes on those that can't be imported.
   mutating func finish(_ worker: inout ImportedWorker) {
     worker.isStopped = true
     health(&worker)

@@ -1,4 +1,5 @@
-/// A file of `[section]` lines with `key = value` below them: a unit of systemd, or a supervisord.conf.
+/// A file of `[section]` lines with `key = value` below them: a unit of systemd, or a
+/// supervisord.conf.
 struct SectionedFile {
   struct Entry {
     var key: String
@@ -13,10 +14,10 @@ struct SectionedFile {
   }
 
   enum Syntax {
-    /// systemd.syntax(7): `\` at a line's end continues it; `#` and `;` begin a line of comment.
+    /// systemd.syntax(7): `\` at a line's end continues the line; `#` and `;` begin a comment line.
     case unit
-    /// Python's configparser as supervisord uses it: an indented line continues the value above it,
-    /// and ` ;` or ` #` begins a comment anywhere.
+    /// The syntax of Python's configparser as supervisord uses it. An indented line continues the
+    /// value above it. ` ;` or ` #` begins a comment anywhere.
     case supervisor
   }
 
@@ -67,7 +68,7 @@ struct SectionedFile {
     }
   }
 
-  /// Stores a value as it is now, and returns the entry if the next line may continue it.
+  /// Stores the value as it is now. Returns the entry if the next line may continue it.
   private mutating func finish(_ entry: inout Entry, _ syntax: Syntax) -> Entry? {
     var goesOn = syntax == .supervisor
     if syntax == .unit, entry.value.hasSuffix("\\") {
@@ -96,14 +97,15 @@ struct SectionedFile {
   }
 }
 
-/// The keys of a section, read one by one, and those that are left at the end.
+/// Reads the keys of a section one by one, and records those that weren't read.
 struct ForeignSection {
   private let entries: [SectionedFile.Entry]
   private var taken: Set<String> = []
 
   init(_ entries: [SectionedFile.Entry]) { self.entries = entries }
 
-  /// The values of a key in their order. An empty value forgets those before it, as in systemd.
+  /// Returns the values of a key in their order. An empty value removes those before it, as in
+  /// systemd.
   mutating func all(_ key: String) -> [String] {
     taken.insert(key)
     var values: [String] = []
@@ -113,7 +115,7 @@ struct ForeignSection {
     return values
   }
 
-  /// The last value, if it isn't empty.
+  /// Returns the last value, if it isn't empty.
   mutating func text(_ key: String) -> String? { all(key).last }
 
   mutating func truth(_ key: String) -> Bool? {
@@ -122,7 +124,7 @@ struct ForeignSection {
 
   mutating func skip(_ keys: String...) { taken.formUnion(keys) }
 
-  /// Keys that weren't read and aren't empty, in their order, each once.
+  /// The keys that weren't read and aren't empty, in their order, each once.
   var leftovers: [String] {
     var found: [String] = []
     for entry in entries where !entry.value.isEmpty && !taken.contains(entry.key) {

@@ -1,8 +1,10 @@
 import Policy
 
-/// supervisord's configuration: `[program:NAME]` and `[group:NAME]`.
+/// Imports supervisord's configuration: `[program:NAME]` and `[group:NAME]`.
 public enum SupervisorImport {
-  /// - Parameter directory: of the file, for `%(here)s`.
+  /// Converts a file.
+  ///
+  /// - Parameter directory: the directory of the file, for `%(here)s`.
   public static func convert(text: String, file: String, directory: String) -> ParseResult<Imported>
   {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
@@ -45,7 +47,7 @@ public enum SupervisorImport {
         sink.error(at: nil, "not a supervisord.conf: no `[program:NAME]`")
       }
     }
-    // supervisord starts those with a lower priority first.
+    // supervisord starts programs with a lower priority first.
     let inOrder = found.enumerated().sorted {
       ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset)
     }
@@ -53,7 +55,7 @@ public enum SupervisorImport {
     return sink.result(result.rendered())
   }
 
-  /// The workers of all `[program:NAME]`, in the order of the file.
+  /// Returns the workers of all `[program:NAME]`, in the order of the file.
   private static func programs(
     of file: SectionedFile, environment: [(String, String)], groups: [String: [String]],
     directory: String, sink: DiagnosticSink
@@ -82,12 +84,12 @@ public enum SupervisorImport {
     return found
   }
 
-  /// `[program: web]` names `web`, too.
+  /// Returns the name in a section's title. A blank may precede it: `[program: web]` is `web`.
   private static func name(of section: SectionedFile.Section, after kind: String) -> String? {
     section.name.after(kind).map { SectionedFile.trimmed(Substring($0)) }
   }
 
-  /// `A="b,c",D=e`; nil: it can't be read.
+  /// Reads a list of variables such as `A="b,c",D=e`. nil: it can't be read.
   static func variables(_ text: String, _ expansion: Expansion) -> [(String, String)]? {
     var pairs: [(String, String)] = []
     var rest = Substring(text)
@@ -111,7 +113,7 @@ public enum SupervisorImport {
     }
   }
 
-  /// `%(program_name)s` and the like. Those that aren't known here are noted.
+  /// Replaces `%(program_name)s` and others. The names that aren't known here are recorded.
   final class Expansion {
     private let values: [String: String]
     private(set) var unknown: [String] = []
@@ -145,7 +147,7 @@ public enum SupervisorImport {
       return result + rest
     }
 
-    /// `%(process_num)02d`
+    /// Formats a number as in `%(process_num)02d`.
     private func padded(_ value: String, _ format: String) -> String {
       guard format.hasPrefix("0"), let width = Int(format), width < 20, value.count < width else {
         return value
@@ -156,7 +158,7 @@ public enum SupervisorImport {
 }
 
 extension String {
-  /// What follows a beginning; nil: the text has another one.
+  /// Returns what follows a prefix. nil: the text has another prefix.
   func after(_ lead: String) -> String? {
     hasPrefix(lead) ? String(dropFirst(lead.count)) : nil
   }

@@ -1,15 +1,15 @@
 import Policy
 
-/// One `[program:NAME]` of supervisord.
+/// Imports one `[program:NAME]` of supervisord.
 struct SupervisorProgram: WorkerImport {
-  /// What the worker's parts are made of.
+  /// The data from which the worker is made.
   struct Source {
     var name: String
     var entries: [SectionedFile.Entry]
-    /// Of `[supervisord]`.
+    /// The variables of `[supervisord]`.
     var environment: [(String, String)]
     var groups: [String]
-    /// The file's.
+    /// The directory of the file.
     var directory: String
 
     private func number(_ key: String) -> Int? {
@@ -17,10 +17,10 @@ struct SupervisorProgram: WorkerImport {
       return keys.text(key).flatMap { Int($0) }
     }
 
-    /// Programs with a lower one are started first.
+    /// The priority. Programs with a lower one are started first.
     var priority: Int { number("priority") ?? 999 }
 
-    /// `numprocs` and `numprocs_start`.
+    /// The numbers of the copies, from `numprocs` and `numprocs_start`.
     var numbers: Range<Int> {
       let first = min(max(number("numprocs_start") ?? 0, 0), 100_000)
       return first..<(first + min(max(number("numprocs") ?? 1, 1), 1000))
@@ -43,7 +43,7 @@ struct SupervisorProgram: WorkerImport {
     imported = ImportedWorker(name: isOneOfMany ? "\(source.name)-\(number)" : source.name)
   }
 
-  /// nil: there is no command.
+  /// Returns nil if there is no command.
   mutating func worker() -> ImportedWorker? {
     var keys = ForeignSection(source.entries)
     keys.skip("process_name")
@@ -83,7 +83,7 @@ struct SupervisorProgram: WorkerImport {
     note("Not taken over: `\(key)=\(shortened(value))`.")
   }
 
-  /// nil, and a note if something stands there that isn't a number.
+  /// Reads a number. If the value isn't one, the result is nil and there is a note.
   private mutating func number(_ key: String, _ keys: inout ForeignSection) -> Int? {
     guard let text = keys.text(key) else { return nil }
     let number = Int(text)
@@ -91,7 +91,7 @@ struct SupervisorProgram: WorkerImport {
     return number
   }
 
-  /// nil: neither, as `%(ENV_RUN)s`.
+  /// Reads a truth value. nil: it is neither, such as `%(ENV_RUN)s`.
   private static func truth(_ text: String) -> Bool? {
     switch text.lowercased() {
     case "true", "yes", "on", "1": true
@@ -100,7 +100,8 @@ struct SupervisorProgram: WorkerImport {
     }
   }
 
-  /// A text with `${` and `$` written out, and with the variables that `Expansion` has marked.
+  /// Converts a text. `${` and `$` are escaped, and the variables that `Expansion` has marked stay
+  /// variables.
   private static func value(_ text: String, isWord: Bool = false) -> YAMLText {
     let plain =
       isWord ? WorkerRenderer.escapedWord(text) : text.replacing("$", with: "$$")

@@ -1,11 +1,13 @@
 import YAML
 
-/// process-compose's templates: `{{.NAME}}`, Go's text/template with nothing but a variable in it.
+/// Replaces process-compose's templates: `{{.NAME}}`, Go's text/template with only a variable in
+/// it.
 struct Template {
-  /// Of the file, and of the process.
+  /// The variables of the file and of the process.
   var variables: [String: String]
 
-  /// The text with the variables' values, and the templates that stay because they aren't known here.
+  /// Returns the text with the variables' values, and the templates that remain because they aren't
+  /// known here.
   func render(_ text: String) -> (text: String, unknown: [String]) {
     var result = ""
     var unknown: [String] = []
@@ -27,7 +29,7 @@ struct Template {
     return (result + rest, unknown)
   }
 
-  /// The same for all that is in a node; names of keys stay.
+  /// Replaces the templates in all scalars of a node. The names of keys stay.
   func render(_ node: YAMLNode) -> (node: YAMLNode, unknown: [String]) {
     switch node {
     case .scalar(var scalar):

@@ -3,7 +3,7 @@ struct UnitCommand {
   private(set) var text: YAMLText
   private(set) var notes: [String] = []
 
-  /// nil: it can't be read, or has several commands.
+  /// Converts a line. The result is nil if the line can't be read or has several commands.
   ///
   /// - Parameter expand: replaces `%` and a letter.
   init?(_ line: String, expand: (String) -> String) {
@@ -22,7 +22,7 @@ struct UnitCommand {
     if flags.contains(":") {
       text = WorkerRenderer.command(texts)
     } else if texts.contains(where: Self.isWordOfVariable) {
-      // Such a word becomes as many words as its value has: a shell's work.
+      // Such a word becomes as many words as its value has, which only a shell can do.
       let quoted = texts.map { Self.isWordOfVariable($0) ? $0 : Self.forShell($0) }
       text = WorkerRenderer.command(["sh", "-c", "exec " + quoted.joined(separator: " ")])
     } else {
@@ -30,8 +30,9 @@ struct UnitCommand {
     }
   }
 
-  /// The lines of `ExecStop=` as `stop_command`; nil: that can't express them. A word may be the number of the main
-  /// process, which is known only when the command runs.
+  /// Converts the lines of `ExecStop=` to a `stop_command`. The result is nil if that can't express
+  /// them. A word may be the process ID of the main process, which is known only when the command
+  /// runs.
   init?(stop lines: [String], expand: (String) -> String) {
     guard lines.count == 1, let line = lines.first else { return nil }
     let number = "$DORMOUSE_WORKER_PID"
@@ -42,7 +43,7 @@ struct UnitCommand {
     self.init(text, expand: expand)
   }
 
-  /// `$OPTIONS`, alone.
+  /// Returns true for a word that is one variable without braces, such as `$OPTIONS`.
   private static func isWordOfVariable(_ text: String) -> Bool {
     text.hasPrefix("$") && text.count > 1 && isVariable(text.dropFirst())
   }
@@ -52,7 +53,7 @@ struct UnitCommand {
     return name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
   }
 
-  /// One word of a shell's line, in which `${VAR}` stays a variable.
+  /// Returns one word of a shell's line, in which `${VAR}` stays a variable.
   private static func forShell(_ text: String) -> String {
     guard text.contains("${") else {
       return ShellLine.quoted(text.replacing("$$", with: "$"))
@@ -61,7 +62,7 @@ struct UnitCommand {
     return "\"\(kept.replacing("`", with: "\\`"))\""
   }
 
-  /// `${VAR}`, which systemd replaces with nothing if there is no such variable.
+  /// Converts a word with `${VAR}`. systemd replaces a variable that doesn't exist with nothing.
   private static func value(_ text: String) -> String {
     DollarText.replaced(text) { rest in
       if rest.hasPrefix("$") {
@@ -77,7 +78,7 @@ struct UnitCommand {
     }
   }
 
-  /// Of `/bin/kill -HUP $MAINPID` and the like.
+  /// Returns the signal of a command such as `/bin/kill -HUP $MAINPID`.
   static func signal(ofKill line: String) -> String? {
     let words = line.split(whereSeparator: \.isWhitespace).map { String($0) }
     guard let program = words.first?.drop(while: { "-@:+!".contains($0) }),

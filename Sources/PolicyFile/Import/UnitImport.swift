@@ -1,6 +1,6 @@
 import Policy
 
-/// A service of systemd, with its drop-ins.
+/// Imports a service of systemd, with its drop-ins.
 public enum UnitImport {
   public struct File: Sendable {
     public var path: String
@@ -9,10 +9,12 @@ public enum UnitImport {
     public init(path: String, text: String) { (self.path, self.text) = (path, text) }
   }
 
+  /// Converts a unit.
+  ///
   /// - Parameters:
-  ///   - unit: its whole name, `bot@alice.service`.
+  ///   - unit: its whole name, such as `bot@alice.service`.
   ///   - files: the unit's file, and its drop-ins in their order.
-  ///   - isThere: whether a path exists, for `EnvironmentFile=-/etc/default/…`.
+  ///   - isThere: returns true if a path exists, for `EnvironmentFile=-/etc/default/…`.
   public static func convert(
     unit: String, files: [File], isThere: @escaping (String) -> Bool
   ) -> ParseResult<Imported> {
@@ -54,12 +56,12 @@ public enum UnitImport {
     var imported = ImportedFile(source: FilePaths.name(of: main.path))
     imported.workers = [worker]
     imported.notes.append(
-      "While systemd runs this service, `dormouse adopt --unit \(unit)` puts it to sleep where it is; this file"
-        + " is for a service that Dormouse starts instead.")
+      "While systemd runs this service, `dormouse adopt --unit \(unit)` puts it to sleep where "
+        + "it is; this file is for a service that Dormouse starts instead.")
     return result(imported.rendered())
   }
 
-  /// Why there is no command.
+  /// Returns the reason why there is no command.
   private static func problem(
     withStart entries: [SectionedFile.Entry]
   ) -> (text: String, suggestion: String?) {
@@ -75,15 +77,16 @@ public enum UnitImport {
   }
 }
 
-/// `bot@alice.service`, and what `%` stands for in its file (systemd.unit(5)).
+/// The name of a unit such as `bot@alice.service`, and the values of `%` specifiers in its file
+/// (systemd.unit(5)).
 struct UnitName {
   var whole: String
   var bare: String
   var prefix: String
-  /// nil: a template without one, `bot@.service`.
+  /// The instance of a template. nil: there is none, as in `bot@.service`.
   var instance: String?
 
-  /// Its directories are below a home directory.
+  /// True for a unit of a user, whose directories are below a home directory.
   private let isOfUser: Bool
 
   init(_ name: String, isOfUser: Bool) {
@@ -95,13 +98,14 @@ struct UnitName {
     instance = bare.hasSuffix("@") ? nil : parts.count > 1 ? String(parts[1]) : ""
   }
 
-  /// As a worker's name: `bot-alice`.
+  /// The name as a worker's name: `bot-alice`.
   var worker: String {
     let start = NameRule.fitted(bare.split(separator: "@").joined(separator: "-"))
     return start.isEmpty ? "worker" : start
   }
 
-  /// The text with its specifiers replaced, and those that aren't known here.
+  /// Returns the text with its specifiers replaced. Specifiers that aren't known here are added to
+  /// `unknown`.
   func expand(_ text: String, _ unknown: inout [String]) -> String {
     var result = ""
     var rest = Substring(text)
@@ -119,7 +123,7 @@ struct UnitName {
     return result + rest
   }
 
-  /// nil: it isn't known here.
+  /// Returns nil if the specifier isn't known here.
   func value(of specifier: String) -> String? {
     switch specifier {
     case "%%": return "%"

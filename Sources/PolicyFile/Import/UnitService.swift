@@ -1,6 +1,7 @@
 import Policy
 
-/// `[Service]` of a unit (systemd.service(5), systemd.exec(5), systemd.kill(5)).
+/// Imports the `[Service]` section of a unit (systemd.service(5), systemd.exec(5),
+/// systemd.kill(5)).
 struct UnitService: WorkerImport {
   private let unit: UnitName
   private var service: ForeignSection
@@ -17,7 +18,7 @@ struct UnitService: WorkerImport {
     imported = ImportedWorker(name: unit.worker)
   }
 
-  /// nil: there is no command that can be read.
+  /// Returns nil if there is no command that can be read.
   mutating func worker() -> ImportedWorker? {
     imported.description = head.text("Description").map { expanded($0) }
     let starts = service.all("ExecStart")
@@ -173,7 +174,7 @@ struct UnitService: WorkerImport {
     }
   }
 
-  // MARK: limits, logs, the rest
+  // MARK: limits, logs, other keys
 
   private mutating func resources() {
     var pairs: [(String, YAMLText)] = []
@@ -227,7 +228,7 @@ struct UnitService: WorkerImport {
     for (key, root) in roots {
       for text in service.all(key) {
         for name in text.split(whereSeparator: \.isWhitespace) {
-          // Of a user's unit the root stays: it differs from user to user.
+          // The root of a user's unit stays a specifier, because it differs from user to user.
           let path =
             "\(unit.value(of: root) ?? root)/\(expanded(String(name.prefix { $0 != ":" })))"
           if key == "RuntimeDirectory" || !isThere(path) { missing.append(path) }

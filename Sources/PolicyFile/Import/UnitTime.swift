@@ -1,6 +1,6 @@
 import Policy
 
-/// systemd.time(7): `5`, `1min 30s`.
+/// Reads times such as `5` or `1min 30s` (systemd.time(7)).
 enum UnitTime {
   private static let units: [String: Double] = [
     "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3, "": 1, "s": 1, "sec": 1, "second": 1,
@@ -9,7 +9,8 @@ enum UnitTime {
     "week": 604800, "weeks": 604800,
   ]
 
-  /// In whole seconds, rounded up, at most a week; nil: none, without an end, or not a time.
+  /// Reads a time in whole seconds, rounded up, at most a week. nil: it is missing, endless, or not
+  /// a time.
   static func seconds(_ text: String?) -> Int? {
     guard let text, text != "infinity" else { return nil }
     var sum = 0.0
@@ -27,9 +28,9 @@ enum UnitTime {
   }
 }
 
-/// `LimitNOFILE=65536`, `LimitCORE=infinity`, `MemoryMax=1G`.
+/// Reads limits such as `LimitNOFILE=65536`, `LimitCORE=infinity` or `MemoryMax=1G`.
 enum UnitLimit {
-  /// As it is written here; nil: it can't be.
+  /// Returns the limit as Dormouse writes it. nil: it can't be written.
   static func text(_ text: String, _ unit: ResourceLimits.Resource.Unit) -> String? {
     if text == "infinity" { return "unlimited" }
     switch unit {

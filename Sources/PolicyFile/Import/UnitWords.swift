@@ -1,12 +1,13 @@
-/// The words of a line as systemd splits it (systemd.syntax(7)): blanks separate, quotes keep them,
-/// and C's escapes count everywhere. `CommandWords` splits as a shell does.
+/// Splits a line into words as systemd does (systemd.syntax(7)): blanks separate them, quotes keep
+/// them together, and C's escapes work everywhere. `CommandWords` splits as a shell does.
 enum UnitWords {
-  /// nil: a quote isn't closed, or an escape makes a text that isn't UTF-8.
+  /// Returns nil if a quote isn't closed, or if an escape makes a text that isn't UTF-8.
   static func split(_ text: String) -> [String]? {
     parse(text, isCommand: false).map { $0.flatMap(\.self) }
   }
 
-  /// The commands of a line, which a lone `;` separates (systemd.service(5)), without empty ones.
+  /// Returns the commands of a line, which a lone `;` separates (systemd.service(5)), without empty
+  /// ones.
   static func commands(_ text: String) -> [[String]]? {
     parse(text, isCommand: true).map { $0.filter { !$0.isEmpty } }
   }
@@ -53,7 +54,8 @@ enum UnitWords {
     "'": 39,
   ]
 
-  /// An escape that systemd doesn't know stays as it is, with its `\`.
+  /// Returns the bytes of an escape. An escape that systemd doesn't know stays as it is, with its
+  /// `\`.
   private static func replacement(for escaped: Character, _ rest: inout Substring) -> [UInt8] {
     if let byte = letters[escaped] { return [byte] }
     switch escaped {
@@ -79,7 +81,8 @@ enum UnitWords {
     return Array("\\\(escaped)".utf8)
   }
 
-  /// So many digits; nil: others, or 0, which no argument can hold.
+  /// Reads a number of `count` digits. nil: there are others, or it is 0, which no argument can
+  /// contain.
   private static func number(_ digits: Substring, _ count: Int, radix: Int) -> UInt32? {
     guard digits.count == count, digits.allSatisfy(\.isHexDigit),
       let number = UInt32(digits, radix: radix), number != 0

@@ -1,15 +1,15 @@
-/// Writes YAML: for operators to read and change, and for Dormouse's own reader.
+/// Writes YAML, which operators read and change, and which Dormouse's own reader reads.
 indirect enum YAMLText {
-  /// Put in quotes where it must be.
+  /// A text, which is put in quotes if necessary.
   case text(String)
-  /// As it is.
+  /// A text that is written as it is.
   case plain(String)
   case list([YAMLText])
   case mapping([(String, YAMLText)])
 
   private static let width = 88
 
-  /// `key: value`, over as many lines as it takes.
+  /// Returns `key: value`, on as many lines as necessary.
   static func lines(_ key: String, _ value: YAMLText, indent: String = "") -> [String] {
     let name = scalar(key)
     if value.mayFlow, indent.count + name.count + value.flow.count + 2 <= width {
@@ -25,7 +25,8 @@ indirect enum YAMLText {
     }
   }
 
-  /// Mappings of mappings are easier to read in lines of their own.
+  /// True if the value can be on one line. Mappings of mappings are easier to read on separate
+  /// lines.
   private var mayFlow: Bool {
     guard case .mapping(let pairs) = self else { return true }
     return pairs.count <= 3
@@ -35,7 +36,7 @@ indirect enum YAMLText {
       }
   }
 
-  /// nil: an empty list or mapping.
+  /// nil for an empty list or mapping.
   var nonEmpty: YAMLText? {
     switch self {
     case .list(let items): items.isEmpty ? nil : self
@@ -44,7 +45,7 @@ indirect enum YAMLText {
     }
   }
 
-  /// On one line.
+  /// The value on one line.
   var flow: String {
     switch self {
     case .text(let text): return Self.scalar(text)
@@ -58,13 +59,14 @@ indirect enum YAMLText {
     }
   }
 
-  /// A text as a scalar that means the same within `[ ]`, too, and to readers that know of numbers.
+  /// Returns a text as a scalar that has the same meaning within `[ ]`, too, and for readers that
+  /// convert numbers.
   static func scalar(_ text: String) -> String {
     isPlain(text) ? text : quoted(text)
   }
 
   private static func isPlain(_ text: String) -> Bool {
-    // A lone `-` begins an item, and `=` has been a type once.
+    // A lone `-` begins an item, and `=` was a type in earlier versions of YAML.
     guard text.utf8.count <= 200, !reserved.contains(text.lowercased()), !looksLikeNumber(text),
       let first = text.utf8.first, first != UInt8(ascii: "+"), first != UInt8(ascii: "=")
     else { return false }
@@ -83,7 +85,7 @@ indirect enum YAMLText {
     "true", "false", "null", "yes", "no", "on", "off", "y", "n", "-", "--", "---", "...",
   ]
 
-  /// `12`, `-5`, `.5`, `.inf`.
+  /// Returns true for texts such as `12`, `-5`, `.5` and `.inf`.
   private static func looksLikeNumber(_ text: String) -> Bool {
     var rest = Substring(text)
     if rest.hasPrefix("-") { rest = rest.dropFirst() }

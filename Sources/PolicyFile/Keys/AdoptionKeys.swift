@@ -5,7 +5,7 @@ import YAML
 enum AdoptionKeys {
   typealias RuleKey = Key<AdoptionRule>
 
-  /// Every entry has these: those of a file of rules are changed by them.
+  /// The keys of every entry. In an entry with `rules` they change the rules of the file.
   @KeyList<AdoptionRule> static var changes: [RuleKey] {
     patterns(
       "except", \.exceptions, about: "processes that are left out, although they match")
@@ -27,7 +27,7 @@ enum AdoptionKeys {
         """)
   }
 
-  /// A rule that is written out has these, too.
+  /// The additional keys of an entry that is a rule itself.
   @KeyList<AdoptionRule> static var own: [RuleKey] {
     RuleKey(
       "name", \.name, as: .ruleName,
@@ -43,7 +43,7 @@ enum AdoptionKeys {
         """)
   }
 
-  /// A mapping, or a list of mappings.
+  /// A key whose value is a mapping, or a list of mappings.
   private static func patterns(
     _ name: String, _ path: WritableKeyPath<AdoptionRule, [ProcessPattern]>, about: String
   ) -> RuleKey {
@@ -74,7 +74,7 @@ enum AdoptionKeys {
     if name == "except", pattern.order.isEmpty {
       pattern.sink.error(at: position, "`except` without a key would match every process")
     }
-    // Age and user alone fit a shell and a desktop as well.
+    // Age and user alone would match a shell and a desktop as well.
     let keys = ["command", "exe", "name", "cgroup", "unit"]
     if name == "match", !keys.contains(where: { pattern.position(ofKey: $0) != nil }) {
       pattern.sink.error(

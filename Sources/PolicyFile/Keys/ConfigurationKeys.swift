@@ -24,7 +24,7 @@ enum ConfigurationKeys {
       write: { _ in nil })
   }
 
-  /// `sun_path` has 108 bytes, the last one a NUL.
+  /// Checks the length of the path: `sun_path` has 108 bytes, and the last one is a NUL.
   private static func socketFits(_ path: String) -> Problem? {
     path.utf8.count <= 107
       ? nil

@@ -69,7 +69,7 @@ enum HealthKeys {
       example: "notify: true")
     let hasTimings = ProbeKeys.timings.contains { reader.position(ofKey: $0) != nil }
     guard let port = readiness.tcp else { return needsAction(reader) }
-    // `tcp: 8080` alone is older, and asked more often.
+    // `tcp: 8080` alone is the older form, whose probes are more frequent.
     if hasTimings { readiness.probe.action = .tcp(host: Probe.loopback, port: port) }
   }
 
@@ -84,7 +84,7 @@ enum HealthKeys {
     }
   }
 
-  /// Timings, and nothing to ask.
+  /// Reports timings without an action.
   private static func needsAction(_ reader: MappingReader) {
     guard !(ProbeKeys.actions + ["tcp"]).contains(where: { reader.position(ofKey: $0) != nil }),
       let first = ProbeKeys.timings.compactMap({ reader.position(ofKey: $0) }).min()
@@ -101,7 +101,7 @@ enum HealthKeys {
       suggestion: "write `httpGet: { path: /healthz, port: 8080 }`, as Kubernetes does")
   }
 
-  /// `readiness` as its keys.
+  /// The values of the keys of `readiness`.
   fileprivate struct Readiness {
     var notify: Bool?
     var descriptor: Int?
@@ -132,7 +132,7 @@ enum HealthKeys {
     }
   }
 
-  /// `shed` as its keys.
+  /// The values of the keys of `shed`.
   fileprivate struct Shed {
     var signal: Int32?
     var command: [String] = []
@@ -182,11 +182,12 @@ extension WorkerConfiguration {
 }
 
 extension Converter where Value == String {
-  /// An extended regular expression that the C library compiles.
+  /// An extended regular expression that the C library can compile.
   fileprivate static var pattern: Converter {
     .text("an extended regular expression").checked { text in
       guard !text.isEmpty else { return .wrongKind }
-      // The C library knows them all the same, and can take hours for one line of a worker's output.
+      // The C library accepts back-references nevertheless, and can need hours for one line of a
+      // worker's output.
       if hasBackReference(text) {
         return Problem(
           message: "has a back-reference (`\\1`), which extended regular expressions don't have",
@@ -208,7 +209,7 @@ extension Converter where Value == String {
     }
   }
 
-  /// A backslash, not quoted by another, before a digit from 1 to 9.
+  /// Returns true if the text has a backslash, not escaped by another, before a digit from 1 to 9.
   private static func hasBackReference(_ text: String) -> Bool {
     var isQuoted = false
     for byte in text.utf8 {

@@ -1,15 +1,21 @@
 import Policy
 import YAML
 
-/// The keys of `on:`, at the top and of a worker.
+/// The keys of `on:`, at the top of the file and in a worker's entry.
 enum HookKeys {
-  /// - Parameter isOfWorker: some events aren't.
+  /// Returns the keys of all events.
+  ///
+  /// - Parameter isOfWorker: true for a worker's entry, which has no keys for events of the
+  ///   machine.
   static func all(isOfWorker: Bool) -> [Key<Hooks>] {
     let events = Hooks.Event.allCases.filter { !isOfWorker || !$0.isOfMachine }
     return events.map(key) + [timeout]
   }
 
-  /// - Parameter isOfWorker: a key for another event is refused.
+  /// Reads the section.
+  ///
+  /// - Parameter isOfWorker: true for a worker's entry, in which the keys for events of the machine
+  ///   are refused.
   static func read(_ reader: MappingReader, isOfWorker: Bool) -> Hooks {
     var hooks = Hooks(directory: reader.directory)
     for event in Hooks.Event.allCases where isOfWorker && event.isOfMachine {
@@ -55,7 +61,7 @@ enum HookKeys {
 }
 
 extension CommandReader {
-  /// A command, or a list of commands of which the first is a list itself.
+  /// Reads a command, or a list of commands whose first item is a list itself.
   fileprivate func readSeveral(_ key: String, in reader: MappingReader) -> [[String]]? {
     guard let node = reader.node(key) else { return nil }
     guard case .sequence(let items) = node,
@@ -87,7 +93,10 @@ extension Hooks.Event {
     case .crashed: "a worker has ended with a failure, or because it missed a deadline"
     case .terminatedForMemory: "a worker was terminated for lack of memory"
     case .willTerminate:
-      "a worker will be terminated for lack of memory, unless it is protected in time (`terminate: ask`)"
+      """
+      a worker will be terminated for lack of memory, unless it is protected in time \
+      (`terminate: ask`)
+      """
     case .overLimit: "a worker's footprint was over one of its `limits.footprint`"
     case .leakSuspected: "a worker may lose memory: its footprint was larger at each suspension"
     case .everything: "any event"

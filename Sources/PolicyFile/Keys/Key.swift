@@ -1,37 +1,41 @@
 import Policy
 import YAML
 
-/// One key of a file, declared once: its name, where its value is, what it takes, and what it means. The reader, the
-/// renderer, the JSON Schema, the differences, completion and the tables of the documentation come from it.
+/// One key of a file, declared once: its name, the value that it sets, its converter, and its
+/// meaning. The reader, the renderer, the JSON Schema, the differences, completion and the tables
+/// of the documentation come from it.
 struct Key<Root> {
   var name: String
-  /// For the schema and the documentation; without a first capital and a last full stop.
+  /// The description for the schema and the documentation, without a first capital and a last full
+  /// stop.
   var about: String
-  /// When it is asked for: it can take much longer than all else.
+  /// Makes the shape when it is needed, because this can take much longer than everything else.
   private let makeShape: () -> ValueShape
   var shape: ValueShape { kind.map(makeShape().called) ?? makeShape() }
-  /// What the documentation calls its value, if the shape doesn't say it.
+  /// The name of the value's kind in the documentation, if the shape doesn't give it.
   var kind: String?
-  /// Of a section.
+  /// The keys of a section. nil: the key is a value.
   var parts: [Key]?
   var holder = KeyHolder.any
-  /// For the documentation: what a missing key means, if it isn't the value that a new `Root` has.
+  /// The meaning of a missing key, for the documentation. nil: a new `Root` has the value.
   var usual: String?
   var change = ChangeMeaning()
-  /// A changed value applies when the worker is started next.
+  /// True if a changed value applies at the next launch of the worker.
   var isAtLaunch = false
   var read: (MappingReader, inout Root) -> Void
-  /// nil: there is nothing to write.
+  /// Returns the value to write. nil: there is none.
   var write: (Root) -> YAMLText?
-  /// Takes the value from another one.
+  /// Copies the value from another `Root`.
   var copy: (_ other: Root, _ own: inout Root) -> Void
 
-  /// A value. A key that is missing or wrong changes nothing.
+  /// Makes a key with a value. A key that is missing or wrong changes nothing.
   ///
   /// - Parameters:
-  ///   - less: what a smaller value means for workers, as a sentence; `more` a larger one.
-  ///   - words: what a new value means.
-  ///   - neverIsLeast: of a longest time `never` is the most, of a largest size the least.
+  ///   - less: a sentence on what a smaller value means for workers. `more` is one on a larger
+  ///     value.
+  ///   - words: sentences on what a new value means, by value.
+  ///   - neverIsLeast: true if `never` is the smallest value, as of a maximum size. Otherwise it is
+  ///     the largest, as of a maximum time.
   init<Value>(
     _ name: String, _ path: WritableKeyPath<Root, Value>, as converter: Converter<Value>,
     about: String, holder: KeyHolder = .any, usual: String? = nil, less: String? = nil,
@@ -45,7 +49,7 @@ struct Key<Root> {
     change = ChangeMeaning(less: less, more: more, words: words, neverIsLeast: neverIsLeast)
   }
 
-  /// A value without a default: no key, no value.
+  /// Makes a key without a default: a missing key means nil.
   init<Value>(
     _ name: String, _ path: WritableKeyPath<Root, Value?>, as converter: Converter<Value>,
     about: String, usual: String? = "none"
@@ -59,7 +63,7 @@ struct Key<Root> {
       copy: { $1[keyPath: path] = $0[keyPath: path] })
   }
 
-  /// A list, which is replaced as a whole, without repetitions.
+  /// Makes a key with a list, which is replaced as a whole. Repetitions are removed.
   init<Item: Hashable>(
     _ name: String, _ path: WritableKeyPath<Root, [Item]>, listOf converter: Converter<Item>,
     about: String, holder: KeyHolder = .any,
@@ -77,11 +81,11 @@ struct Key<Root> {
       copy: { $1[keyPath: path] = $0[keyPath: path] })
   }
 
-  /// A mapping that is replaced as a whole, or a word for none.
+  /// Makes a key with a mapping that is replaced as a whole, or with a word that means nil.
   ///
   /// - Parameters:
-  ///   - base: the value that the mapping's keys are laid over.
-  ///   - check: finds what is wrong between the keys.
+  ///   - base: the value over which the mapping's keys are laid.
+  ///   - check: reports contradictions between the keys.
   init<Value>(
     _ name: String, _ path: WritableKeyPath<Root, Value?>, or word: String, over base: Value,
     keys: [Key<Value>], about: String, words: [String: String] = [:],
@@ -109,11 +113,11 @@ struct Key<Root> {
     change.words = words
   }
 
-  /// A mapping whose keys replace others one by one.
+  /// Makes a section: a mapping whose keys replace others one by one.
   ///
   /// - Parameters:
-  ///   - words: each may stand for the whole section, and is short for one of its keys.
-  ///   - check: finds what is wrong between the keys.
+  ///   - words: each may replace the whole section, and is short for one of its keys.
+  ///   - check: reports contradictions between the keys.
   init(
     _ name: String, about: String, holder: KeyHolder = .any, words: [Shorthand] = [],
     check: @escaping (MappingReader, inout Root) -> Void = { _, _ in },
@@ -144,7 +148,7 @@ struct Key<Root> {
     var apply: (inout Root) -> Void
   }
 
-  /// A key that is like no other.
+  /// Makes a key that none of the other initializers can describe.
   init(
     _ name: String, shape: @escaping @autoclosure () -> ValueShape, about: String,
     holder: KeyHolder = .any,
@@ -157,16 +161,16 @@ struct Key<Root> {
   }
 }
 
-/// Which texts may hold a key.
+/// The texts that may contain a key.
 enum KeyHolder {
   case any
-  /// Those for the machine: the value applies to all workers together.
+  /// The texts for the machine: the value applies to all workers together.
   case machine
-  /// Policy files only. The words follow the key.
+  /// Policy files only. `refusal` follows the key in the error message.
   case file(refusal: String, suggestion: String? = nil)
 }
 
-/// What a changed value means for workers, as a sentence.
+/// The meaning of a changed value for workers, as sentences.
 struct ChangeMeaning {
   var less: String?
   var more: String?
@@ -174,8 +178,8 @@ struct ChangeMeaning {
   var neverIsLeast = false
 }
 
-/// Keys in the order of the documentation. A builder, because each of them is then checked by itself: the compiler
-/// doesn't finish a long list of them.
+/// Keys in the order of the documentation. A builder is used because each key is then type-checked
+/// separately: the compiler doesn't finish a long list of them.
 @resultBuilder enum KeyList<Root> {
   static func buildExpression(_ key: Key<Root>) -> [Key<Root>] { [key] }
   static func buildExpression(_ keys: [Key<Root>]) -> [Key<Root>] { keys }
@@ -183,7 +187,7 @@ struct ChangeMeaning {
 }
 
 extension Array {
-  /// Reads each key that the text may hold, and refuses the others.
+  /// Reads each key that the text may contain, and refuses the others.
   func read<Root>(_ reader: MappingReader, into root: inout Root) where Element == Key<Root> {
     if let shape = reader.shape {
       for key in self { shape.add(key.name, key.shape, about: key.about, usual: key.usual) }
@@ -200,7 +204,7 @@ extension Array {
     }
   }
 
-  /// Takes the values that apply to all workers together from the machine's.
+  /// Copies the values that apply to all workers together from the machine's.
   func copyThoseOfMachine<Root>(from machine: Root, to root: inout Root)
   where Element == Key<Root> {
     for key in self {
@@ -216,7 +220,7 @@ extension Array {
     compactMap { key in key.write(root).map { (key.name, $0) } }
   }
 
-  /// Each key with a value of its own, by path, in the order of the documentation.
+  /// Returns each key with a value of its own, by path, in the order of the documentation.
   func leaves<Root>(under prefix: String = "") -> [(path: String, key: Key<Root>)]
   where Element == Key<Root> {
     flatMap { key in
@@ -241,6 +245,8 @@ extension KeyHolder {
 }
 
 extension MappingShape {
+  /// Makes the shape of a mapping with these keys.
+  ///
   /// - Parameter scope: keys that aren't allowed there are left out.
   convenience init<Root>(
     _ keys: [Key<Root>], in scope: PolicyReader.Scope = .policy, shorthands: [String] = []

@@ -1,9 +1,9 @@
 import YAML
 
-// Keys of sections, paths and commands, and what can be changed of a key.
+// These functions make keys of sections, paths and commands, and change keys.
 
 extension Key {
-  /// A section that is a value of its own. What is as in `usual` isn't written.
+  /// Makes a section that is a separate value. Keys whose values are as in `usual` aren't written.
   init<Part>(
     _ name: String, _ path: WritableKeyPath<Root, Part>, usual: Part, about: String,
     check: @escaping (MappingReader, inout Part) -> Void = { _, _ in },
@@ -28,12 +28,13 @@ extension Key {
       copy: { $1[keyPath: path] = $0[keyPath: path] })
   }
 
-  /// A mapping that is replaced as a whole, or one value that is short for it.
+  /// Makes a key with a mapping that is replaced as a whole, or with one value that is short for
+  /// it.
   ///
   /// - Parameters:
-  ///   - isShort: the short form says all.
-  ///   - base: the value that the mapping's keys are laid over.
-  ///   - check: finds what is wrong between the keys.
+  ///   - isShort: returns true if the short form is enough for a value.
+  ///   - base: the value over which the mapping's keys are laid.
+  ///   - check: reports contradictions between the keys.
   init<Value>(
     _ name: String, _ path: WritableKeyPath<Root, Value?>, short: Converter<Value>,
     isShort: @escaping (Value) -> Bool, over base: Value, about: String,
@@ -62,7 +63,7 @@ extension Key {
       copy: { $1[keyPath: path] = $0[keyPath: path] })
   }
 
-  /// A path, as seen from the file's directory.
+  /// Makes a key with a path, relative to the file's directory.
   init(
     _ name: String, path: WritableKeyPath<Root, String?>, expects: String,
     check: @escaping (String) -> Problem? = { _ in nil }, about: String, usual: String? = nil
@@ -78,7 +79,7 @@ extension Key {
     kind = "path"
   }
 
-  /// A program and its arguments; an empty list stands for none.
+  /// Makes a key with a program and its arguments. An empty list means that there is none.
   init(_ name: String, command path: WritableKeyPath<Root, [String]>, about: String) {
     self.init(
       name, shape: .either([.text, .list(.text)]), about: about,
@@ -89,7 +90,7 @@ extension Key {
       copy: { $1[keyPath: path] = $0[keyPath: path] })
   }
 
-  /// The same key of a value that has this one's as a part.
+  /// Returns this key for a value that contains this one's `Root`.
   func at<Whole>(_ path: WritableKeyPath<Whole, Root>) -> Key<Whole> {
     Key<Whole>(
       name, shape: shape, about: about, holder: holder, usual: usual,
@@ -97,14 +98,16 @@ extension Key {
       copy: { copy($0[keyPath: path], &$1[keyPath: path]) })
   }
 
-  /// - Parameter kind: what the documentation calls its value.
+  /// Returns this key with other names in the documentation.
+  ///
+  /// - Parameter kind: the name of the value's kind.
   func called(_ kind: String, usual: String = "none", isAtLaunch: Bool = false) -> Key {
     var key = self
     (key.kind, key.usual, key.isAtLaunch) = (kind, usual, isAtLaunch)
     return key
   }
 
-  /// Not written if its value is the same there.
+  /// Returns this key so that it isn't written if its value is as in `usual`.
   func omitted(if usual: Root) -> Key {
     var key = self
     key.write = { root in

@@ -17,7 +17,7 @@ enum LimitKeys {
         """)
   }
 
-  /// `65536`, `unlimited`, or `{ soft: 1024, hard: 65536 }`.
+  /// A key with a value such as `65536`, `unlimited` or `{ soft: 1024, hard: 65536 }`.
   private static func resource(_ resource: ResourceLimits.Resource) -> Key<ResourceLimits> {
     typealias Limit = ResourceLimits.Limit
     let name = resource.rawValue
@@ -92,13 +92,14 @@ enum LimitKeys {
         at: inner.own, "`footprint` needs `warn`, `hibernate` or `restart`",
         suggestion: "write `footprint: { warn: 300MB, restart: 1GB }`")
     }
-    // A later step with a smaller limit would come first.
+    // A later step with a smaller limit would be reached first.
     let given = FootprintLimits.Step.allCases.filter { limits[$0] != nil }
     for (earlier, later) in zip(given, given.dropFirst()) {
       guard let low = limits[earlier], let high = limits[later], high < low else { continue }
       inner.sink.error(
         at: inner.places[inner.path(of: later.rawValue)],
-        "`\(later.rawValue)` (\(high.policyText)) is under `\(earlier.rawValue)` (\(low.policyText))",
+        "`\(later.rawValue)` (\(high.policyText)) is under "
+          + "`\(earlier.rawValue)` (\(low.policyText))",
         suggestion: "the order is `warn` ≤ `hibernate` ≤ `restart`")
     }
   }

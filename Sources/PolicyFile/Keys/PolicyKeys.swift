@@ -5,7 +5,7 @@ enum PolicyKeys {
   typealias PolicyKey = Key<LifecyclePolicy>
 
   @KeyList<LifecyclePolicy> static var all: [PolicyKey] {
-    // `PolicyReader` reads it first, because its values are the base of all others.
+    // `PolicyReader` reads this key first, because its policy is the base of all other values.
     PolicyKey(
       "extends", shape: ValueShape.text.called("name or path"),
       about: """

@@ -1,7 +1,7 @@
 import Policy
 import YAML
 
-// The keys of `pressure` and `ladder`.
+// This file has the keys of `pressure` and `ladder`.
 
 extension PolicyKeys {
   static var pressure: PolicyKey {
@@ -53,7 +53,8 @@ extension PolicyKeys {
     }
   }
 
-  /// A level that is written lists all its conditions; it isn't mixed with the base's.
+  /// A key of a pressure level. A level that is written lists all its conditions; it isn't merged
+  /// with the base's.
   private static func level(
     _ name: String, _ path: WritableKeyPath<LifecyclePolicy, PressureCondition?>, about: String
   ) -> PolicyKey {
@@ -130,7 +131,7 @@ extension PolicyKeys {
     PolicyKey(name, path, listOf: .rung, about: about, check: checkOrder)
   }
 
-  /// A rung whose loss is smaller than that of one before it would never get its chance.
+  /// Reports a rung with a smaller loss than a rung before it, because it would never be used.
   private static func checkOrder(
     _ items: [(value: Ladder.Rung, node: YAMLNode)], in reader: MappingReader
   ) {
@@ -140,7 +141,8 @@ extension PolicyKeys {
       if let before = dearest, let worst = before.loss, loss < worst {
         reader.sink.error(
           at: node.position,
-          "`\(rung.text)` comes after `\(before.text)`, which costs more: the cheapest rung comes first",
+          "`\(rung.text)` comes after `\(before.text)`, which costs more: "
+            + "the cheapest rung comes first",
           suggestion: "move `\(rung.text)` in front of `\(before.text)`")
       } else {
         dearest = rung
@@ -150,7 +152,7 @@ extension PolicyKeys {
 }
 
 extension PressureRules {
-  /// Journals of earlier versions have none.
+  /// The percentage of used swap. It is 0 in the journals of earlier versions, which don't have it.
   fileprivate var swapPercent: Double {
     get { swap ?? 0 }
     set { swap = newValue }
@@ -158,7 +160,7 @@ extension PressureRules {
 }
 
 extension PressureCondition {
-  /// Both thresholds of a file have one window.
+  /// The keys of stalls. Both thresholds have one window in a file.
   fileprivate struct StallKeys {
     var some: Double?
     var full: Double?
@@ -180,8 +182,8 @@ extension PressureCondition {
 }
 
 extension Ladder.Rung {
-  /// What a rung loses, for comparison; `nil` where any place is right: `ios-5` warns after it has
-  /// terminated suspended workers, and `iphone-os-3` warns first.
+  /// How much a rung loses, as a number for comparison. `nil`: the rung may be at any position.
+  /// `ios-5` warns after it has terminated suspended workers, and `iphone-os-3` warns first.
   var loss: Int? {
     switch self {
     case .warn: nil
@@ -194,7 +196,7 @@ extension Ladder.Rung {
 }
 
 extension Converter where Value == Duration {
-  /// What the kernel accepts (Documentation/accounting/psi.rst).
+  /// The window that the kernel accepts (Documentation/accounting/psi.rst).
   fileprivate static var window: Converter {
     Converter.duration.checked(kind: "duration, `500ms` to `10s`") { window in
       (.milliseconds(500) ... .seconds(10)).contains(window)
@@ -214,7 +216,7 @@ extension Converter where Value == Ladder.Rung {
         }
         return .failure(Problem(message: nil, suggestion: didYouMean(text, among: words)))
       }
-      // `terminate: suspended` is what a YAML hand writes by habit.
+      // People often write `terminate: suspended`, because it is usual in YAML.
       if case .mapping(let mapping) = node, let pair = mapping.first, mapping.count == 1,
         let verb = pair.key.scalar?.string, let object = pair.value.scalar?.string,
         words.contains("\(verb) \(object)")

@@ -1,7 +1,7 @@
 import Policy
 import YAML
 
-/// The keys of a probe, which have Kubernetes' names, so that they can be copied.
+/// The keys of a probe. They have Kubernetes' names, so that probes can be copied.
 enum ProbeKeys {
   static let actions = ["exec", "httpGet", "tcpSocket"]
   static let timings = [
@@ -70,7 +70,7 @@ enum ProbeKeys {
   }
 }
 
-/// The action as keys: each is empty, or has the port 0, unless it is the action.
+/// The action as keys. Each one is empty, or has the port 0, unless it is the action.
 extension Probe {
   static let loopback = "127.0.0.1"
   static let nothing = Probe(.exec([]))
@@ -101,7 +101,7 @@ extension Probe {
 }
 
 extension MappingReader {
-  /// Two ways for one purpose would leave open which of them counts.
+  /// Reports two keys for one purpose, because it would be unclear which of them applies.
   func one(of keys: [String], example: String) {
     let there = keys.filter { position(ofKey: $0) != nil }
     if there.count > 1, let last = there.compactMap({ position(ofKey: $0) }).max() {
@@ -129,12 +129,12 @@ extension Converter where Value == Duration {
 }
 
 extension Converter where Value == String {
-  /// In a file whose values may hold variables.
+  /// Escapes `$` when it writes, for a file whose values may contain variables.
   var escaped: Converter {
     Converter(expects: expects, shape: shape, write: WorkerRenderer.escaped, convert: convert)
   }
 
-  /// Of HTTP. Not GET and HEAD, which change nothing.
+  /// A method of HTTP, except GET and HEAD, which change nothing.
   static var method: Converter {
     let words = ["POST", "PUT", "PATCH", "DELETE"]
     return .scalar("`POST`, `PUT`, `PATCH` or `DELETE`", shape: .words(words)) { text in
@@ -160,7 +160,7 @@ extension Converter where Value == Void {
 }
 
 extension Converter where Value == Probe.HTTPRequest.Header {
-  /// `{ name: X-Check, value: "1" }`.
+  /// A header such as `{ name: X-Check, value: "1" }`.
   fileprivate static var header: Converter {
     let keys = MappingShape()
     keys.add("name", .text)

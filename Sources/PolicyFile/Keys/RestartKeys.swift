@@ -1,7 +1,7 @@
 import Policy
 import YAML
 
-/// The keys of `restart`, a word or a mapping.
+/// The keys of `restart`, which is a word or a mapping.
 enum RestartKeys {
   static var key: Key<WorkerConfiguration> {
     Key<WorkerConfiguration>(
@@ -49,7 +49,7 @@ enum RestartKeys {
 
   private static func checkBackoff(_ inner: MappingReader, _ rules: inout RestartRules) {
     guard rules.backoff.max < rules.backoff.initial else { return }
-    // A longer first one alone means that.
+    // An initial delay above the default maximum, without `max`, means that both are equal.
     guard inner.position(ofKey: "max") != nil else {
       rules.backoff.max = rules.backoff.initial
       return
@@ -83,7 +83,7 @@ extension WorkerConfiguration {
 }
 
 extension Converter where Value == Double {
-  /// 1–100, decimals allowed.
+  /// A factor from 1 to 100. Decimals are allowed.
   fileprivate static var factor: Converter {
     .scalar(
       "a factor from 1 to 100", shape: .number(1...100),

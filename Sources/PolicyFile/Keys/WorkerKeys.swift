@@ -1,7 +1,8 @@
 import Policy
 import YAML
 
-/// Every key of an entry of `workers:`. docs/configuration.md has the same table, and a test compares them.
+/// Every key of an entry of `workers:`. docs/configuration.md has the same table, and a test
+/// compares them.
 enum WorkerKeys {
   typealias WorkerKey = Key<WorkerConfiguration>
 
@@ -18,7 +19,8 @@ enum WorkerKeys {
         $0.read("directory", into: &$1.directory, as: path)
       },
       write: { WorkerRenderer.escaped($0.directory) })
-    // `WorkerReader` reads these two first: commands are expanded from them.
+    // `WorkerReader` reads `environment` and `env_file` first, because commands are expanded with
+    // them.
     WorkerKey(
       "environment", kind: "mapping",
       about: "variables; they replace those of `env_file` and of the daemon", isAtLaunch: true,
@@ -157,7 +159,10 @@ enum WorkerKeys {
     WorkerKey(
       "health_checks_while_asleep", kind: "port, mapping or list",
       about:
-        "health checks that the daemon answers; see [Health checks while asleep](#health-checks-while-asleep)",
+        """
+        health checks that the daemon answers; \
+        see [Health checks while asleep](#health-checks-while-asleep)
+        """,
       read: { reader, worker in
         let found = reader.oneOrMore("health_checks_while_asleep", of: .asleepAnswer)
         _ = reader.unique(found.map { ($0.value, $0.value.text, $0.node) })
@@ -174,7 +179,7 @@ enum WorkerKeys {
         reader.section("on") { worker.hooks = HookKeys.read($0, isOfWorker: true) }
       },
       write: { .mapping(HookKeys.all(isOfWorker: true).pairs(of: $0.hooks)) })
-    // `WorkerReader` reads these two: they are values of the policy.
+    // `WorkerReader` reads `policy` and `stop_grace`, which are values of the policy.
     WorkerKey(
       "policy", kind: "mapping",
       about: "keys of a policy for this worker alone; see [Overrides](policy-files.md#overrides)",
@@ -206,12 +211,12 @@ enum WorkerKeys {
 }
 
 extension Key where Root == WorkerConfiguration {
-  /// A key with a reader of its own.
+  /// Makes a key with a separate reader.
   ///
   /// - Parameters:
-  ///   - kind: what the documentation calls its value.
-  ///   - shape: nil: what the reader asks for.
-  ///   - write: an empty list or mapping, if there is nothing to write.
+  ///   - kind: the name of the value's kind in the documentation.
+  ///   - shape: the shape of the value. nil: the shape that the reader requests.
+  ///   - write: returns an empty list or mapping if there is nothing to write.
   fileprivate init(
     _ name: String, kind: String, about: String, usual: String = "none", isAtLaunch: Bool = false,
     shape: @escaping @autoclosure () -> ValueShape? = nil,

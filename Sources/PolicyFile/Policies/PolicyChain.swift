@@ -1,17 +1,19 @@
 import Policy
 import ShippedPolicies
 
-/// A policy file and the policies that it extends. Each file is read over the one that it names in `extends`,
-/// so all of them are read again whenever the first one is.
+/// Reads a policy file and the policies that it extends. Each file is read over the one that it
+/// names in `extends`, so all of them are read again whenever the first one is.
 struct PolicyChain {
-  /// A chain is read by a person, one file after the other.
+  /// The maximum number of files. A person has to read them one after the other.
   static let longest = 5
 
   var library: PolicyLibrary
-  /// The files that led here, the first one first.
+  /// The files that led to this one, the first one first.
   var files: [String] = []
 
-  /// - Parameter name: of a policy without a `name`; `nil`: it is called after its file.
+  /// Reads a policy.
+  ///
+  /// - Parameter name: the name of a policy that has no `name`. `nil`: it has the name of its file.
   func parse(text: String, file: String, name: String? = nil) -> ParseResult<LoadedPolicy> {
     var base = LifecyclePolicy()
     let stem = name ?? FilePaths.stem(of: file)
@@ -31,7 +33,8 @@ struct PolicyChain {
 
   private var last: String { files.last ?? "" }
 
-  /// What the last file's `extends` names, or what is wrong with it.
+  /// Reads the policy that the last file's `extends` names. The result is an error if that can't be
+  /// read.
   func extended(_ reference: String) -> Result<ParseResult<LoadedPolicy>, Problem> {
     PolicyLibrary.isPath(reference) ? file(reference) : named(reference)
   }
@@ -50,8 +53,8 @@ struct PolicyChain {
     return .success(load(path: path))
   }
 
-  /// A file may extend a policy of its own name: the next one in the order of the directories, or the one in the
-  /// executable.
+  /// Reads the policy of a name. A file may extend a policy of its own name: the next one in the
+  /// order of the directories, or the one in the executable.
   private func named(_ name: String) -> Result<ParseResult<LoadedPolicy>, Problem> {
     let isOwn = { (path: String) in FilePaths.normalized(path) == FilePaths.normalized(last) }
     let paths = library.paths(of: name)
@@ -76,7 +79,7 @@ struct PolicyChain {
   private static let itself = Problem(
     message: "names the policy itself", suggestion: "leave `extends` out, or name another policy")
 
-  /// Why a file can't be the next one.
+  /// Returns the reason why a file can't be the next one.
   private func problem(with path: String) -> Problem? {
     let known = files.map(FilePaths.normalized)
     if let first = known.firstIndex(of: FilePaths.normalized(path)) {
@@ -95,14 +98,14 @@ struct PolicyChain {
   }
 }
 
-/// The policy that a file's `extends` names, once it has been read.
+/// The policy that a file's `extends` names, after it has been read.
 final class ExtendedPolicy {
   private let chain: PolicyChain
   private(set) var found: LoadedPolicy?
 
   init(chain: PolicyChain) { self.chain = chain }
 
-  /// Reports in `top`'s file what is wrong with the reference or with the policy.
+  /// Loads the policy. Errors in the reference or in the policy are reported in `top`'s file.
   func load(_ reference: String, for top: MappingReader) -> LoadedPolicy? {
     let position = top.places["extends"]
     switch chain.extended(reference) {

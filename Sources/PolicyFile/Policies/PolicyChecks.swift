@@ -1,12 +1,12 @@
 import Policy
 
-/// What must hold between the keys of a policy. A check speaks up only where the text at hand set
-/// one of the keys concerned: what a base policy got wrong is reported for the base.
+/// Checks the relations between the keys of a policy. A check reports an error only if the current
+/// text has set one of the keys: an error in a base policy is reported for the base.
 struct PolicyChecks {
   var policy: LifecyclePolicy
-  /// Of the texts at hand; more than one where several files hold overrides.
+  /// The readers of the current texts. There are several if several files have overrides.
   var readers: [MappingReader]
-  /// For one worker.
+  /// True for the policy of one worker.
   var isOfWorker = false
 
   func run() {
@@ -18,7 +18,7 @@ struct PolicyChecks {
     protection()
   }
 
-  /// The first of some keys that a text at hand has set.
+  /// Returns the position of the first of some keys that a current text has set.
   private func place(_ paths: String...) -> Place? {
     for path in paths {
       for reader in readers {
@@ -42,11 +42,11 @@ struct PolicyChecks {
     }
   }
 
-  /// A higher level is reached with less memory available.
+  /// Checks that a higher level needs less available memory.
   private func thresholds() {
     let levels: [PressureLevel] = [.warning, .urgent, .critical]
     for (index, upper) in levels.enumerated().dropFirst() {
-      // The nearest lower level that has a threshold in the same unit.
+      // The threshold is compared with the nearest lower level that has one in the same unit.
       guard let own = policy.pressure[upper]?.availableBelow else { continue }
       for lower in levels[..<index].reversed() {
         guard let other = policy.pressure[lower]?.availableBelow,
@@ -74,12 +74,12 @@ struct PolicyChecks {
       suggestion: "warning, urgent and critical need decreasing values")
   }
 
-  /// A higher level that could do less than the one below would take back its promise.
+  /// Checks that a higher level can do at least as much as the one below.
   private func reach() {
     let levels: [PressureLevel] = [.warning, .urgent, .critical]
     for (lower, upper) in zip(levels, levels.dropFirst()) {
       let (below, above) = (policy.ladder[lower].reach, policy.ladder[upper].reach)
-      // Without any `terminate` in `critical`, `end()` has the clearer words.
+      // If `critical` has no `terminate`, `end()` reports that more clearly.
       guard let below, above.map({ $0 < below }) ?? (upper != .critical) else { continue }
       guard let spot = place("ladder.\(upper.name)", "ladder.\(lower.name)") else { continue }
       spot.error(
@@ -89,7 +89,7 @@ struct PolicyChecks {
     }
   }
 
-  /// The ladder must end: whatever the workers hold can be had back.
+  /// Checks that the ladder has an end: it can free all memory of the workers.
   private func end() {
     if policy.pressure.critical == nil, let spot = place("pressure.critical") {
       spot.error(
@@ -133,7 +133,7 @@ struct PolicyChecks {
 }
 
 extension PolicyChecks {
-  /// Protection of all workers leaves the ladder without an end.
+  /// Warns of a policy that protects all workers, because the ladder has no end then.
   private func protection() {
     guard !isOfWorker, !policy.terminate.forMemory, let spot = place("terminate.for_memory")
     else { return }
@@ -144,7 +144,7 @@ extension PolicyChecks {
 }
 
 extension PressureCondition.Amount {
-  /// `nil`: a share and a size can't be compared without a machine.
+  /// Returns `nil` for a share and a size, which can't be compared without a machine.
   fileprivate func isAbove(_ other: PressureCondition.Amount) -> Bool? {
     switch (self, other) {
     case (.percent(let own), .percent(let theirs)): own > theirs
@@ -155,7 +155,7 @@ extension PressureCondition.Amount {
 }
 
 extension [Ladder.Rung] {
-  /// The farthest `terminate` rung.
+  /// The `terminate` rung that can terminate the most.
   fileprivate var reach: Ladder.Rung? {
     filter { ($0.loss ?? 0) > 0 }.max { ($0.loss ?? 0) < ($1.loss ?? 0) }
   }

@@ -1,19 +1,19 @@
 import Policy
 import YAML
 
-/// Reads the keys of a policy over a base, then checks what concerns more than one key.
+/// Reads the keys of a policy over a base, and then checks the relations between keys.
 struct PolicyReader {
   enum Scope {
-    /// A policy file: all keys.
+    /// A policy file, with all keys.
     case policy
-    /// Laid over a policy: all but its name.
+    /// Overrides of a policy, with all keys except the name.
     case overrides
-    /// For one worker: what isn't decided for the machine as a whole.
+    /// Overrides for one worker, without the keys that are decided for the machine as a whole.
     case worker
   }
 
   var scope: Scope
-  /// What `extends` leads to; `nil`: there is no other file to read.
+  /// The policy of `extends`. `nil`: no other file may be read.
   var extended: ExtendedPolicy?
 
   func read(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
@@ -22,7 +22,8 @@ struct PolicyReader {
     return policy
   }
 
-  /// The keys alone, for texts that are laid over each other before they are checked.
+  /// Reads the keys without the checks, for texts that are laid over each other before they are
+  /// checked.
   func keys(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
     var policy = base
     top.scope = scope
@@ -39,7 +40,7 @@ struct PolicyReader {
 }
 
 extension Converter where Value == String {
-  /// The value of `extends`. Its path is relative to the file that has it.
+  /// The value of `extends`. A path is relative to the file that contains it.
   fileprivate static var extended: Converter {
     .text("the name of a policy, or the path of a policy file").checked { text in
       text.isEmpty ? .wrongKind : homeProblem(text)

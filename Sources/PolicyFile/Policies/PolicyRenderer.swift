@@ -1,13 +1,13 @@
 import Policy
 
 extension PolicyFile {
-  /// The canonical YAML of a policy: every key, in the order of the documentation, without
-  /// comments. Reading it gives the policy back.
+  /// Returns the canonical YAML of a policy: every key in the order of the documentation, without
+  /// comments. Reading it gives an equal policy.
   public static func render(_ policy: LifecyclePolicy) -> String {
     lines(PolicyKeys.all, of: policy).joined(separator: "\n") + "\n"
   }
 
-  /// A section has a line for each of its keys, and each value one line.
+  /// Returns a line for each key of a section, with its value on the same line.
   private static func lines(
     _ keys: [Key<LifecyclePolicy>], of policy: LifecyclePolicy
   ) -> [String] {

@@ -1,9 +1,9 @@
 import Policy
 
-// Values as a policy file writes them: exact, so that reading gives them back.
+// These functions write values as in a policy file. They are exact: reading gives an equal value.
 
 extension ByteCount {
-  /// `16MB`, `1536MB`; the largest unit that is whole.
+  /// The size with the largest unit that gives a whole number: `16MB`, `1536MB`.
   var policyText: String {
     for unit in sizeUnits.reversed() where bytes != 0 && bytes % unit.bytes == 0 {
       return "\(bytes / unit.bytes)\(unit.name)"
@@ -12,9 +12,9 @@ extension ByteCount {
   }
 }
 
-/// `5%`, `2.5%`; thousandths at the finest, as they are read.
+/// A percentage such as `5%` or `2.5%`, with at most three decimals, which is what readers accept.
 func percentText(_ percent: Double) -> String {
-  // Nothing outside 0–100 comes out of a policy file; a value made in code may hold anything.
+  // A policy file gives values from 0 to 100 only. A value made in code may be any number.
   guard percent.isFinite, percent.magnitude < 1e12 else { return "0%" }
   let thousandths = Int64((percent * 1_000).rounded())
   let (whole, rest) = thousandths.magnitude.quotientAndRemainder(dividingBy: 1_000)

@@ -1,14 +1,14 @@
 import Policy
 import YAML
 
-/// Reads the tops of the files of a configuration, as if they were one.
+/// Reads the top levels of the files of a configuration, as if they were one.
 struct ConfigurationReader {
   var directory: String
   var library: PolicyLibrary
   var environment: [String: String]
-  /// Instead of the files' own `policy:`.
+  /// The policy's name or path that replaces the files' own `policy:`.
   var replacement: String?
-  /// All files could be read: a name that none of them declares is a mistake.
+  /// True if all files could be read. Then a name that none of them declares is an error.
   var isComplete = true
   var wait = ConfigurationFile.endlessly
 
@@ -37,7 +37,7 @@ struct ConfigurationReader {
     return configuration
   }
 
-  /// Reads a key that one file alone may hold; what others have isn't used.
+  /// Reads a key that only one file may have. The values in other files aren't used.
   private func once(
     _ key: String, in parts: [MappingReader], _ read: (MappingReader, _ isFirst: Bool) -> Void
   ) {
@@ -73,7 +73,7 @@ struct ConfigurationReader {
     } else if name == LifecyclePolicy().name, library.path(of: name) == nil {
       return LifecyclePolicy()
     } else if library.names.contains(name) {
-      // From a file, or from the executable.
+      // The library finds it in a file or in the executable.
       result = library.loadWithOrigins(name)
     } else {
       let missing = PolicyLibrary.Missing(name: name, library: library)
@@ -88,7 +88,7 @@ struct ConfigurationReader {
     return result.value?.policy ?? LifecyclePolicy()
   }
 
-  /// All files' overrides, laid over the policy in their order, and then checked as one.
+  /// Lays the overrides of all files over the policy in their order, and then checks them together.
   private func overrides(_ parts: [MappingReader], _ configuration: inout DaemonConfiguration) {
     let key = "policy_overrides"
     var readers: [MappingReader] = []
@@ -133,7 +133,7 @@ struct ConfigurationReader {
 }
 
 extension MappingReader {
-  /// A worker that stands where `workers` should be: an unknown key with a `command` in it.
+  /// Reports a worker that is declared outside `workers`: an unknown key with a `command` in it.
   fileprivate func reportMisplacedWorkers() {
     for key in takeUnknown(holding: "command") {
       sink.error(
@@ -143,10 +143,10 @@ extension MappingReader {
     }
   }
 
-  /// For messages: `etc/dormouse.yaml:3:5`.
+  /// The location of a key for messages: `etc/dormouse.yaml:3:5`.
   func place(ofKey key: String) -> String { sink.place(position(ofKey: key)) }
 
-  /// A reader for keys of a policy under a key, with places of their own.
+  /// Returns a reader for keys of a policy below a key, with separate positions.
   func overrides(_ key: String, scope: PolicyReader.Scope = .overrides) -> MappingReader? {
     if let shape {
       shape.add(key, .mapping(KeyExplorer.policy(scope)))
@@ -164,7 +164,7 @@ extension DiagnosticSink {
 }
 
 extension Converter where Value == String {
-  /// A path, as seen from a directory.
+  /// A path, relative to a directory.
   static func path(_ expects: String, from directory: String) -> Converter {
     Converter.text(expects).checked { path in
       path.isEmpty ? .wrongKind : homeProblem(path, else: ", or `${HOME}`")

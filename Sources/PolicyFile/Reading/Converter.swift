@@ -1,23 +1,23 @@
 import Policy
 import YAML
 
-/// Makes a value out of a node, or says what is wrong with the node.
+/// Converts a node to a value, or returns the problem of the node.
 struct Converter<Value> {
-  /// Follows "must be": ``a duration such as `10s` ``.
+  /// The expected value, as it follows "must be" in an error: ``a duration such as `10s` ``.
   var expects: String
-  /// The same for programs: see `ValueShape`.
+  /// The expected value for programs.
   var shape: ValueShape = .any
-  /// The value as a file has it.
+  /// Returns the value as a file has it.
   var write: (Value) -> YAMLText = { .text("\($0)") }
   var convert: (YAMLNode) -> Result<Value, Problem>
 }
 
-/// Why a node has no value of the wanted kind.
+/// The reason why a node has no value of the expected kind.
 struct Problem: Error {
-  /// Follows the key: "can't be negative". `nil`: "must be … , not …".
+  /// The text that follows the key in an error: "can't be negative". `nil`: "must be … , not …".
   var message: String?
   var suggestion: String?
-  /// Where in a scalar's text, in Unicode scalars, if not at its beginning.
+  /// The offset of the fault in a scalar's text, in Unicode scalars. nil: it is at the beginning.
   var offset: Int? = nil
 
   static let wrongKind = Problem(message: nil, suggestion: nil)
@@ -27,7 +27,7 @@ struct Problem: Error {
 }
 
 extension Converter {
-  /// A converter for values that are one word or text.
+  /// Makes a converter for values that are one word or text.
   static func scalar(
     _ expects: String, shape: ValueShape = .text,
     write: @escaping (Value) -> YAMLText = { .text("\($0)") },
@@ -39,7 +39,7 @@ extension Converter {
     }
   }
 
-  /// The value, or a word that stands for another.
+  /// Returns a converter that accepts a word for one of the values.
   func orWord(_ word: String, _ value: Value) -> Converter where Value: Equatable {
     Converter(
       expects: "\(expects), or `\(word)`", shape: .either([shape, .words([word])]),
@@ -55,7 +55,7 @@ extension Converter {
     }
   }
 
-  /// The value, or a word for none.
+  /// Returns a converter that accepts a word for nil.
   func or(_ word: String) -> Converter<Value?> where Value: Equatable {
     Converter<Value?>(
       expects: expects, shape: shape, write: { $0.map(write) ?? .plain(word) },
@@ -63,12 +63,14 @@ extension Converter {
     ).orWord(word, nil)
   }
 
-  /// Only for reading.
+  /// Returns a converter to another type, for reading only.
   func map<Other>(_ transform: @escaping (Value) -> Other) -> Converter<Other> {
     Converter<Other>(expects: expects, shape: shape) { convert($0).map(transform) }
   }
 
-  /// - Parameter back: for writing.
+  /// Returns a converter to another type.
+  ///
+  /// - Parameter back: the reverse conversion, for writing.
   func map<Other>(
     _ transform: @escaping (Value) -> Other, back: @escaping (Other) -> Value
   ) -> Converter<Other> {
@@ -77,9 +79,9 @@ extension Converter {
     }
   }
 
-  /// The value, if it passes; otherwise the problem that `check` finds.
+  /// Returns a converter that also checks the value. `check` returns its problem, or nil.
   ///
-  /// - Parameter kind: what the documentation calls such a value.
+  /// - Parameter kind: the name of such a value in the documentation.
   func checked(kind: String? = nil, _ check: @escaping (Value) -> Problem?) -> Converter {
     Converter(
       expects: expects, shape: kind.map(shape.called) ?? shape, write: write
@@ -90,7 +92,7 @@ extension Converter {
 }
 
 extension Converter where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
-  /// One of the enumeration's words.
+  /// A converter for the words of an enumeration.
   static var choice: Converter {
     let words = Value.allCases.map(\.rawValue)
     return .scalar(listed(words), shape: .words(words), write: { .plain($0.rawValue) }) { text in
@@ -143,7 +145,7 @@ extension Converter where Value: AdditiveArithmetic & Comparable {
 }
 
 extension Converter where Value == String {
-  /// Any text without NUL, which no system call could pass on.
+  /// A converter for any text without NUL, which no system call could pass on.
   static func text(_ expects: String) -> Converter {
     .scalar(expects) { text in
       text.unicodeScalars.contains("\0")
@@ -151,7 +153,7 @@ extension Converter where Value == String {
     }
   }
 
-  /// See `NameRule`.
+  /// A converter for names that `NameRule` allows.
   static func name(_ expects: String) -> Converter {
     .scalar(
       expects, shape: .matching(NameRule.pattern, example: "my-policy").called("name")

@@ -1,11 +1,13 @@
 import YAML
 
-/// Texts as YAML documents, with everything that is wrong with them as YAML in the sink.
+/// Parses texts as YAML documents, and reports YAML's errors to the sink.
 enum Document {
-  /// Bytes. No configuration is larger, so a larger file is another kind of file.
+  /// The maximum size in bytes. No configuration is larger, so a larger file is another kind of
+  /// file.
   static let sizeLimit = 1 << 20
 
-  /// `nil` after a syntax error. Keys that stand twice are reported, and the rest can be read.
+  /// Parses the sink's text. The result is `nil` after a syntax error. Duplicate keys are reported,
+  /// and the remaining text can be read.
   static func compose(_ sink: DiagnosticSink) -> YAMLDocument? {
     let text = sink.source.text
     guard text.utf8.count <= sizeLimit else {
@@ -17,8 +19,8 @@ enum Document {
       for duplicate in document.duplicates {
         sink.error(
           at: Position(duplicate.mark),
-          "`\(shortened(duplicate.key))` is given twice; the first is in line \(duplicate.first.line)"
-        )
+          "`\(shortened(duplicate.key))` is given twice; "
+            + "the first is in line \(duplicate.first.line)")
       }
       return document
     } catch {

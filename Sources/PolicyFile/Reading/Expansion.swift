@@ -1,15 +1,15 @@
 import YAML
 
-/// `${VAR}`, `${VAR:-default}` and `${VAR:+text}` in values; default and text may hold
-/// variables, too. `$$` stands for one `$`; any other `$` for itself.
+/// Replaces `${VAR}`, `${VAR:-default}` and `${VAR:+text}` in values. The default and the text may
+/// contain variables, too. `$$` means one `$`; any other `$` means itself.
 struct Expander {
-  /// How deep defaults may stand in defaults.
+  /// The maximum number of nested defaults.
   static let maxDepth = 8
 
   var variables: [String: String]
-  /// For messages: "which the daemon doesn't have".
+  /// The owner of the variables, for messages: "which the daemon doesn't have".
   var owner = "the daemon"
-  /// For commands, where `$$` is a shell's: only `$${` stands for `${`.
+  /// True for commands, where `$$` is a shell's: only `$${` means `${`.
   var leavesDollars = false
 
   func with(_ others: [String: String]) -> Expander {
@@ -59,7 +59,7 @@ struct Expander {
   private var sign: String { leavesDollars ? "${" : "$" }
   private var escape: String { leavesDollars ? "$${" : "$$" }
 
-  /// Where the `}` is that ends what a `${` began; nil: there is none.
+  /// Returns the index of the `}` that ends a reference. nil: there is none.
   static func end(ofReference rest: Substring) -> Substring.Index? {
     var depth = 1
     var previous: Character?
@@ -97,7 +97,7 @@ struct Expander {
           message: "needs the variable `\(shortened(String(name)))`, which \(owner) doesn't have",
           suggestion: "set it, or write `${\(shortened(String(name))):-default}`"))
     }
-    // As in a shell, the default stands for an empty value, too.
+    // The default replaces an empty value, too, as in a shell.
     let isSet = value?.isEmpty == false
     if rest.hasPrefix(":-"), isSet, let value { return .success(value) }
     if rest.hasPrefix(":+"), !isSet { return .success("") }
@@ -106,14 +106,15 @@ struct Expander {
 }
 
 extension MappingReader {
-  /// The node with its variables replaced; `nil` where that can't be done, which is reported.
+  /// Returns the node with its variables replaced. `nil`: that failed, and the error was reported.
   func expanded(_ node: YAMLNode, called name: String, by expander: Expander?) -> YAMLNode? {
     guard let expander, case .scalar(let scalar) = node, scalar.string.contains("$") else {
       return node
     }
     switch expander.expand(scalar.string) {
     case .success(let text):
-      // In quotes: an empty value that comes from a variable is an empty text, and not nothing.
+      // The style is quoted: an empty value that comes from a variable is an empty text, and not
+      // nothing.
       return .scalar(
         .init(text, tag: scalar.tag, style: .doubleQuoted, mark: scalar.mark))
     case .failure(let problem):
@@ -125,8 +126,8 @@ extension MappingReader {
     }
   }
 
-  /// Where in the file something stands that is `offset` scalars inside a scalar's text: its beginning,
-  /// where escapes or line ends make that uncertain.
+  /// Returns the position in the file of the scalar `offset` in a scalar's text. It is the position
+  /// of the text's beginning if escapes or line ends make the result uncertain.
   func position(_ offset: Int?, in node: YAMLNode) -> Position? {
     guard let start = node.position, let offset, offset > 0, let text = node.scalar?.string else {
       return node.position

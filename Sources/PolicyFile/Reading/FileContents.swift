@@ -1,6 +1,6 @@
 import Glibc
 
-/// A file that gives no text, and why.
+/// The error of a file that can't be read as text.
 struct Unreadable: Error {
   var diagnostic: Diagnostic
 
@@ -11,7 +11,7 @@ struct Unreadable: Error {
   }
 }
 
-/// Files as texts, without Foundation.
+/// Reads files as texts, without Foundation.
 enum FileContents {
   static func read(_ path: String, isRegularOnly: Bool = false) -> Result<String, Unreadable> {
     switch bytes(path, isRegularOnly) {
@@ -30,7 +30,7 @@ enum FileContents {
   private static func bytes(
     _ path: String, _ isRegularOnly: Bool
   ) -> Result<[UInt8], Unreadable> {
-    // Without O_NONBLOCK a FIFO in the place of a policy would block the daemon for ever.
+    // Without O_NONBLOCK, a FIFO with the name of a policy would block the daemon forever.
     let (descriptor, code) = path.withCString { text in
       let descriptor = open(text, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
       return (descriptor, errno)
@@ -72,7 +72,7 @@ enum FileContents {
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// Names in a directory, sorted; where it can't be read, why.
+  /// Returns the names in a directory, sorted, or the reason why it can't be read.
   static func listing(of directory: String) -> Result<[String], Unreadable> {
     let (stream, code) = directory.withCString { text in
       let stream = opendir(text)
@@ -92,7 +92,7 @@ enum FileContents {
 
   static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-  /// Names in a directory, sorted; none where it can't be read.
+  /// Returns the names in a directory, sorted. There are none if it can't be read.
   static func names(in directory: String) -> [String] {
     if case .success(let names) = listing(of: directory) { names } else { [] }
   }

@@ -1,6 +1,6 @@
-/// Paths as texts.
+/// Handles paths as texts.
 enum FilePaths {
-  /// `policies/web.yaml` → `web`.
+  /// Returns the name without the directory and the ending: `web` for `policies/web.yaml`.
   static func stem(of path: String) -> String {
     let name = path.split(separator: "/").last.map(String.init) ?? path
     for ending in [".yaml", ".yml"] where name.hasSuffix(ending) {
@@ -9,18 +9,19 @@ enum FilePaths {
     return name
   }
 
-  /// `policies/web.yaml` → `web.yaml`.
+  /// Returns the name without the directory: `web.yaml` for `policies/web.yaml`.
   static func name(of path: String) -> String {
     path.split(separator: "/").last.map(String.init) ?? path
   }
 
-  /// The directory that a file is in; `.` for a bare name.
+  /// Returns the directory of a file. It is `.` for a bare name.
   static func directory(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// Without `.` and `..`, as far as the text shows, for comparison: `a/../b.yaml` → `b.yaml`.
+  /// Returns a path without `.` and `..`, as far as the text shows, for comparison: `b.yaml` for
+  /// `a/../b.yaml`.
   static func normalized(_ path: String) -> String {
     var parts: [Substring] = []
     for part in path.split(separator: "/") where part != "." {
@@ -33,7 +34,7 @@ enum FilePaths {
     return (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
   }
 
-  /// A path as seen from a directory.
+  /// Returns a path relative to a directory as one relative to the working directory.
   static func resolve(_ path: String, from directory: String) -> String {
     if path.hasPrefix("/") || directory == "." { return path }
     var rest = Substring(path)

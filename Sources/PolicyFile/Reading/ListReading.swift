@@ -1,8 +1,8 @@
 import YAML
 
 extension MappingReader {
-  /// The items of a list that are right; `nil` where the key is missing or no list. An item that
-  /// is wrong is reported and left out.
+  /// Reads the valid items of a list. `nil`: the key is missing or no list. An item that is wrong
+  /// is reported and left out.
   func list<Item>(
     _ key: String, of converter: Converter<Item>
   ) -> [(value: Item, node: YAMLNode)]? {
@@ -29,7 +29,7 @@ extension MappingReader {
     text.unicodeScalars.count > 60 ? "put it in `[ ]`" : text
   }
 
-  /// The values without the repetitions, which are reported.
+  /// Returns the values without repetitions, which are reported.
   func unique<Item: Hashable>(_ items: [(value: Item, text: String, node: YAMLNode)]) -> [Item] {
     var seen: Set<Item> = []
     return items.compactMap { item in
@@ -41,7 +41,7 @@ extension MappingReader {
     }
   }
 
-  /// Marks a key as known, and says where it stands, if it does.
+  /// Marks a key as known and refused. Returns its position if the text has it.
   func refused(_ key: String) -> Position? {
     refusedKeys.insert(key)
     return shape != nil || node(key) == nil ? nil : position(ofKey: key)

@@ -1,32 +1,32 @@
 import YAML
 
-/// Reads one mapping by its known keys. The caller asks for each key in turn and ends with `finish()`, which
-/// reports the keys that weren't asked for; an error doesn't stop the reading.
+/// Reads one mapping by its known keys. The caller asks for each key and ends with `finish()`,
+/// which reports the keys that weren't asked for. An error doesn't stop the reading.
 final class MappingReader {
   let sink: DiagnosticSink
-  /// Where values stand, by path (`hibernate.disk.budget`), for checks across keys.
+  /// The positions of the values by path (`hibernate.disk.budget`), for checks across keys.
   let places: Places
-  /// For messages: ``in `hibernate.disk` ``; empty at the top of a file.
+  /// The mapping's path in messages, such as `hibernate.disk`. It is empty at the top of a file.
   let title: String
-  /// Where the mapping itself begins.
+  /// The position where the mapping itself begins.
   let own: Position?
   let path: String
-  /// Variables for `${VAR}` in values; `nil`: a `$` is a `$`.
+  /// Replaces `${VAR}` in values. `nil`: a `$` is a `$`.
   let expander: Expander?
-  /// There is no text: keys are noted here instead of being read. See `ValueShape`.
+  /// Set if there is no text: keys are recorded here instead of being read. See `ValueShape`.
   let shape: MappingShape?
-  /// What the text is for: some keys of a policy are refused for one worker.
+  /// The purpose of the text. Some keys of a policy are refused for one worker.
   var scope = PolicyReader.Scope.policy
-  /// Where paths start.
+  /// The directory to which paths are relative.
   var directory = "."
-  /// For keys that are commands.
+  /// Reads keys that are commands.
   var commands = CommandReader(variables: [:])
   private let entries: [String: (key: Position?, value: YAMLNode)]
   private var asked: [String] = []
-  /// Those that are known for being wrong here: other systems' names, keys of later versions.
+  /// Keys that are known only to refuse them: names of other systems, keys of later versions.
   var refusedKeys: Set<String> = []
   private var taken: Set<String> = []
-  /// Keys in the order of the text.
+  /// The keys in the order of the text.
   private(set) var order: [String] = []
 
   init(
@@ -57,7 +57,7 @@ final class MappingReader {
     self.entries = entries
   }
 
-  /// A reader without a text, which notes the keys that it is asked for.
+  /// Makes a reader without a text. It records the keys for which it is asked.
   init(exploring shape: MappingShape, path: String = "") {
     self.shape = shape
     self.path = path
@@ -67,7 +67,7 @@ final class MappingReader {
 
   func position(ofKey key: String) -> Position? { entries[key]?.key }
 
-  /// The value of a known key, if it is there.
+  /// Returns the value of a known key, if the mapping has it.
   func node(_ key: String) -> YAMLNode? {
     asked.append(key)
     shape?.add(key, .any)
@@ -76,7 +76,7 @@ final class MappingReader {
     return entry.value
   }
 
-  /// A tag (`!include file`) that were ignored would deceive.
+  /// Reports a tag such as `!include file`: to ignore it would be misleading.
   private func untagged(_ node: YAMLNode, called name: String) -> Bool {
     guard let tag = node.foreignTag else { return true }
     sink.error(
@@ -85,7 +85,7 @@ final class MappingReader {
     return false
   }
 
-  /// Reads a key if it is there and right; otherwise the target keeps what it has.
+  /// Reads a key if it is there and valid. Otherwise the target keeps its value.
   func read<Value>(_ key: String, into target: inout Value, as converter: Converter<Value>) {
     if let value = read(key, as: converter) { target = value }
   }
@@ -99,15 +99,16 @@ final class MappingReader {
     return convert(node, called: key, as: converter)
   }
 
-  /// For values under a key that has been asked for.
-  ///
+  /// Converts a value below a key that was asked for already.
   func convert<Value>(_ node: YAMLNode, called name: String, as converter: Converter<Value>)
     -> Value?
   {
     convert(node, called: name, as: converter, by: expander)
   }
 
-  /// - Parameter expander: instead of the reader's own; `nil`: nothing is expanded.
+  /// Converts a value.
+  ///
+  /// - Parameter expander: replaces the reader's own. `nil`: nothing is expanded.
   func convert<Value>(
     _ node: YAMLNode, called name: String, as converter: Converter<Value>, by expander: Expander?
   ) -> Value? {
@@ -133,11 +134,11 @@ final class MappingReader {
       at: position(problem.offset, in: node), message, suggestion: problem.suggestion)
   }
 
-  /// A mapping inside this one. An empty value is an empty mapping: all its keys may have been
-  /// commented out.
+  /// Reads a mapping inside this one. An empty value is an empty mapping, because all its keys may
+  /// have been commented out.
   ///
-  /// - Parameter words: each may stand for the whole section, and is short for one of its keys.
-  /// - Returns: the word that stands there.
+  /// - Parameter words: each may replace the whole section, and is short for one of its keys.
+  /// - Returns: the word, if there is one.
   @discardableResult func section(
     _ key: String, or words: [(word: String, key: String)] = [], _ body: (MappingReader) -> Void
   ) -> String? {
@@ -166,14 +167,14 @@ final class MappingReader {
     return nil
   }
 
-  /// What stands where a mapping may be replaced by one word: `never`, say.
+  /// The value of a key that may be a mapping or one word, such as `never`.
   enum Choice {
     case word
     case mapping(MappingReader)
   }
 
-  /// A mapping inside this one that is written whole, or a word instead of it; `nil` where the key is missing
-  /// or wrong. The caller ends with the mapping's `finish()`.
+  /// Reads a mapping inside this one that is written as a whole, or a word instead of it. `nil`:
+  /// the key is missing or wrong. The caller ends with the mapping's `finish()`.
   func mapping(_ key: String, or word: String) -> Choice? {
     if let explored = exploring(key, or: word) { return .mapping(explored) }
     guard let node = node(key) else { return nil }
@@ -181,9 +182,9 @@ final class MappingReader {
     return reader(of: node, called: key).map { .mapping($0) }
   }
 
-  /// While exploring, a reader for a mapping under a key.
+  /// Returns a reader for a mapping below a key, if this reader explores.
   ///
-  /// - Parameter word: what may stand instead of the mapping.
+  /// - Parameter word: a word that may replace the mapping.
   func exploring(_ key: String, or word: String? = nil) -> MappingReader? {
     guard let shape else { return nil }
     let inner = MappingShape()
@@ -192,8 +193,9 @@ final class MappingReader {
     return MappingReader(exploring: inner, path: path(of: key))
   }
 
-  /// A reader for a mapping under `key`; reports anything else.
-  /// - Parameter variables: for `${VAR}`, over those that are known already.
+  /// Returns a reader for a mapping below `key`. Anything else is reported.
+  ///
+  /// - Parameter variables: variables for `${VAR}`, which override those that are known already.
   func reader(
     of node: YAMLNode, called key: String, places: Places? = nil, variables: [String: String] = [:]
   ) -> MappingReader? {
@@ -215,7 +217,8 @@ final class MappingReader {
     return reader
   }
 
-  /// Keys that no reader has asked for, with a mapping that has this one; `finish` leaves them out.
+  /// Returns the keys that no reader has asked for and whose mapping has this key. `finish` doesn't
+  /// report them then.
   func takeUnknown(holding key: String) -> [String] {
     let found = order.filter {
       !asked.contains($0) && entries[$0]?.value.mapping?[key] != nil
@@ -226,7 +229,7 @@ final class MappingReader {
 
   /// Reports every key that was never asked for.
   func finish() {
-    // A key that is known to be refused is no advice.
+    // A key that is always refused isn't suggested.
     let valid = asked.filter { !refusedKeys.contains($0) }
     for key in order where !asked.contains(key) && !taken.contains(key) {
       let place = title.isEmpty ? "" : " in `\(shortened(title))`"
@@ -240,7 +243,7 @@ final class MappingReader {
 }
 
 extension YAMLNode {
-  /// A tag that was written, other than those of texts, mappings and lists.
+  /// The tag that was written, except those of texts, mappings and lists.
   var foreignTag: String? {
     switch tag {
     case nil, "", "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq":
@@ -249,7 +252,7 @@ extension YAMLNode {
     }
   }
 
-  /// A plain scalar without any text, as in `key:`.
+  /// True for a plain scalar without any text, as in `key:`.
   var isEmpty: Bool {
     guard case .scalar(let scalar) = self else { return false }
     return scalar.string.isEmpty && scalar.style == .plain

@@ -1,8 +1,9 @@
 import YAML
 
-/// Durations and sizes as all options of the command line take them: written as in a policy file.
+/// Reads durations and sizes as all options of the command line accept them: as in a policy file.
 public enum OptionUnits {
-  /// Beside a policy's units: a number alone is in seconds, and there are days and weeks.
+  /// Reads a duration. In addition to a policy's units, a number alone is in seconds, and there are
+  /// days and weeks.
   public static func duration(_ text: String) -> Result<Duration, UnitError> {
     let seconds: [String: Int64] = ["": 1, "d": 86_400, "w": 604_800]
     guard let quantity = Quantity(text), !quantity.negative, let unit = seconds[quantity.unit],
@@ -15,7 +16,7 @@ public enum OptionUnits {
     return .success(.milliseconds(milliseconds))
   }
 
-  /// Bytes.
+  /// Reads a size in bytes.
   public static func size(_ text: String) -> Result<Int64, UnitError> {
     read(text, with: .size).map(\.bytes)
   }
@@ -30,7 +31,7 @@ public enum OptionUnits {
     }
   }
 
-  /// Follows the option's name.
+  /// The error. Its text follows the option's name.
   public struct UnitError: Error, Sendable, CustomStringConvertible {
     public var description: String
   }

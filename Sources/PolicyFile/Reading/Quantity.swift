@@ -1,14 +1,15 @@
-/// A number and what follows it: `1.5` and `GB`.
+/// A number and the text that follows it, such as `1.5` and `GB`.
 struct Quantity {
   var negative: Bool
   var whole: Int64
-  /// Digits after the point.
+  /// The digits after the point.
   var fraction: [UInt8]
   var unit: String
   /// The number as it was written, without its sign.
   var number: String
 
-  /// `nil`: doesn't begin with a number. A number too big for 64 bits saturates.
+  /// Reads a quantity. The result is `nil` if the text doesn't begin with a number. A number that
+  /// is too large for 64 bits saturates.
   init?(_ text: String) {
     var rest = Substring(text)
     negative = rest.hasPrefix("-")
@@ -31,16 +32,17 @@ struct Quantity {
 
   private static func isDigit(_ character: Character) -> Bool { ("0"..."9").contains(character) }
 
-  /// The number times `scale`, rounded to the nearest; `nil` where 64 bits don't hold it.
+  /// Returns the number times `scale`, rounded to the nearest integer. `nil`: the result doesn't
+  /// fit in 64 bits.
   func scaled(by scale: Int64) -> Int64? {
     let (product, overflow) = whole.multipliedReportingOverflow(by: scale)
-    // 18 decimals are beyond what any unit resolves.
+    // No unit resolves more than 18 decimals.
     let part = fraction.prefix(18).reversed().reduce(0.0) { ($0 + Double($1)) / 10 }
     let (sum, carried) = product.addingReportingOverflow(Int64((part * Double(scale)).rounded()))
     return overflow || carried ? nil : sum
   }
 
-  /// The unit in small letters without the blanks around it.
+  /// The unit in lower case, without the blanks around it.
   var looseUnit: String {
     var scalars = Substring(unit.lowercased()).unicodeScalars
     while scalars.first?.properties.isWhitespace == true { scalars.removeFirst() }

@@ -1,10 +1,10 @@
 import Policy
 
-// Converters for what has a unit. A wrong spelling that can only mean one thing is refused all the
-// same, with the right one as a suggestion: a policy is read by more people than it is written by.
+// These converters read values with units. A wrong spelling is refused even if it can only mean one
+// thing, and the right one is suggested: more people read a policy than write it.
 
 extension Converter where Value == ByteCount {
-  /// A size: `16MB`, `1.5GB`; powers of 1024.
+  /// A size such as `16MB` or `1.5GB`, in powers of 1024.
   static var size: Converter {
     .scalar(
       "a size such as `16MB`",
@@ -39,14 +39,14 @@ extension Converter where Value == ByteCount {
   }
 }
 
-/// A number at the beginning of a text, as `Quantity` reads it.
+/// The pattern of a number at the beginning of a text, as `Quantity` reads it.
 private let number = #"^[0-9]+(\.[0-9]+)?"#
 
 let sizeUnits: [(name: String, bytes: Int64)] =
   [("B", 1), ("KB", 1 << 10), ("MB", 1 << 20), ("GB", 1 << 30)]
 
 extension Converter where Value == Duration {
-  /// A duration: `500ms`, `1.5s`, `10m`, `1h`.
+  /// A duration such as `500ms`, `1.5s`, `10m` or `1h`.
   static var duration: Converter {
     .scalar(
       "a duration such as `10s`",
@@ -61,7 +61,7 @@ extension Converter where Value == Duration {
       guard let count = quantity.scaled(by: scale), count <= maxMilliseconds else {
         return .failure(Problem(message: "is too long: at most `87600h`, ten years"))
       }
-      // Milliseconds are what a policy is written back in.
+      // A policy is written with milliseconds as its finest unit.
       if quantity.whole == 0, count == 0, quantity.fraction.contains(where: { $0 != 0 }) {
         return .failure(Problem(message: "is finer than `1ms`"))
       }
@@ -98,7 +98,7 @@ extension Converter where Value == Duration {
     }
   }
 
-  /// `1m30s`, which isn't a policy's way to write `90s`.
+  /// Reads `1m30s`, which a policy writes as `90s`.
   private static func compound(_ text: String) -> Duration? {
     var rest = text
     var sum: Int64 = 0
@@ -116,7 +116,7 @@ extension Converter where Value == Duration {
 }
 
 extension Converter where Value == Double {
-  /// `0%`–`100%`, with at most three decimals.
+  /// A percentage from `0%` to `100%`, with at most three decimals.
   static var percent: Converter {
     .scalar(
       "a percentage such as `5%`",

@@ -1,10 +1,11 @@
 import Policy
 
-/// JSON Schemas (2020-12) of the files, from what their readers accept, for editors that complete and
-/// check YAML by them. What concerns more than one key only `policy check` finds.
+/// Makes JSON Schemas (2020-12) of the files from the keys that their readers accept, for editors
+/// that complete and check YAML. Only `policy check` finds contradictions between keys.
 public enum JSONSchema {
   public enum Kind: String, Hashable, Sendable, CaseIterable { case policy, configuration }
 
+  /// Returns the schema as the text of a JSON file.
   public static func text(_ kind: Kind) -> String {
     let shape: MappingShape
     switch kind {
@@ -135,7 +136,7 @@ private struct SchemaWriter {
     return [("anyOf", .array([.object(scalar), variable]))]
   }
 
-  /// What a missing key of a configuration means, as its file has it.
+  /// The meanings of missing keys of a configuration, as its file would have them.
   private static let usual: [String: String] = {
     let worker = WorkerKeys.all.pairs(of: WorkerConfiguration(name: "w", command: []))
     let journal = JournalConfiguration.keys.pairs(of: JournalConfiguration())
@@ -146,7 +147,7 @@ private struct SchemaWriter {
     ) { $1 }
   }()
 
-  /// Scalars only: editors offer them as they are.
+  /// The defaults that are scalars. Editors offer them as they are.
   private static let defaults: [String: JSONText] = {
     let values = PolicyFile.values(of: LifecyclePolicy()).filter {
       $0.path != "name" && !$0.text.hasPrefix("[") && !$0.text.hasPrefix("{")
@@ -163,7 +164,8 @@ private struct SchemaWriter {
 }
 
 extension MappingShape.Entry {
-  /// Without links, which editors wouldn't follow. With the bounds, which a pattern can't express.
+  /// The description without links, which editors wouldn't follow, and with the bounds, which a
+  /// pattern can't express.
   fileprivate func sentence(usual value: String?) -> String? {
     guard let about else { return nil }
     var text = about.prefix(1).uppercased() + about.dropFirst() + "."

@@ -7,7 +7,7 @@ indirect enum JSONText {
   case array([JSONText])
   case object([(String, JSONText)])
 
-  /// With two blanks of indentation. Arrays of scalars stay on one line.
+  /// Returns the text with two blanks of indentation. Arrays of scalars stay on one line.
   func rendered(indent: String = "") -> String {
     switch self {
     case .string(let text): return Self.quoted(text)

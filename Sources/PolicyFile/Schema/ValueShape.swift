@@ -1,46 +1,46 @@
-// What the readers accept, as a value: the JSON Schema, the lists of keys in tests, and completions
-// come from it. It is never written down twice. A reader that is *explored* gets no text; it notes
-// each key that it is asked for together with what the key's converter takes.
+// These types describe what the readers accept. The JSON Schema, the lists of keys in tests, and
+// completions come from them, so that nothing is written twice. A reader that *explores* has no
+// text. It records each key for which it is asked, with the shape of the key's converter.
 
-/// What a value may look like.
+/// The possible forms of a value.
 indirect enum ValueShape {
   case any
-  /// A key without a value.
+  /// The value is missing, as in `key:`.
   case nothing
   /// Any scalar, as it is written.
   case text
-  /// A scalar of a form, as a regular expression of ECMA 262, with an example of it.
+  /// A scalar that matches a regular expression of ECMA 262, with an example.
   case matching(String, example: String)
   case words([String])
   case truth
   case whole(ClosedRange<Int>)
-  /// With decimals, within bounds that a pattern can't express.
+  /// A number with decimals, within bounds that a pattern can't express.
   case number(ClosedRange<Double>)
   case list(ValueShape)
   case mapping(MappingShape)
-  /// A mapping from names that people choose.
+  /// A mapping from names that the operator chooses.
   case named(ValueShape, names: String)
   case either([ValueShape])
-  /// The second, which the documentation calls the first.
+  /// The shape with a name for it in the documentation.
   case kind(String, ValueShape)
 }
 
-/// The keys of a mapping, in the order in which they are asked for.
+/// The keys of a mapping, in the order in which they are read.
 final class MappingShape {
   private(set) var keys: [Entry] = []
   var required: [String] = []
-  /// Words that may stand for the whole mapping, and are short for one of its keys.
+  /// Words that may replace the whole mapping. Each is short for one of its keys.
   var shorthands: [String] = []
 
   struct Entry {
     var name: String
     var shape: ValueShape
-    /// See `Key`.
+    /// The description, as in `Key`.
     var about: String?
     var usual: String?
   }
 
-  /// What a key takes. Asked for twice, it takes either.
+  /// Adds a key and its shape. If it is added twice, both shapes are possible.
   func add(_ key: String, _ shape: ValueShape, about: String? = nil, usual: String? = nil) {
     guard let index = keys.firstIndex(where: { $0.name == key }) else {
       return keys.append(Entry(name: key, shape: shape, about: about, usual: usual))
@@ -53,7 +53,7 @@ final class MappingShape {
     }
   }
 
-  /// Every key by its path: `hibernate`, `hibernate.disk`, `hibernate.disk.budget`.
+  /// Returns every key by its path: `hibernate`, `hibernate.disk`, `hibernate.disk.budget`.
   func paths(under prefix: String = "") -> [String] {
     keys.flatMap { key in
       let path = prefix.isEmpty ? key.name : "\(prefix).\(key.name)"
@@ -61,8 +61,8 @@ final class MappingShape {
     }
   }
 
-  /// The keys that have a value, by path: no sections, and nothing inside a value that is replaced as a
-  /// whole, which is what a mapping is that a word may stand for.
+  /// Returns the keys that have a value, by path. Sections aren't among them, nor what is inside a
+  /// value that is replaced as a whole. A mapping that a word may replace is such a value.
   func values(under prefix: String = "") -> [String] {
     keys.flatMap { key in
       let path = prefix.isEmpty ? key.name : "\(prefix).\(key.name)"
@@ -82,7 +82,7 @@ final class MappingShape {
 }
 
 extension ValueShape {
-  /// The mapping that this is, or may be.
+  /// The mapping that this shape is or may be.
   var inner: MappingShape? {
     switch self {
     case .mapping(let shape): shape
@@ -92,12 +92,12 @@ extension ValueShape {
     }
   }
 
-  /// Without what the documentation calls it.
+  /// The shape without its name in the documentation.
   var bare: ValueShape { if case .kind(_, let shape) = self { shape.bare } else { self } }
 
   func called(_ kind: String) -> ValueShape { .kind(kind, self) }
 
-  /// For the documentation: ``duration over 0, or `never` ``.
+  /// The kind of the value for the documentation: ``duration over 0, or `never` ``.
   var kind: String {
     switch self {
     case .kind(let kind, _): kind
@@ -115,14 +115,14 @@ extension ValueShape {
   }
 }
 
-/// The shapes of the files that there are.
+/// The shapes of all files.
 enum KeyExplorer {
-  /// A policy file, its overrides for the machine, or those of one worker.
+  /// The shape of a policy file, of its overrides for the machine, or of those for one worker.
   static func policy(_ scope: PolicyReader.Scope) -> MappingShape {
     MappingShape(PolicyKeys.all, in: scope)
   }
 
-  /// `dormouse.yaml`.
+  /// The shape of `dormouse.yaml`.
   static func configuration() -> MappingShape {
     let shape = MappingShape()
     let reader = ConfigurationReader(
@@ -131,7 +131,7 @@ enum KeyExplorer {
     return shape
   }
 
-  /// One entry of `adopt:`.
+  /// The shape of one entry of `adopt:`.
   static func adoptionRule() -> MappingShape {
     let shape = MappingShape()
     let reader = AdoptionReader(library: .init(directories: []), policy: .init())
@@ -139,7 +139,7 @@ enum KeyExplorer {
     return shape
   }
 
-  /// One entry of `workers:`.
+  /// The shape of one entry of `workers:`.
   static func worker() -> MappingShape {
     let shape = MappingShape(WorkerKeys.all)
     shape.required = ["command"]

@@ -2,7 +2,7 @@ import Policy
 import YAML
 
 extension Converter where Value == AsleepAnswer {
-  /// `8080`, or `{ port: 8080, path: /healthz }`.
+  /// A port such as `8080`, or a mapping such as `{ port: 8080, path: /healthz }`.
   static var asleepAnswer: Converter {
     let port = Converter<UInt16>.port
     let keys = MappingShape()

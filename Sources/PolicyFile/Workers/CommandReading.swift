@@ -1,16 +1,16 @@
 import YAML
 
-/// Reads programs and their arguments. `${VAR}` is replaced from the worker's own environment, after
-/// the text has been split: a value with blanks stays one word.
+/// Reads programs and their arguments. `${VAR}` is replaced by the worker's own environment after
+/// the text has been split, so a value with blanks stays one word.
 struct CommandReader {
   var expander: Expander
 
-  /// - Parameter variables: what the worker will have.
+  /// - Parameter variables: the environment that the worker will have.
   init(variables: [String: String], owner: String = "the worker") {
     expander = Expander(variables: variables, owner: owner, leavesDollars: true)
   }
 
-  /// A list, or one text; `nil` where it is missing or wrong.
+  /// Reads a list or one text. `nil`: the key is missing or wrong.
   func read(_ key: String, in reader: MappingReader) -> [String]? {
     if let shape = reader.shape {
       shape.add(key, .either([.text, .list(.text)]))
@@ -20,7 +20,7 @@ struct CommandReader {
     return read(node, called: key, in: reader)
   }
 
-  /// The same for a value that stands in a list.
+  /// Reads a value that is in a list.
   func read(_ node: YAMLNode, called key: String, in reader: MappingReader) -> [String]? {
     if case .sequence(let sequence) = node {
       let words = sequence.map { reader.convert($0, called: key, as: .word, by: expander) }
@@ -58,18 +58,18 @@ struct CommandReader {
 }
 
 extension Converter where Value == String {
-  /// A word of a command: any scalar as it is written, the empty text in quotes included.
+  /// A word of a command: any scalar as it is written, including the empty text in quotes.
   fileprivate static var word: Converter { .text("a list of words such as `[sleep, \"60\"]`") }
 }
 
 /// A command that was written as one text.
 struct CommandWords {
   var words: [String]
-  /// Something that only a shell understands, standing alone.
+  /// A separate word that only a shell understands.
   var shellSign: String?
 
-  /// Words are separated by blanks. `'…'` keeps everything, `"…"` all but `\"` and `\\`, and `\`
-  /// outside quotes the next character. Nothing is expanded.
+  /// Splits a text into words at blanks. `'…'` keeps everything, `"…"` keeps all but `\"` and `\\`,
+  /// and `\` outside quotes keeps the next character. Nothing is expanded.
   static func split(_ text: String) -> Result<CommandWords, Problem> {
     var command = CommandWords(words: [], shellSign: nil)
     var word: String?
@@ -88,7 +88,7 @@ struct CommandWords {
         return .failure(Problem(message: "can't hold a NUL character"))
       }
       if escaped {
-        // Within double quotes `\` is only special before these two.
+        // Within double quotes, `\` is special only before these two characters.
         if quote == "\"", character != "\"", character != "\\" { word = (word ?? "") + "\\" }
         word = (word ?? "") + String(character)
         escaped = false

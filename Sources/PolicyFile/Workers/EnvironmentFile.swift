@@ -1,11 +1,11 @@
-/// A file of variables, as `env_file` names it: `KEY=VALUE` in each line.
+/// Reads a file of variables, as `env_file` names it, with `KEY=VALUE` in each line.
 ///
-/// `#` begins a comment at the start of a line or after a blank; `export` before a key is passed
-/// over. `'…'` keeps everything, `"…"` all but `\"`, `\\`, `\$` and `\n`, and both may have several
-/// lines; nothing is expanded.
+/// `#` begins a comment at the start of a line or after a blank. `export` before a key is skipped.
+/// `'…'` keeps everything, `"…"` keeps all but `\"`, `\\`, `\$` and `\n`, and both may have several
+/// lines. Nothing is expanded.
 public enum EnvironmentFile {
-  /// Reads the variables of a regular file of at most 1 MB. It doesn't wait for a FIFO's other end, but a file
-  /// system may wait without limit.
+  /// Reads the variables of a regular file of at most 1 MB. It doesn't wait for a FIFO's other end,
+  /// but a file system may wait without limit.
   public static func read(_ path: String) -> ParseResult<[String: String]> {
     switch FileContents.read(path, isRegularOnly: true) {
     case .success(let text): parse(text, file: path)
@@ -18,7 +18,10 @@ public enum EnvironmentFile {
     return sink.result(Dictionary(parse(text, sink)) { $1 })
   }
 
-  /// - Returns: the variables in the order of the file; the last of several with one name counts.
+  /// Parses a text.
+  ///
+  /// - Returns: the variables in the order of the file. If several have one name, the last one
+  ///   applies.
   static func parse(_ text: String, _ sink: DiagnosticSink) -> [(name: String, value: String)] {
     var result: [(String, String)] = []
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
@@ -59,7 +62,9 @@ public enum EnvironmentFile {
     return String(text)
   }
 
-  /// - Parameter next: the line that follows; behind the last one of a value of several lines.
+  /// Parses a value.
+  ///
+  /// - Parameter next: the index of the next line. It is moved behind a value of several lines.
   private static func value(
     _ text: Substring, in lines: [Substring], next: inout Int
   ) -> Result<String, Problem> {
@@ -99,7 +104,7 @@ public enum EnvironmentFile {
     return .failure(Problem(message: "has a quote (\(quote)) without its end"))
   }
 
-  /// A value whose quote has ended.
+  /// Returns a value whose quote has ended, or an error if more text follows.
   private static func end(_ value: String, behind rest: Substring) -> Result<String, Problem> {
     let rest = trimmed(rest)
     guard rest.isEmpty || rest.hasPrefix("#") else {

@@ -1,6 +1,6 @@
 import YAML
 
-/// Reads `environment:`; values are texts, with variables of the daemon's environment expanded.
+/// Reads `environment:`. Values are texts, in which the daemon's environment is expanded.
 struct EnvironmentReader {
   var reader: MappingReader
 
@@ -12,7 +12,7 @@ struct EnvironmentReader {
         reader.sink.error(
           at: reader.position(ofKey: name), "`\(shortened(name))` \(problem)")
       }
-      // `KEY:` with nothing behind it is the empty text here.
+      // `KEY:` without a value is the empty text here.
       if node.isEmpty {
         result[name] = ""
         continue
@@ -23,7 +23,7 @@ struct EnvironmentReader {
     return result
   }
 
-  /// What no environment could hold.
+  /// Returns an error for a name that no environment can have.
   static func problem(withName name: String) -> String? {
     name.isEmpty || name.unicodeScalars.contains { $0 == "=" || $0 == "\0" }
       ? "can't be a variable's name: empty, or with `=` or NUL in it" : nil

@@ -6,15 +6,15 @@ struct InstanceReader {
   var reader: MappingReader
 
   struct Instance {
-    /// What follows the entry's name and a hyphen in the worker's name.
+    /// The text that follows the entry's name and a hyphen in the worker's name.
     var name: String
-    /// For `${VAR}` in the entry, and for the worker's environment.
+    /// Variables for `${VAR}` in the entry, and for the worker's environment.
     var variables: [String: String]
   }
 
-  /// The most that one entry may declare.
+  /// The maximum number of workers of one entry.
   static let limit = 1000
-  /// The variable that has the instance's name.
+  /// The variable that contains the instance's name.
   static let variable = "INSTANCE"
 
   static var shape: ValueShape {
@@ -26,7 +26,7 @@ struct InstanceReader {
     ])
   }
 
-  /// nil: neither key is there, and the entry is one worker.
+  /// Returns nil if there is neither key, so that the entry is one worker.
   func read() -> [Instance]? {
     let keys = ["instances", "replicas"].filter { reader.position(ofKey: $0) != nil }
     if keys.count == 2 {

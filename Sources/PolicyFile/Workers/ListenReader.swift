@@ -2,7 +2,7 @@ import Glibc
 import Policy
 import YAML
 
-/// Reads `listen:`: an address, a list of them, or a mapping from names to them.
+/// Reads `listen:`: an address, a list of addresses, or a mapping from names to addresses.
 struct ListenReader {
   var worker: String
   var reader: MappingReader
@@ -16,7 +16,7 @@ struct ListenReader {
     }
     guard let node = reader.node(key) else { return [] }
     guard case .mapping = node, let named = reader.reader(of: node, called: key) else {
-      // Which `LISTEN_FDNAMES` a program gets that expects none is of no account.
+      // Such a program doesn't expect `LISTEN_FDNAMES`, so the name of its sockets doesn't matter.
       return reader.oneOrMore(key, of: converter)
         .map { ListenSocket(name: worker, address: $0.value) }
     }
@@ -32,7 +32,8 @@ struct ListenReader {
 }
 
 extension Converter where Value == ListenSocket.Address {
-  /// `8080`, `0.0.0.0:8080`, `[::1]:80`, `*:80`, `/run/web.sock`, `@name`, `udp:127.0.0.1:53`.
+  /// An address such as `8080`, `0.0.0.0:8080`, `[::1]:80`, `*:80`, `/run/web.sock`, `@name` or
+  /// `udp:127.0.0.1:53`.
   fileprivate static func address(from directory: String) -> Converter {
     .scalar("an address such as `8080`, `0.0.0.0:8080` or `/run/web.sock`") { text in
       if text.hasPrefix("@") || text.hasPrefix("/") || text.hasPrefix("./") {

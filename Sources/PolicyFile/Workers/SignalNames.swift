@@ -37,8 +37,8 @@ extension Converter where Value == Int32 {
     signal(except: [SIGSTOP, SIGCONT, SIGTSTP, SIGCHLD], because: "it doesn't end a process")
   }
 
-  /// Most of them also end a process. That doesn't matter: the signal is sent only to a process that catches
-  /// it.
+  /// A signal for a reload. Most signals also end a process. That doesn't matter, because the
+  /// signal is sent only to a process that catches it.
   static var reloadSignal: Converter {
     signal(except: [SIGKILL, SIGSTOP], because: "no process can catch it")
   }

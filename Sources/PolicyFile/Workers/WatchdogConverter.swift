@@ -1,7 +1,8 @@
 import Policy
 
 extension Converter where Value == Duration {
-  /// How often a worker sends `WATCHDOG=1`. The mapping `watchdog` of a policy is something else.
+  /// The interval at which a worker sends `WATCHDOG=1`. The mapping `watchdog` of a policy is
+  /// something else.
   static var watchdog: Converter {
     let interval = Converter.duration.checked {
       $0 >= .seconds(1)

@@ -1,15 +1,17 @@
-/// One more worker in the text of a configuration, and its removal. All other lines keep their bytes, comments too.
+/// Adds a worker to the text of a configuration, and removes it. All other lines keep their bytes,
+/// including comments.
 public struct WorkerAddition: Sendable {
   public var name: String
   public var command: [String]
-  /// nil: the configuration's.
+  /// The worker's directory. nil: the configuration's directory.
   public var directory: String?
   public var environment: [String: String] = [:]
   public var importance: Int?
+  /// True if the worker reports its readiness by sd_notify(3).
   public var notify = false
   public var settings: WorkerSettings
 
-  /// After the name: `removed` takes only entries with it.
+  /// The comment after the name. `removed` accepts only entries that have it.
   static let mark = "  # added by `dormouse run --save`; `dormouse rm` removes it"
 
   public init(name: String, command: [String], settings: WorkerSettings) {
@@ -18,7 +20,7 @@ public struct WorkerAddition: Sendable {
     self.settings = settings
   }
 
-  /// The entry, with the indentation of those beside it.
+  /// Returns the lines of the entry, with the indentation of the entries beside it.
   public func entry(indent: String = "  ") -> [String] {
     let inner = indent + indent
     var keys: [(String, YAMLText)] = [("command", WorkerRenderer.command(command))]
@@ -35,7 +37,8 @@ public struct WorkerAddition: Sendable {
       + settings.lines(inner)
   }
 
-  /// nil: `workers:` isn't written as lines of its own, such as in `workers: { … }`.
+  /// Returns the text with the worker. nil: `workers:` has no lines of its own, as in `workers: { …
+  /// }`.
   public func added(to text: String) -> String? {
     var lines = Self.lines(of: text)
     if lines.last == "" { lines.removeLast() }
@@ -51,7 +54,8 @@ public struct WorkerAddition: Sendable {
     }
     let rest = lines[(start + 1)...]
     let next = rest.firstIndex { Self.isTop($0) } ?? lines.endIndex
-    // What belongs to the last entry: not the comments and empty lines before the next key.
+    // The last line of the last entry. The comments and empty lines before the next key don't
+    // belong to it.
     let last = rest[..<next].lastIndex { $0.first == " " } ?? start
     let first = rest[..<next].first { $0.first == " " && !$0.drop { $0 == " " }.hasPrefix("#") }
     let indent = first.map { String($0.prefix { $0 == " " }) } ?? "  "
@@ -59,7 +63,8 @@ public struct WorkerAddition: Sendable {
     return Self.text(lines)
   }
 
-  /// nil: no entry of this name was added by `added(to:)`, or its mark was removed.
+  /// Returns the text without the worker. nil: no entry of this name was added by `added(to:)`, or
+  /// its comment was removed.
   public static func removed(_ name: String, from text: String) -> String? {
     var lines = Self.lines(of: text)
     let entry = "\(YAMLText.scalar(name)):\(mark)"
@@ -75,13 +80,14 @@ public struct WorkerAddition: Sendable {
       rest.firstIndex {
         !$0.isEmpty && $0 != "\r" && $0.prefix { $0 == " " }.count <= indent
       } ?? lines.endIndex
-    // Empty lines after it stay.
+    // Empty lines after the entry stay.
     let last = rest[..<end].lastIndex { !$0.allSatisfy(\.isWhitespace) } ?? start
     lines.removeSubrange(start...last)
     return lines.joined(separator: "\n")
   }
 
-  /// As `\r\n` is one character, of UTF-8: the lines of such a file keep their `\r`.
+  /// Splits the text into lines. `\r\n` is one character but two bytes of UTF-8, so the lines of
+  /// such a file keep their `\r`.
   private static func lines(of text: String) -> [String] {
     text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map {
       String(Substring($0))
@@ -90,13 +96,13 @@ public struct WorkerAddition: Sendable {
 
   private static func text(_ lines: [String]) -> String { lines.joined(separator: "\n") + "\n" }
 
-  /// Without a comment and spaces.
+  /// Returns the value without a comment and spaces.
   private static func value(of text: Substring) -> String {
     let end = text.firstIndex(of: "#") ?? text.endIndex
     return text[..<end].filter { !$0.isWhitespace }
   }
 
-  /// A line that ends the block.
+  /// Returns true for a line that ends the block.
   private static func isTop(_ line: String) -> Bool {
     guard let first = line.first else { return false }
     return first != " " && first != "#" && first != "\r"

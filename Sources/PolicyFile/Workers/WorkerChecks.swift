@@ -1,11 +1,11 @@
 import Policy
 
-/// What must hold between workers.
+/// Checks the relations between workers.
 struct WorkerChecks {
   var workers: [WorkerConfiguration]
-  /// Of their entries, by name.
+  /// The readers of their entries, by name.
   var readers: [String: MappingReader]
-  /// All files could be read.
+  /// True if all files could be read.
   var isComplete: Bool
 
   func run() {
@@ -42,7 +42,7 @@ struct WorkerChecks {
     }
   }
 
-  /// Circles are allowed: such workers wake together.
+  /// Checks `wake_with`. Circles are allowed: such workers wake together.
   private func wakes(of worker: WorkerConfiguration) {
     guard let reader = readers[worker.name], isComplete else { return }
     for name in worker.wakeWith where name == worker.name || readers[name] == nil {
@@ -61,7 +61,7 @@ struct WorkerChecks {
 
   private func place(ofWake name: String, in reader: MappingReader) -> Position? {
     guard case .sequence(let names)? = reader.node("wake_with") else { return nil }
-    // A name with a variable in it is written in another way.
+    // A name that contains a variable is written in another way.
     return names.first { $0.scalar?.string == name }?.position ?? reader.places["wake_with"]
   }
 
@@ -87,7 +87,8 @@ struct WorkerChecks {
   }
 
   private func sockets() {
-    // By what must be the same for a conflict, so that this doesn't take forever.
+    // The sockets are sorted by what two conflicting ones have in common, so that not all pairs
+    // must be compared.
     var seen: [String: [(socket: ListenSocket, place: String, worker: String)]] = [:]
     for worker in workers {
       guard let reader = readers[worker.name] else { continue }

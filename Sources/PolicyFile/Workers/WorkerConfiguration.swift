@@ -2,63 +2,71 @@ import Policy
 
 /// One entry of `workers:`.
 public struct WorkerConfiguration: Hashable, Sendable {
-  /// 1–64 letters, digits, `-`, `_` and `.`.
+  /// The name: 1–64 letters, digits, `-`, `_` and `.`.
   public var name: String
-  /// Program and arguments; never empty. The program isn't looked up yet.
+  /// The program and its arguments; never empty. The program hasn't been searched for yet.
   public var command: [String]
+  /// The working directory.
   public var directory: String
-  /// What is added to the daemon's own environment: `env_file` with `environment` laid over it,
-  /// variables expanded.
+  /// The variables that are added to the daemon's own environment: `env_file` with `environment`
+  /// laid over it, and with variables expanded.
   public var environment: [String: String]
-  /// `env_file` of a worker with a `user`: absolute paths, read with that user's rights at each launch. Their
-  /// variables are overridden by those of `environment`.
+  /// The files of `env_file` of a worker with a `user`: absolute paths, which are read with that
+  /// user's rights at each launch. The variables of `environment` override theirs.
   public var environmentFiles: [String]
-  /// Name or number; `nil`: the daemon's own.
+  /// A user's name or number. `nil`: the daemon's own user.
   public var user: String?
-  /// Name or number; `nil`: the user's, or the daemon's own.
+  /// A group's name or number. `nil`: the user's group, or the daemon's own.
   public var group: String?
-  /// Groups of workers that it belongs to, for the verbs (`stop @bots`); no name twice. The entry's name is one of
-  /// them if it declares several instances.
+  /// The groups of workers to which it belongs, for the verbs (`stop @bots`). No name is there
+  /// twice. If the entry declares several instances, the entry's name is one of them.
   public var groups: [String]
-  /// Permission bits that its new files don't get, 0–0o777; `nil`: the daemon's own.
+  /// The permission bits that its new files don't get, 0–0o777. `nil`: the daemon's own umask.
   public var umask: UInt32?
   public var limits: ResourceLimits
-  /// 0–100; raises the worker within the band of its state.
+  /// The importance, 0–100. It raises the worker within the band of its state.
   public var importance: Int
-  /// Launched when the daemon starts.
+  /// True if it is launched when the daemon starts.
   public var autostart: Bool
-  /// In the order of the file; no name twice, no circles.
+  /// The dependencies in the order of the file. No name is there twice, and there are no circles.
   public var dependsOn: [Dependency]
-  /// How the worker is asked to give memory back; `nil`: only by what it announces itself.
+  /// How the worker is asked to free memory. `nil`: only in the ways that it announces itself.
   public var shed: Shed?
-  /// How the worker says that it is ready; `nil`: it counts as ready once launched.
+  /// How the worker reports that it is ready. `nil`: it counts as ready once it is launched.
   public var readiness: Readiness?
-  /// It gets `NOTIFY_SOCKET` (sd_notify(3)), although no other key here needs it.
+  /// True if it gets `NOTIFY_SOCKET` (sd_notify(3)) although no other key here needs it.
   public var notify: Bool
-  /// `WATCHDOG=1` comes at least this often while it runs, or it is ended; `nil`: it isn't expected.
+  /// The maximum interval between two `WATCHDOG=1` while it runs. A worker that exceeds it is
+  /// ended. `nil`: none is expected.
   public var watchdog: Duration?
-  /// How many descriptors it may store with the daemon (`FDSTORE=1`), over its restarts.
+  /// The maximum number of descriptors that it may store with the daemon (`FDSTORE=1`), across its
+  /// restarts.
   public var fdstore: Int
-  /// The worker is restarted when it fails; `nil`: there is no probe.
+  /// The probe whose failure restarts the worker. `nil`: there is none.
   public var liveness: Probe?
   public var restart: RestartRules
-  /// Runs before the stop signal, with half of the grace at most; `nil`: only the signal asks it to end.
+  /// A command that runs before the stop signal, for at most half of the grace. `nil`: only the
+  /// signal asks the worker to end.
   public var stopCommand: [String]?
-  /// Asks it to end. How long it may take is `policy.terminate.grace`.
+  /// The signal that asks it to end. `policy.terminate.grace` is the time that it has for this.
   public var stopSignal: Int32
-  /// The signal that makes it read its configuration again (`dormouse reload NAME`); `nil`: it can't.
+  /// The signal that makes it read its configuration again (`dormouse reload NAME`). `nil`: it has
+  /// none.
   public var reloadSignal: Int32?
+  /// The log file of the worker's output.
   public var output: WorkerOutput
-  /// Sockets that the daemon opens for it; none that conflict.
+  /// The sockets that the daemon opens for it. None of them conflict.
   public var listen: [ListenSocket]
-  /// When it is woken, in local time.
+  /// The times at which it is woken, in local time.
   public var wakeAt: [CalendarSchedule]
-  /// The workers that are woken with it, if they sleep; no name twice, circles are allowed.
+  /// The workers that are woken with it if they sleep. No name is there twice. Circles are allowed.
   public var wakeWith: [String]
+  /// The health checks that the daemon answers while the worker sleeps.
   public var healthChecksWhileAsleep: [AsleepAnswer]
-  /// `on:`
+  /// The commands of `on:`.
   public var hooks: Hooks
-  /// No key: what `run` has set of these, each `KEY=VALUE`, because no file declares the worker.
+  /// The settings by which `run` started the worker, each as `KEY=VALUE`. This is no key: no file
+  /// declares such a worker.
   public var settings: [String] = []
   /// The machine's policy with this worker's overrides.
   @SharedPolicy public var policy: LifecyclePolicy
@@ -94,34 +102,34 @@ public struct WorkerConfiguration: Hashable, Sendable {
     self.policy = policy
   }
 
-  /// It talks with the daemon as sd_notify(3) says. Programs behave differently where `NOTIFY_SOCKET` is
-  /// set, and so only a worker whose configuration asks for it gets one.
+  /// True if it communicates with the daemon by sd_notify(3). Programs behave differently if
+  /// `NOTIFY_SOCKET` is set, so only a worker whose configuration asks for it gets one.
   public var hasNotifySocket: Bool {
     notify || readiness == .notify || watchdog != nil || fdstore > 0
   }
 
-  /// `shed:`
+  /// The section `shed:`.
   public enum Shed: Hashable, Sendable {
-    /// A signal's number; only sent to a worker that catches it.
+    /// A signal's number. It is sent only to a worker that catches it.
     case signal(Int32)
     case command([String])
-    /// A request over HTTP; an answer from 200 to 299 says that it is done.
+    /// A request over HTTP. An answer from 200 to 299 means that the worker is done.
     case http(Probe.HTTPRequest)
     /// `MEMORY_PRESSURE_WATCH` only.
     case notify
   }
 
-  /// `readiness:`
+  /// The section `readiness:`.
   public enum Readiness: Hashable, Sendable {
     /// `READY=1` at `NOTIFY_SOCKET`.
     case notify
-    /// A line at this descriptor of the worker's, as s6 has it.
+    /// A line that the worker writes to this descriptor of its own, as in s6.
     case notificationDescriptor(Int32)
     /// A connection to this port of the loopback interface succeeds.
     case tcp(UInt16)
-    /// A line of its output holds this text.
+    /// A line of its output contains this text.
     case logLine(String)
-    /// A line of its output matches this extended regular expression of POSIX, which compiles.
+    /// A line of its output matches this extended regular expression of POSIX, which was checked.
     case logPattern(String)
     case probe(Probe)
   }

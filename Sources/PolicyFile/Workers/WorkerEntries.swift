@@ -1,19 +1,20 @@
 import Policy
 import YAML
 
-/// Reads `workers:` of all files of a configuration: each entry is one worker, or several instances.
+/// Reads `workers:` of all files of a configuration. Each entry is one worker, or several
+/// instances.
 struct WorkerEntries {
-  /// The configuration's.
+  /// The directory of the configuration.
   var directory: String
-  /// The daemon's.
+  /// The environment of the daemon.
   var environment: [String: String]
-  /// All files could be read.
+  /// True if all files could be read.
   var isComplete: Bool
   var wait = ConfigurationFile.endlessly
 
   private struct Declared {
     var entries: [String: MappingReader] = [:]
-    /// Where each is, for messages.
+    /// The location of each entry, for messages.
     var places: [String: String] = [:]
     /// The workers of each entry with instances.
     var instances: [String: [String]] = [:]
@@ -46,7 +47,7 @@ struct WorkerEntries {
         at: reader.position(ofKey: name), "`\(shortened(name))` can't be a worker's name",
         suggestion: "a name has \(NameRule.text)")
     }
-    // Places of its own: a name may hold dots, as a path does.
+    // Each entry has separate positions, because a name may contain dots, as a path does.
     func entry(_ variables: [String: String] = [:]) -> MappingReader? {
       reader.reader(of: node, called: name, places: Places(), variables: variables)
     }
@@ -59,7 +60,7 @@ struct WorkerEntries {
     guard isFirst(name, at: position, in: reader.sink, &declared) else { return }
     declared.instances[name] = []
     if instances.isEmpty, !reader.sink.hasErrors {
-      // Without workers the entry is checked all the same.
+      // An entry without any instance is checked nevertheless.
       var unused = configuration
       let variables = [InstanceReader.variable: "1"]
       if let only = entry(variables) {
@@ -70,7 +71,7 @@ struct WorkerEntries {
     for (index, instance) in instances.enumerated() {
       let whole = "\(name)-\(instance.name)"
       declared.instances[name]?.append(whole)
-      // What is wrong in one is mostly wrong in all of them.
+      // An error in one instance is usually an error in all of them.
       if index > 0, reader.sink.hasErrors {
         declared.entries[whole] = first
         continue
@@ -101,7 +102,7 @@ struct WorkerEntries {
     _ entry: Entry, _ declared: inout Declared, into configuration: inout DaemonConfiguration
   ) {
     guard isFirst(entry.name, at: entry.position, in: entry.reader.sink, &declared) else {
-      // For the errors that are in it.
+      // The second worker is read only to report its errors.
       var unused = configuration
       return worker(entry, into: &unused)
     }
@@ -144,7 +145,7 @@ struct WorkerEntries {
       Origins.Source(layer: .worker, file: file, keys: read.overridden)
   }
 
-  /// An entry's name in `depends_on` and `wake_with` stands for all its instances.
+  /// Replaces an entry's name in `depends_on` and `wake_with` by the names of all its instances.
   private func replaceInstances(
     _ instances: [String: [String]], in workers: inout [WorkerConfiguration]
   ) {

@@ -6,19 +6,19 @@ import YAML
 struct WorkerReader {
   var name: String
   var reader: MappingReader
-  /// The configuration's directory.
+  /// The directory of the configuration.
   var directory: String
-  /// The daemon's, and `variables` over it.
+  /// The daemon's environment, with `variables` laid over it.
   var environment: [String: String]
   var policy: LifecyclePolicy
-  /// Of the instance; its environment has them, too.
+  /// The variables of the instance. They are in its environment, too.
   var variables: [String: String] = [:]
   var wait = ConfigurationFile.endlessly
 
   struct Result {
-    /// `nil` where there is no command to run, which is reported.
+    /// The worker. `nil`: there is no command to run, which was reported.
     var worker: WorkerConfiguration?
-    /// Where the policy's values that are this worker's own stand.
+    /// The positions of the policy's values that are this worker's own.
     var overridden: [String: Position]
   }
 
@@ -46,9 +46,10 @@ struct WorkerReader {
     reader.oneOrMore("env_file", of: .path("a file's path", from: directory))
   }
 
-  /// `env_file`, where it is read now, and `environment` laid over it; and the files that are read at each launch: those
-  /// of a worker with a `user`, which could exchange them (they aren't read with the daemon's rights), and all if one
-  /// doesn't answer now.
+  /// Returns the variables of `env_file`, if it is read now, with `environment` laid over them, and
+  /// the files that are read at each launch. A worker with a `user` could exchange its files, so
+  /// these aren't read with the daemon's rights but at each launch. If one file doesn't answer now,
+  /// all are read at each launch.
   private func ownEnvironment() -> (variables: [String: String], atLaunch: [String]) {
     var result = variables
     let files = namedFiles()
@@ -79,7 +80,7 @@ struct WorkerReader {
     return (result, atLaunch)
   }
 
-  /// nil: its file system doesn't answer.
+  /// Reads a file. nil: its file system doesn't answer.
   private func contents(of path: String) -> Swift.Result<String, Unreadable>? {
     let found = Found()
     let isRead = wait(FilePaths.directory(of: path)) {
@@ -93,7 +94,7 @@ struct WorkerReader {
     let text = Mutex<Swift.Result<String, Unreadable>?>(nil)
   }
 
-  /// `policy`, and `stop_grace`, which is another name for one of its keys.
+  /// Reads `policy`, and `stop_grace`, which is another name for one of its keys.
   private func lifecycle(_ policy: inout LifecyclePolicy) -> [String: Position] {
     var overridden: [String: Position] = [:]
     if let overrides = reader.overrides("policy", scope: .worker) {
@@ -116,7 +117,7 @@ struct WorkerReader {
 }
 
 extension MappingReader {
-  /// A value, or a list of such values.
+  /// Reads a value, or a list of such values.
   func oneOrMore<Item>(
     _ key: String, of converter: Converter<Item>
   ) -> [(value: Item, node: YAMLNode)] {
@@ -135,8 +136,8 @@ extension MappingReader {
 }
 
 extension Converter where Value == String {
-  /// A user or group, as /etc/passwd allows them, or a number. Whether there is one isn't looked up:
-  /// a configuration is checked on other machines, too.
+  /// A user's or group's name as /etc/passwd allows it, or a number. It isn't checked whether it
+  /// exists, because a configuration may be checked on another machine.
   static func account(_ expects: String) -> Converter {
     .scalar(expects, shape: ValueShape.text.called("name or number")) { text in
       let isName = text.utf8.allSatisfy {
@@ -149,11 +150,11 @@ extension Converter where Value == String {
 }
 
 extension Converter where Value == UInt32 {
-  /// As umask(1) takes it. Octal, whatever YAML makes of a leading zero.
+  /// An umask as umask(1) accepts it. It is octal, whatever YAML makes of a leading zero.
   static var umask: Converter {
     .scalar(
       "octal permission bits such as `022`",
-      // To editors, digits without quotes are a number.
+      // Editors read digits without quotes as a number.
       shape: ValueShape.either([
         .matching("^(0o)?[0-7]{1,4}$", example: "022"), .whole(0...777),
       ]).called("octal digits, such as `027`"),

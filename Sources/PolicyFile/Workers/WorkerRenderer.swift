@@ -1,8 +1,8 @@
 import Policy
 
 extension ConfigurationFile {
-  /// A worker's entry as YAML, keys with their defaults left out. Reading it gives the worker back,
-  /// but for its policy.
+  /// Returns a worker's entry as YAML, without keys that have their defaults. Reading it gives an
+  /// equal worker, except for its policy.
   public static func render(_ worker: WorkerConfiguration) -> String {
     let usual = WorkerConfiguration(name: worker.name, command: [])
     let lines = WorkerKeys.all.flatMap { key -> [String] in
@@ -13,7 +13,7 @@ extension ConfigurationFile {
   }
 }
 
-/// Values of a worker's keys as YAML.
+/// Writes values of a worker's keys as YAML.
 enum WorkerRenderer {
   static func asleepAnswer(_ answer: AsleepAnswer) -> YAMLText {
     let port = YAMLText.plain("\(answer.port)")
@@ -28,7 +28,7 @@ enum WorkerRenderer {
     return .mapping(sockets.map { ($0.name, escaped($0.address.text)) })
   }
 
-  /// What a `$` in a value must be written as.
+  /// Returns a text in which each `$` is escaped.
   static func escaped(_ text: String) -> YAMLText {
     .text(text.split(separator: "$", omittingEmptySubsequences: false).joined(separator: "$$"))
   }
@@ -37,7 +37,7 @@ enum WorkerRenderer {
     .list(words.map { .text(escapedWord($0)) })
   }
 
-  /// In commands only `${` is special.
+  /// Returns a word of a command, in which only `${` is special.
   static func escapedWord(_ word: String) -> String {
     word.replacing("${", with: "$${")
   }

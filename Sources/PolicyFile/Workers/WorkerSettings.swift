@@ -1,14 +1,15 @@
 import Policy
 
-/// Keys of one worker from a command line: `restart=on-failure`, `limits.memory=1GB`. Keys and values are those of an
-/// entry of `workers:`. A key of a policy needs no `policy.` before it.
+/// Keys of one worker from a command line, such as `restart=on-failure` or `limits.memory=1GB`.
+/// Keys and values are those of an entry of `workers:`. A key of a policy needs no `policy.` before
+/// it.
 public struct WorkerSettings: Hashable, Sendable {
   private struct Setting: Hashable, Sendable {
     var argument: String
     var path: [Substring]
     var value: Substring
 
-    /// One is a section of the other.
+    /// Returns true if one key is a section of the other.
     func overlaps(_ other: Setting) -> Bool {
       path.starts(with: other.path) || other.path.starts(with: path)
     }
@@ -16,7 +17,7 @@ public struct WorkerSettings: Hashable, Sendable {
 
   private let settings: [Setting]
 
-  /// A worker that no file declares can't have these.
+  /// The keys that a worker which no file declares can't have.
   private static let declaredOnly: Set<String> = [
     "autostart", "depends_on", "env_file", "group", "instances", "listen", "on", "replicas", "user",
     "wake_at",
@@ -26,9 +27,12 @@ public struct WorkerSettings: Hashable, Sendable {
     "environment": "use --env",
   ]
 
+  /// Reads settings.
+  ///
   /// - Parameters:
-  ///   - arguments: each `KEY=VALUE`. Of two for one key, the last one applies.
-  ///   - environment: the worker's, for `${VAR}`.
+  ///   - arguments: each is `KEY=VALUE`. If two have one key, the last one applies.
+  ///   - environment: the worker's environment, for `${VAR}`.
+  /// - Throws: `SettingError` for an unknown key or a wrong value.
   public init(
     _ arguments: [String], environment: [String: String] = [:]
   ) throws(SettingError) {
@@ -39,19 +43,19 @@ public struct WorkerSettings: Hashable, Sendable {
       settings.append(setting)
     }
     for (index, one) in settings.enumerated() {
-      // `restart=always` and `restart.when=always`
+      // An example is `restart=always` and `restart.when=always`.
       for other in settings[..<index] where one.overlaps(other) {
         throw SettingError(one.argument, "contradicts `\(shortened(other.argument))`")
       }
     }
     self.settings = settings
-    // A mistake is found before any work is done.
+    // An error in a value is reported here, before any work is done.
     _ = try applied(
       to: WorkerConfiguration(name: "worker", command: ["true"], directory: "/"),
       environment: environment)
   }
 
-  /// The worker with these values. Its policy has those of its own laid over it.
+  /// Returns the worker with these values. The settings of a policy are laid over its policy.
   public func applied(
     to worker: WorkerConfiguration, environment: [String: String] = [:]
   ) throws(SettingError) -> WorkerConfiguration {
@@ -82,10 +86,10 @@ public struct WorkerSettings: Hashable, Sendable {
     return found
   }
 
-  /// A text as the value of a key.
+  /// Returns a text as the value of a key.
   public static func value(_ text: String) -> String { YAMLText.scalar(text) }
 
-  /// The keys that can be set, by path: those of a worker, then those of a policy.
+  /// The keys that can be set, by path: first those of a worker, then those of a policy.
   public static var keys: [String] {
     let all = KeyExplorer.worker().values().filter { key in
       let first = String(key.prefix { $0 != "." })
@@ -99,20 +103,22 @@ public struct WorkerSettings: Hashable, Sendable {
   private func check(_ sink: DiagnosticSink) throws(SettingError) {
     let result: ParseResult<Int> = sink.result(nil)
     guard let error = result.errors.first else { return }
-    // One that isn't a key's, such as an unmatched quote, is mostly the last one's.
+    // An error without a setting's line, such as an unmatched quote, usually belongs to the last
+    // setting.
     let line = error.position.map { $0.line } ?? 0
     let setting = settings.first { lineNumber(of: $0) == line } ?? settings.last
     throw SettingError(setting?.argument ?? "", error.message, suggestion: error.suggestion)
   }
 
-  /// In the text that `applied` reads: the command has the first line.
+  /// Returns the number of a setting's line in the text that `applied` reads. The command has the
+  /// first line.
   private func lineNumber(of setting: Setting) -> Int? {
     let lines = lines("")
     let written = "\(setting.path.last ?? ""): \(setting.value)"
     return lines.firstIndex { $0.drop { $0 == " " } == written }.map { $0 + 2 }
   }
 
-  /// The lines of an entry of `workers:`, each setting on a line of its own.
+  /// Returns the lines of an entry of `workers:`, with each setting on a separate line.
   func lines(_ indent: String) -> [String] {
     Self.lines(settings.map { ($0.path[...], $0.value) }, indent)
   }

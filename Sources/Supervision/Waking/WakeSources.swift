@@ -150,7 +150,7 @@ private struct Register {
       }
     } catch {
       switch (error.code, input.open.kind) {
-      // The same file is in the set already, through another process's descriptor.
+      // This file is in the set already, through another process's descriptor.
       case (EEXIST, _): return
       // The device has no events.
       case (EPERM, .device): return

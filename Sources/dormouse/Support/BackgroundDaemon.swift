@@ -1,21 +1,21 @@
 import Control
 import Linux
 
-/// A daemon that outlives the verb which starts it: `up`, `run` and `daemon --detach`.
+/// A daemon that `up`, `run` or `daemon --detach` starts, and that outlives this verb.
 struct BackgroundDaemon {
-  /// For messages, such as "the daemon of project shop".
+  /// The daemon's name in messages, such as "the daemon of project shop".
   var name = "the daemon"
   let socket: String
   let state: String
-  /// Where it runs.
+  /// The daemon's working directory.
   var directory = "/"
   /// Further options of `dormouse daemon`.
   var options: [String] = []
 
-  /// A daemon's start takes some 50 ms; a machine with a lot to do may need many seconds.
+  /// The timeout of a start. A start takes some 50 ms, but many seconds on a busy machine.
   static let patience = Duration.seconds(60)
 
-  /// The daemon's own messages.
+  /// The path of the file with the daemon's messages.
   var log: String { "\(state)/daemon.log" }
 
   var isRunning: Bool {
@@ -25,7 +25,8 @@ struct BackgroundDaemon {
     } catch { return error.exit != .noDaemon }
   }
 
-  /// Returns when the daemon answers: its process; nil if one runs already.
+  /// Starts the daemon, and returns its process when it answers. The result is nil if a daemon runs
+  /// already.
   func start() throws -> DetachedProgram? {
     if isRunning { return nil }
     try makeState()
@@ -39,7 +40,7 @@ struct BackgroundDaemon {
       if isRunning { return true }
       guard let code = child.exitCode() else { return false }
       let exit = CommandExit(rawValue: code) ?? .notDone
-      // Another verb may have started one at the same moment, which answers soon.
+      // Another verb may have started a daemon at the same moment, which answers soon.
       if exit == .cannotCreate, waitUntil(Deadline(in: .seconds(10)), { isRunning }) { return true }
       Output.standardError(newLog(from: Int(before)))
       throw CommandFailure(exit: exit, text: "\(name) didn't start")
@@ -51,7 +52,7 @@ struct BackgroundDaemon {
     return runningPid == child.pid ? child : nil
   }
 
-  /// nil: it doesn't answer.
+  /// The pid of the daemon that answers; nil if none answers.
   private var runningPid: Int32? {
     do throws(ControlError) {
       var client = try ControlClient(connectingTo: socket)
@@ -66,13 +67,13 @@ struct BackgroundDaemon {
   }
 
   private func newLog(from start: Int) -> String {
-    // Without it the exit code is all there is.
+    // If the log can't be read, the exit code is the only information.
     guard let bytes = try? readFile(log), bytes.count > start else { return "" }
     return String(decoding: bytes[start...].suffix(8192), as: UTF8.self)
   }
 }
 
-/// Makes a directory and those above it, for this user alone.
+/// Creates a directory and those above it, for this user alone.
 func makeDirectories(_ path: String) throws(SystemCallError) {
   var whole = ""
   for part in path.split(separator: "/") {

@@ -4,7 +4,7 @@ import Glibc
 import Linux
 import PolicyFile
 
-/// The option for the daemon's socket.
+/// The options that choose a daemon: its socket or its project.
 struct ConnectionOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -15,7 +15,7 @@ struct ConnectionOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "The project whose daemon is meant: its directory, or its name in `dormouse ls`. Default: the one "
+      "Use the daemon of this project: its directory, or its name in `dormouse ls`. Default: that "
         + "of the current directory, if `dormouse up` has started it.", valueName: "project"))
   var project: String?
 
@@ -25,7 +25,7 @@ struct ConnectionOptions: ParsableArguments {
     }
   }
 
-  /// The daemon's socket, and the project whose daemon it is.
+  /// Returns the daemon's socket, and the project whose daemon it is.
   func target() throws -> (path: String, project: Project?) {
     let paths = DefaultPaths.ofThisProcess()
     if let socket, !socket.isEmpty { return (socket, nil) }
@@ -34,9 +34,9 @@ struct ConnectionOptions: ParsableArguments {
       return (paths.socket(of: found), found)
     }
     if let path = paths.socketFromEnvironment { return (path, nil) }
-    // A dormouse.yaml that `dormouse up` hasn't started belongs to the user's own daemon, or to none.
-    // If `up` has started it once, the user's own daemon is never meant: it may have workers of the
-    // same names.
+    // A dormouse.yaml that `dormouse up` hasn't started belongs to the user's own daemon, or to
+    // none. If `up` has ever started it, the user's own daemon is never meant: it may have workers
+    // with the same names.
     if let here = ProjectLookup.ofCurrentDirectory(),
       !isAbsent(paths.socket(of: here)) || !isAbsent(paths.mark(of: here))
     {
@@ -45,13 +45,13 @@ struct ConnectionOptions: ParsableArguments {
     return (paths.socket(), nil)
   }
 
-  // A project that isn't known is reported by `connect`.
+  // A project that doesn't exist is reported by `connect`.
   var path: String { (try? target().path) ?? DefaultPaths.ofThisProcess().socket() }
 
-  /// A daemon was named.
+  /// True if an option names a daemon.
   var isNamed: Bool { socket != nil || project != nil }
 
-  /// False: no daemon listens. `connect` reports any other failure.
+  /// False if no daemon listens. `connect` reports any other failure.
   var hasDaemon: Bool {
     do throws(ControlError) {
       _ = try ControlClient(connectingTo: path)
@@ -77,14 +77,17 @@ struct ConnectionOptions: ParsableArguments {
 }
 
 extension ConnectionOptions {
-  /// Starts the user's own daemon in the background if it is meant and doesn't run.
+  /// Connects to the daemon. If the user's own daemon is meant and doesn't run, it is started in
+  /// the background.
   ///
-  /// - Parameter policy: that of the daemon, a name or a path; an error if one runs with another.
+  /// - Parameter policy: The daemon's policy, a name or a path. It is an error if the daemon runs
+  ///   with another one.
   func connectOrStart(policy: String?) throws -> DaemonConnection {
     let (path, project) = try target()
     if project == nil, !isNamed, !hasDaemon {
       var options = DaemonOptions.standard(DefaultPaths.ofThisProcess())
-      // Where this verb looks for it, whatever the configuration says.
+      // The daemon listens at the path at which this verb connects, whatever the configuration
+      // says.
       options.socket = path
       options.policy = policy
       let daemon = try options.inBackground()
@@ -101,11 +104,11 @@ extension ConnectionOptions {
   }
 }
 
-/// A client that waits without a limit, and says so after a second.
+/// A client that waits without a limit, and reports that after a second.
 struct DaemonConnection: ~Copyable {
   var client: ControlClient
 
-  /// The response; throws if it isn't `done`.
+  /// Sends a request, and returns the response. It throws an error if the result isn't `done`.
   mutating func ask(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
     report: String? = nil, adoption: AdoptionSpecification? = nil, withSnapshot: Bool = false,
@@ -120,7 +123,7 @@ struct DaemonConnection: ~Copyable {
     return response
   }
 
-  /// The response, whatever its result is.
+  /// Sends a request, and returns the response with any result.
   mutating func request(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
     report: String? = nil, adoption: AdoptionSpecification? = nil, withSnapshot: Bool = false,
@@ -132,7 +135,8 @@ struct DaemonConnection: ~Copyable {
     return try wait(for: id, what: worker.map { "\(verb.rawValue) \($0)" })
   }
 
-  /// Suggests the nearest name if the daemon knows no worker of this name.
+  /// Makes the failure of a response. It suggests the nearest name if the daemon has no worker with
+  /// this one.
   mutating func failure(
     _ response: ControlResponse, of worker: String?, keepsLines: Bool = false
   ) -> CommandFailure {
@@ -146,7 +150,7 @@ struct DaemonConnection: ~Copyable {
     return failure
   }
 
-  /// Waits without a limit; after 1 s it says at a terminal what it waits for.
+  /// Waits for a response without a limit. After 1 s a terminal shows what is waited for.
   mutating func wait(for id: UInt64, what: String?) throws(ControlError) -> ControlResponse {
     guard isatty(STDERR_FILENO) == 1 else { return try client.response(to: id) }
     do {
@@ -161,7 +165,7 @@ struct DaemonConnection: ~Copyable {
 }
 
 extension DaemonConnection {
-  /// Throws if the daemon has another policy.
+  /// Throws an error if the daemon has another policy.
   mutating func check(_ policy: String) throws {
     let library = PolicyLibrary(directories: DefaultPaths.ofThisProcess().policyDirectories)
     let loaded = library.load(policy)
@@ -179,7 +183,8 @@ extension DaemonConnection {
         + "values for this worker")
   }
 
-  /// nil: the response hasn't come yet. The call may be repeated.
+  /// Waits for a response until the limit. The result is nil if the response hasn't arrived; the
+  /// call may be repeated.
   mutating func response(
     to id: UInt64, within limit: Duration
   ) throws(ControlError) -> ControlResponse? {
@@ -194,8 +199,10 @@ extension DaemonConnection {
 }
 
 extension CommandFailure {
-  /// `keepsLines`: the text is diagnostics, with several lines. Any other text is one sentence, even if a name
-  /// in it has line breaks.
+  /// The failure of a response.
+  ///
+  /// - Parameter keepsLines: True if the text is diagnostics with several lines. Any other text is
+  ///   one sentence, even if a name in it has line breaks.
   init(_ response: ControlResponse, keepsLines: Bool = false) {
     let next = response.result == .unknownWorker ? "; `dormouse ps` lists all workers" : ""
     let text = response.text + next

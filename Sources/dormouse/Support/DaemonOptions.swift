@@ -2,24 +2,25 @@ import Control
 import Linux
 import PolicyFile
 
-/// The options of `dormouse daemon`, with defaults filled in.
+/// The options of `dormouse daemon`, with their defaults.
 struct DaemonOptions: Sendable {
   var configuration: String
-  /// The path is the default one, not an option: if the file doesn't exist, the configuration is empty.
+  /// True if the path is the default one, not an option. If the file doesn't exist then, the
+  /// configuration is empty.
   var mayBeAbsent: Bool
-  /// nil: the configuration's, or else the default.
+  /// The socket; nil for the configuration's, or else the default.
   var socket: String?
   var defaultSocket: String
   var stateDirectory: String?
   var defaultStateDirectory: String
-  /// A name or a path; nil: the configuration's.
+  /// The policy, a name or a path; nil for the configuration's.
   var policy: String?
-  /// No worker is started.
+  /// True if no worker is started.
   var takesOverOnly = false
   /// The directories in which a policy is looked up by its name, in this order.
   var policyDirectories: [String]
 
-  /// Those of `dormouse daemon` without options.
+  /// The options of `dormouse daemon` without arguments.
   static func standard(_ paths: DefaultPaths) -> DaemonOptions {
     DaemonOptions(
       configuration: paths.configuration, mayBeAbsent: true, socket: paths.socketFromEnvironment,
@@ -27,7 +28,7 @@ struct DaemonOptions: Sendable {
       policyDirectories: paths.policyDirectories)
   }
 
-  /// The default configuration doesn't exist.
+  /// True if the default configuration doesn't exist.
   var isWithoutFile: Bool {
     mayBeAbsent && isAbsent(configuration) && !ConfigurationFiles.isThere(configuration)
   }
@@ -45,8 +46,9 @@ struct DaemonOptions: Sendable {
     return loaded
   }
 
-  /// A thread that waits for a dead file system doesn't end. One directory costs one thread, and one wait: the other files
-  /// there don't wait behind the first.
+  /// Waits for work about files with a deadline. A thread that waits for a dead file system doesn't
+  /// end. Each directory costs one thread and one wait: the other files in it don't wait behind the
+  /// first.
   private static let wait: ConfigurationFile.FileWait = { directory, work in
     let done = Semaphore()
     let isNew = JobPool.files.submitIfIdle(about: "variables in \(directory)") {
@@ -57,7 +59,8 @@ struct DaemonOptions: Sendable {
   }
   private static let patience = Duration.seconds(5)
 
-  /// Absolute paths: the daemon uses them later as well, and its workers have other working directories.
+  /// The paths of the socket and the state directory. They are absolute: the daemon uses them later
+  /// as well, and its workers have other working directories.
   func places(_ configuration: DaemonConfiguration) -> (socket: String, state: String) {
     (
       absolute(socket ?? configuration.socket) ?? defaultSocket,
@@ -65,7 +68,8 @@ struct DaemonOptions: Sendable {
     )
   }
 
-  /// The same daemon in the background. Reports the errors of the configuration, as the daemon would.
+  /// Returns the same daemon in the background. Errors of the configuration are reported as the
+  /// daemon would report them.
   func inBackground() throws -> BackgroundDaemon {
     let loaded = load(ProcessEnvironment.current().variables)
     guard let value = loaded.value else {

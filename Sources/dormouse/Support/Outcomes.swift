@@ -6,10 +6,10 @@ struct WorkerAttempt {
   var worker: String
   var code: String
   var text: String
-  /// nil: it succeeded.
+  /// The failure; nil if the request succeeded.
   var failure: CommandFailure?
 
-  /// With its states before and after.
+  /// The report of this attempt, with the worker's states before and after it.
   func report(_ before: [String: String], _ after: [String: String]) -> OutcomeReport.Worker {
     OutcomeReport.Worker(
       worker: worker, code: code, text: text, before: before[worker], after: after[worker])
@@ -17,15 +17,16 @@ struct WorkerAttempt {
 }
 
 extension DaemonConnection {
-  /// The states of all workers by name; empty if the daemon doesn't answer any more.
+  /// Returns the states of all workers by name. The result is empty if the daemon doesn't answer
+  /// any more.
   mutating func states() -> [String: String] {
     // An outcome without states is still an outcome.
     let workers = try? client.perform(.ps, timeout: .seconds(10)).workers
     return Dictionary((workers ?? []).map { ($0.name, $0.state) }) { first, _ in first }
   }
 
-  /// Sends all requests at once, so that none waits for another, and returns the outcomes in the order of the
-  /// names. A failure doesn't stop the other requests.
+  /// Sends all requests at once, so that none waits for another, and returns the outcomes in the
+  /// order of the names. A failure doesn't stop the other requests.
   mutating func attempt(
     _ verb: ControlRequest.Verb, to names: [String], quietly: Bool = false,
     seconds: Double? = nil
@@ -47,7 +48,7 @@ extension DaemonConnection {
     return attempts
   }
 
-  /// Stops the workers, and starts those that have ended; the last outcome of each.
+  /// Stops the workers, starts those that have ended, and returns the last outcome of each.
   mutating func restart(_ names: [String], quietly: Bool) throws -> [WorkerAttempt] {
     let stopped = try attempt(.stop, to: names, quietly: quietly)
     let ended = stopped.filter { $0.failure == nil }.map(\.worker)
@@ -55,7 +56,8 @@ extension DaemonConnection {
     return stopped.map { stop in started.first { $0.worker == stop.worker } ?? stop }
   }
 
-  /// Applies a verb to chosen workers, and prints the results. The first failure decides the exit code.
+  /// Applies a verb to chosen workers, and prints the results. The first failure decides the exit
+  /// code.
   mutating func apply(
     _ name: String, to selection: WorkerSelection, _ verb: ControlRequest.Verb,
     by perform: (inout DaemonConnection, [String]) throws -> [WorkerAttempt]
@@ -87,7 +89,7 @@ extension DaemonConnection {
     try Self.report(attempts.compactMap(\.failure))
   }
 
-  /// Prints one request's outcome as a line or as JSON; throws if it failed.
+  /// Prints one request's outcome as a line or as JSON. It throws an error if the request failed.
   mutating func report(
     _ response: ControlResponse, of verb: String, worker: String? = nil,
     before: [String: String] = [:], json: Bool, keepsLines: Bool = false

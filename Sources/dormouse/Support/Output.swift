@@ -1,8 +1,8 @@
 import Control
 import Glibc
 
-/// Writes directly to the descriptors: the C library's `stdout` is a mutable global, which Swift 6 refuses,
-/// and a verb needs no buffer.
+/// Writes directly to the descriptors: the C library's `stdout` is a mutable global, which Swift 6
+/// refuses, and a verb needs no buffer.
 enum Output {
   static func write(_ bytes: [UInt8]) throws(FileError) {
     try writeAll(bytes, to: STDOUT_FILENO, "writing to", path: "standard output")
@@ -12,12 +12,12 @@ enum Output {
 
   static func line(_ text: String) throws(FileError) { try write(text + "\n") }
 
-  /// Prints what `render` makes for this terminal's width and colours.
+  /// Prints a text that `render` makes for this terminal's width and colours.
   static func show(_ render: (_ width: Int?, _ color: Bool) -> String) throws(FileError) {
     try write(render(Terminal.width, Terminal.showsColor))
   }
 
-  /// Prints `value`, an object, as a document with its schema number.
+  /// Prints an object as a JSON document with its schema number.
   static func json(_ value: some Encodable) throws {
     let text: [UInt8]
     do {
@@ -28,10 +28,11 @@ enum Output {
     try write(text + [UInt8(ascii: "\n")])
   }
 
-  /// Prints `dormouse: …` on standard error. If that can't be written, only the exit code reports the error.
+  /// Prints `dormouse: …` on standard error. If that can't be written, only the exit code reports
+  /// the error.
   static func complain(_ text: String) {
     let line = "dormouse: \(text)"
-    // Diagnostics have lines of their own, with carets below them.
+    // Diagnostics have lines of their own, with carets below them, and aren't wrapped.
     let lines = text.contains("\n") ? [line] : wrapped(line, to: Terminal.widthOfErrors)
     standardError(lines.joined(separator: "\n") + "\n")
   }

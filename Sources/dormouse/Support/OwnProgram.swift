@@ -3,17 +3,19 @@ import Linux
 
 /// The path by which other programs can start this executable.
 enum OwnProgram {
-  /// As it was called, and not without links: `/usr/bin/dormouse` stays after an upgrade, the file behind a link
-  /// may not.
+  /// Returns the path as it was called, without following links: `/usr/bin/dormouse` stays after an
+  /// upgrade, but the file behind a link may not.
   ///
-  /// - Parameter isKept: it is written to a file, where its words are found again by the name `dormouse`.
+  /// - Parameter isKept: True if the path is written to a file, in which it is found again by the
+  ///   name `dormouse`.
   static func path(_ environment: [String: String], isKept: Bool = true) throws -> String {
     let own = "/proc/self/exe"
     let directory = try currentDirectory()
     if let name = CommandLine.arguments.first {
       do throws(CommandLookupError) {
         let path = try locateCommand(name, searchPath: environment["PATH"], directory: directory)
-        // Another program may have this name; and `..` after a link may lead elsewhere.
+        // The file is compared, because another program may have this name, and `..` after a link
+        // may lead to another directory.
         let found = [withoutDots(path), path].first { candidate in
           guard let file = fileStatus(of: candidate), let running = fileStatus(of: own) else {
             return false
@@ -21,7 +23,7 @@ enum OwnProgram {
           return file.isSameFile(as: running) && (isNamed(candidate) || !isKept)
         }
         if let found { return found }
-      } catch {}  // The caller may have given any name.
+      } catch {}  // The caller may have passed any name.
     }
     guard let path = linkTarget(own), !isAbsent(path), isNamed(path) || !isKept else {
       throw CommandFailure(
@@ -31,7 +33,7 @@ enum OwnProgram {
     return path
   }
 
-  /// The path without `.` and `..`.
+  /// Returns the path without `.` and `..`.
   private static func withoutDots(_ path: String) -> String {
     let parts = path.split(separator: "/").reduce(into: [Substring]()) { parts, part in
       if part == ".." {

@@ -1,8 +1,8 @@
 import Control
 import Linux
 
-/// The file of a picture. It is written under another name and renamed, so that a failure leaves an earlier
-/// file as it was.
+/// The file of a picture. It is written under another name and renamed, so that a failure leaves an
+/// earlier file unchanged.
 struct PictureFile {
   private let path: String
   private let file: StateFile

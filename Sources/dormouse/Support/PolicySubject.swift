@@ -7,7 +7,7 @@ enum PolicySubject {
   case policy(LoadedPolicy)
   case configuration(DaemonConfiguration)
 
-  /// The configuration that a daemon would read by default.
+  /// Returns the path of the configuration that a daemon would read by default.
   static func defaultConfiguration() throws -> String {
     let path = DefaultPaths.ofThisProcess().configuration
     guard ConfigurationFiles.isThere(path) else {
@@ -18,7 +18,7 @@ enum PolicySubject {
     return path
   }
 
-  /// Reports the mistakes in it, and ends the verb if one is an error.
+  /// Loads the subject and reports its mistakes. An error ends the verb.
   static func load(_ nameOrPath: String) throws -> PolicySubject {
     let check = PolicyCheck.ofThisProcess()
     if check.isConfiguration(nameOrPath) {
@@ -37,7 +37,7 @@ enum PolicySubject {
     return value
   }
 
-  /// The policy of the machine, or of a worker.
+  /// Returns the policy of the machine, or that of a worker.
   func policy(of worker: String?) throws -> LifecyclePolicy {
     switch self {
     case .policy(let loaded):

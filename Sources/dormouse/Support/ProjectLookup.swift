@@ -2,26 +2,27 @@ import Control
 import Linux
 import PolicyFile
 
-/// Finds the project that is meant.
+/// Finds the project that an option or the current directory names.
 struct ProjectLookup {
   private let paths: DefaultPaths
 
   init(_ paths: DefaultPaths) { self.paths = paths }
 
-  /// nil: no dormouse.yaml upwards, or the directory has been removed.
+  /// Returns the project of the current directory. The result is nil if there is no dormouse.yaml
+  /// upwards, or if the directory has been removed.
   static func ofCurrentDirectory() -> Project? {
-    // A directory that was removed has none.
+    // A directory that was removed has no project.
     guard let here = try? currentDirectory() else { return nil }
-    // There is none where the user has no configuration.
+    // The path is nil if the user has no configuration.
     let own = try? resolvedPath(DefaultPaths.ofThisProcess().configurationDirectory)
-    // The user's own configuration is that of the user's own daemon.
+    // The user's own configuration belongs to the user's own daemon, and isn't a project.
     guard let found = Project.find(from: here),
       found.directory != own
     else { return nil }
     return found
   }
 
-  /// By `text`: a directory, or a name or id of `dormouse ls`.
+  /// Returns a project by its directory, or by its name or id in `dormouse ls`.
   func project(_ text: String) throws -> Project {
     let known = paths.projects()
     let named = known.filter { $0.name == text || $0.id == text }
@@ -45,7 +46,7 @@ struct ProjectLookup {
       text: "there is no project `\(escaped(text))`\(hint ?? "; `dormouse ls` lists them")")
   }
 
-  /// The one that is named, or that of the current directory.
+  /// Returns the project that is named, or else that of the current directory.
   func required(_ text: String?) throws -> Project {
     if let text { return try project(text) }
     if let here = Self.ofCurrentDirectory() { return here }

@@ -3,7 +3,7 @@ import Control
 import Policy
 import PolicyFile
 
-/// `--set KEY=VALUE`, of the verbs that take a policy.
+/// The option `--set KEY=VALUE` of the verbs that use a policy.
 struct SettingOptions: ParsableArguments {
   @Option(
     name: .customLong("set"),
@@ -45,12 +45,12 @@ struct SettingOptions: ParsableArguments {
 }
 
 extension CompletionKind {
-  /// The keys of a policy, each with `=`.
+  /// Completes the keys of a policy, each with `=`.
   static var policyKeys: CompletionKind {
     .custom { _, _, _ in PolicyFile.values(of: LifecyclePolicy()).map { "\($0.path)=" } }
   }
 
-  /// The keys that `run` can set, each with `=`.
+  /// Completes the keys that `run` can set, each with `=`.
   static var workerKeys: CompletionKind {
     .custom { _, _, _ in WorkerSettings.keys.map { "\($0)=" } }
   }

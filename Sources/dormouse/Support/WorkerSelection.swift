@@ -3,7 +3,7 @@ import Control
 import Glibc
 import PolicyFile
 
-/// Workers by name, or all that a verb applies to.
+/// The workers that a verb is applied to: some by name, or all for which the verb makes sense.
 struct WorkerSelection: ParsableArguments {
   @Flag(help: "Apply it to all workers for which it makes sense.") var all = false
   @Flag(help: "Show what would happen, and change nothing.") var dryRun = false
@@ -12,7 +12,7 @@ struct WorkerSelection: ParsableArguments {
     help: "The workers: names, groups (@bots), or patterns such as 'bot0*'.", completion: .workers)
   var names: [String] = []
 
-  /// For the `validate` of a verb that needs a worker.
+  /// Checks the arguments of a verb that needs a worker, for its `validate`.
   func check() throws {
     if all, !names.isEmpty { throw ValidationError("Name workers or use --all, not both.") }
     if !all, names.isEmpty { throw ValidationError("Name workers, or use --all.") }
@@ -20,15 +20,16 @@ struct WorkerSelection: ParsableArguments {
 
   /// The workers that a verb acts on, and its plans.
   struct Choice {
-    /// The names to act on; with `--dry-run` there are only plans.
+    /// The names to act on; empty with `--dry-run`, which only has plans.
     var names: [String] = []
-    /// With `--all`: the reason why there is nothing to do.
+    /// The reason why there is nothing to do; only with `--all`.
     var nothing: String?
-    /// With `--dry-run`: the changes that would be made, and the errors.
+    /// The changes that would be made, and the errors; only with `--dry-run`.
     var plans: [WorkerAttempt] = []
   }
 
-  /// Names are used unchanged; patterns (`bot0*`) are replaced by the workers that match.
+  /// Chooses the workers. Names are used unchanged; patterns (`bot0*`) are replaced by the workers
+  /// that match.
   func choose(_ verb: ControlRequest.Verb, with daemon: inout DaemonConnection) throws -> Choice {
     var choice = Choice(names: names)
     if all {
@@ -62,13 +63,14 @@ struct WorkerPatterns {
 
   init(_ patterns: [String]) { self.patterns = patterns }
 
-  /// No worker's name has these characters. `@bots`: the workers of a group.
+  /// Returns whether a text is a pattern: no worker's name has these characters. `@bots` stands for
+  /// the workers of a group.
   static func isPattern(_ text: String) -> Bool {
     text.hasPrefix("@") || text.contains { "*?[".contains($0) }
   }
 
-  /// In the order of the patterns, each worker once. An unknown name stays, and the daemon reports it; a pattern
-  /// without a match is an error.
+  /// Returns the names in the order of the patterns, each worker once. An unknown name stays, and
+  /// the daemon reports it. A pattern without a match is an error.
   func names(among workers: [WorkerReport]) throws -> [String] {
     var found: [String] = []
     for pattern in patterns {
@@ -81,7 +83,7 @@ struct WorkerPatterns {
     return found
   }
 
-  /// The workers that match a pattern or a name, in the daemon's order.
+  /// Returns the workers that match a pattern or a name, in the daemon's order.
   func workers(among workers: [WorkerReport]) throws -> [WorkerReport] {
     for pattern in patterns where !workers.contains(where: { fits(pattern, $0) }) {
       throw Self.failure(pattern, among: workers)
@@ -115,13 +117,13 @@ struct WorkerPatterns {
       exit: .unknownWorker, text: "\(what) `\(escaped(pattern))`\(hint ?? "")")
   }
 
-  /// As they are written: `@bots`. By name, each once.
+  /// The groups as they are written, such as `@bots`, by name and each once.
   static func groups(of workers: [WorkerReport]) -> [String] {
     Set(workers.flatMap { $0.groups ?? [] }).sorted().map { "@\($0)" }
   }
 }
 
-/// A verb that is about to act on workers, for `--all` and `--dry-run`.
+/// What a verb would do with workers, for `--all` and `--dry-run`.
 extension ControlRequest.Verb {
   func concerns(_ worker: WorkerReport) -> Bool {
     // External workers are started and ended by their own manager.
@@ -155,7 +157,7 @@ extension ControlRequest.Verb {
     }
   }
 
-  /// One sentence, escaped.
+  /// The sentence about what the verb would do with a worker, escaped.
   func forecast(_ worker: WorkerReport) -> String {
     let name = escaped(worker.name)
     if worker.isAdopted == true, [.start, .stop, .restart].contains(self) {

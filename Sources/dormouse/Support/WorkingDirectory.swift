@@ -3,7 +3,7 @@ import PolicyFile
 import Glibc
 import Linux
 
-/// This process's working directory.
+/// Returns this process's working directory.
 func currentDirectory() throws(FileError) -> String {
   var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
   // getcwd(3) returns its argument, or NULL.
@@ -12,7 +12,7 @@ func currentDirectory() throws(FileError) -> String {
   return String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
 }
 
-/// Throws what `kernelResult` or a shim answered, if it is an error; else it returns the result.
+/// Returns the result of `kernelResult` or of a shim. If the result is an error, it is thrown.
 @discardableResult
 func check<Result: SignedInteger>(
   _ operation: String, on path: String, result: Result
@@ -21,7 +21,7 @@ func check<Result: SignedInteger>(
   throw FileError(operation: operation, path: path, code: Int32(-result))
 }
 
-/// Writes all of it.
+/// Writes all bytes.
 func writeAll(
   _ bytes: some Sequence<UInt8>, to file: Int32, _ operation: String = "writing", path: String
 ) throws(FileError) {
@@ -35,7 +35,7 @@ func writeAll(
   }
 }
 
-/// Reads the available bytes, at most as many as fit; 0 at the end.
+/// Reads the available bytes, at most as many as fit. The result is 0 at the end of the file.
 func readSome(_ buffer: inout [UInt8], from file: Int32, path: String) throws(FileError) -> Int {
   while true {
     let count = kernelResult {
@@ -45,9 +45,10 @@ func readSome(_ buffer: inout [UInt8], from file: Int32, path: String) throws(Fi
   }
 }
 
-/// A policy's path as the daemon finds it, whose directory is another one. A name stays as it is.
+/// Returns a policy's path as the daemon needs it, whose working directory is another one. A name
+/// stays as it is.
 func policyForDaemon(_ policy: String) -> String {
-  // Without a directory the daemon complains about the policy.
+  // If this process has no working directory, the daemon reports the policy's path.
   guard PolicyLibrary.isPath(policy), let here = try? currentDirectory() else { return policy }
   return absolutePath(policy, in: here)
 }

@@ -3,19 +3,20 @@ import Control
 import Glibc
 import Linux
 
-/// The terminal's alternate screen, redrawn in place, with keys read as they are pressed. It uses only codes
-/// that every terminal since the VT100 and xterm understands. `close` restores the earlier screen.
+/// The terminal's alternate screen, which is redrawn in place while keys are read as they are
+/// pressed. It uses only codes that every terminal since the VT100 and xterm understands. `close`
+/// restores the earlier screen.
 final class LiveScreen {
-  /// What came while the screen was shown.
+  /// The events of one wait.
   struct Input {
     /// Keys, as the terminal sends them.
     var bytes: [UInt8] = []
-    /// The terminal was closed.
+    /// True if the terminal was closed.
     var hasEnded = false
-    /// Draw again.
+    /// True if the terminal's size has changed, so that the screen must be drawn again.
     var isResized = false
     var signal: Int32?
-    /// Of the other descriptors that were waited for.
+    /// True if one of the other descriptors is readable.
     var hasOther = false
   }
 
@@ -24,7 +25,8 @@ final class LiveScreen {
   private var isOpen = true
 
   init() throws {
-    // This comes first: a signal after the change of modes would leave the terminal in them.
+    // The signals are blocked first: a signal after the change of modes would leave the terminal in
+    // them.
     signals = try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH])
     try check(
       "asking", on: "the terminal", result: kernelResult { tcgetattr(STDIN_FILENO, &before) })
@@ -34,7 +36,7 @@ final class LiveScreen {
     try check(
       "setting", on: "the terminal",
       result: kernelResult { tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) })
-    // Switches to the alternate screen and hides the cursor.
+    // The text switches to the alternate screen and hides the cursor.
     try Output.write("\u{1B}[?1049h\u{1B}[?25l")
   }
 
@@ -43,20 +45,22 @@ final class LiveScreen {
   func close() {
     guard isOpen else { return }
     isOpen = false
-    // The terminal may be closed.
+    // The terminal may be closed, and then nothing can be restored.
     try? Output.write("\u{1B}[?25h\u{1B}[?1049l")
     tcsetattr(STDIN_FILENO, TCSADRAIN, &before)
   }
 
-  /// Draws in one write from the upper left, so that nothing flickers. Each line is cleared before its text: after
-  /// a text of the whole width, clearing the rest would take its last character.
+  /// Draws the lines in one write from the upper left, so that nothing flickers. Each line is
+  /// cleared before its text is drawn: after a text of the whole width, clearing would remove its
+  /// last character.
   func show(_ lines: [String]) throws {
     let text = lines.map { "\u{1B}[K" + $0 }.joined(separator: "\r\n")
     let isFull = lines.count >= Terminal.size.rows
     try Output.write("\u{1B}[H\(text)" + (isFull ? "" : "\r\n\u{1B}[J"))
   }
 
-  /// Waits until a key or a signal comes, one of the descriptors is readable, or the time is over.
+  /// Waits until a key or a signal arrives, one of the descriptors is readable, or the deadline has
+  /// passed.
   func wait(until deadline: Deadline, orFor others: [Int32] = []) throws -> Input {
     var entries = ([STDIN_FILENO, signals.raw] + others).map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
@@ -86,10 +90,11 @@ final class LiveScreen {
 }
 
 extension LiveScreen {
-  /// Shows the daemon's answers to `ps`, renewed after each `delay`, until q is pressed. The daemon may be busy: keys
-  /// work meanwhile.
+  /// Shows the daemon's answers to `ps` until q is pressed, and asks again after each `delay`. The
+  /// daemon may be busy; keys work meanwhile.
   ///
-  /// - Parameter lines: what is shown of an answer, again for a new size of the terminal.
+  /// - Parameter lines: The lines to show for an answer. It is called again if the terminal's size
+  ///   changes.
   func renew(
     every delay: Duration, from daemon: inout DaemonConnection,
     _ lines: (_ answer: ControlResponse, _ size: (columns: Int, rows: Int), _ isNew: Bool) ->
@@ -112,7 +117,7 @@ extension LiveScreen {
       let input = try wait(
         until: asked == nil ? next : Deadline(in: .seconds(1)),
         orFor: asked == nil ? [] : [daemon.client.descriptor])
-      // The code with which a shell reports a program that a signal has ended.
+      // The exit code is the one by which a shell reports a program that a signal has ended.
       if let number = input.signal { throw ExitCode(128 + number) }
       // Ctrl-D ends it, too.
       if input.hasEnded || input.bytes.contains(where: { "qQ\u{4}".utf8.contains($0) }) { return }

@@ -3,9 +3,11 @@ import Glibc
 import Linux
 import Synchronization
 
-/// What `top` and `ps` read of workers themselves, in /proc and in cgroups: the daemon does nothing for it.
+/// What `top` and `ps` read about workers from /proc and cgroups themselves. The daemon does
+/// nothing for it.
 enum ProcessLook {
-  /// The processor time of each running worker; without those of which nothing can be read.
+  /// Returns the processor time of each running worker. A worker whose time can't be read is left
+  /// out.
   static func processorTimes(of workers: [WorkerReport]) -> [String: ProcessorReading] {
     var scan: ProcessScan?
     var readings: [String: ProcessorReading] = [:]
@@ -15,7 +17,7 @@ enum ProcessLook {
       if let time = group(of: worker)?.cpuMicroseconds() {
         used = .group(time)
       } else {
-        // Without a list of the processes there is no number.
+        // If processes can't be listed, there is no number.
         if scan == nil { scan = try? ProcessScan.read() }
         guard let tree = tree(of: pid, in: scan) else { continue }
         used = .processes(
@@ -28,8 +30,8 @@ enum ProcessLook {
     return readings
   }
 
-  /// The processes of a worker. Their names are the kernel's: to read a command line would touch the memory of a
-  /// process that may be hibernated.
+  /// Returns the processes of a worker. Their names are the kernel's: reading a command line would
+  /// touch the memory of a process that may be hibernated.
   static func processes(of worker: WorkerReport) -> TopProcesses {
     TopProcesses(
       worker: worker.name,
@@ -48,13 +50,13 @@ enum ProcessLook {
       // A process that has ended meanwhile isn't shown.
       found = ((try? group.processes()) ?? []).compactMap { try? ProcessStat.read($0) }
     } else if let pid = worker.pid {
-      // As above.
+      // If processes can't be listed, none is shown.
       found = tree(of: pid, in: try? ProcessScan.read())?.processes ?? []
     }
     return found.filter { !$0.isEnded }
   }
 
-  /// The largest processes that belong to none of the workers.
+  /// Returns the largest processes that belong to none of the workers.
   static func others(than workers: [WorkerReport]) -> TopOthers {
     let owners = ProcessOwners(
       workers.compactMap { worker in
@@ -63,7 +65,7 @@ enum ProcessLook {
         }
       })
     do throws(SystemCallError) {
-      // Those of workers are among them, and are left out.
+      // The workers' processes are among them, and are left out below.
       let found = try LargestProcesses.read(upTo: mostLarge, until: Deadline(in: .seconds(5)))
       let others = found.processes.filter { owners.worker(of: $0) == nil }
       return TopOthers(
@@ -76,7 +78,7 @@ enum ProcessLook {
   private static let mostLarge = 400
   private static let mostOthers = 20
 
-  /// The last lines of a worker's log.
+  /// Returns the last lines of a worker's log.
   static func log(of worker: WorkerReport) -> TopLog {
     guard let log = LogLocation(worker) else { return TopLog(worker: worker.name, lines: []) }
     do throws(FileError) {
@@ -86,7 +88,7 @@ enum ProcessLook {
         try file.readBytes(upTo: mostLog, at: start)
       }
       var lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-      // The first one may have begun before.
+      // The first line may have begun before the part that was read.
       if start > 0, lines.count > 1 { lines.removeFirst() }
       if lines.last?.isEmpty == true { lines.removeLast() }
       return TopLog(
@@ -99,19 +101,20 @@ enum ProcessLook {
     }
   }
 
-  /// How far back the log can be scrolled, in bytes and lines.
+  /// The part of a log that can be scrolled, in bytes and in lines.
   private static let mostLog = 1 << 17
   private static let mostLines = 1000
-  /// Bytes.
+  /// The maximum length of a line in bytes.
   private static let longestLine = 1 << 12
 
   private static func group(of worker: WorkerReport) -> WorkerCgroup? {
-    // The worker has ended, or its group can't be seen from here.
+    // If the group can't be opened, the worker has ended, or its group isn't visible to this
+    // process.
     worker.cgroup.flatMap { try? WorkerCgroup(path: $0.path) }
   }
 
   private static func tree(of pid: Int32, in scan: ProcessScan?) -> ProcessTree? {
-    // It has ended.
+    // If there is no such process, it has ended.
     guard let scan, let root = try? ProcessIdentity.current(of: pid) else { return nil }
     let tree = scan.tree(root: root, session: pid)
     return tree.isEmpty ? nil : tree
@@ -132,17 +135,17 @@ final class BackgroundLooks: Sendable {
   }
 
   private let jobs = JobPool(name: "dormouse-top", most: 8, endsAfter: .seconds(5))
-  /// Logs that hang leave the threads of the other looks free.
+  /// Logs have threads of their own, so that logs that hang leave the others free.
   private let logJobs = JobPool(name: "dormouse-logs", most: 4, endsAfter: .seconds(5))
   private let news = Mutex<[News]>([])
   private let counter: EventCounter
 
   init() throws { counter = try EventCounter() }
 
-  /// Readable when there is news.
+  /// The descriptor that is readable while results wait.
   var descriptor: Int32 { counter.descriptor.raw }
 
-  /// `subject`: nothing happens while an earlier look at it is under way.
+  /// Reads in the background. Nothing happens while an earlier read about the same `subject` runs.
   func look(at subject: String, _ read: @escaping @Sendable () -> News) {
     look(at: subject, in: jobs, read)
   }

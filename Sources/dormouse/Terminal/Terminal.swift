@@ -1,9 +1,10 @@
 import Control
 import Glibc
 
-/// The terminal's abilities, if there is one.
+/// The terminal's abilities, if there is a terminal.
 enum Terminal {
-  /// Standard output gets colours: it is a terminal that isn't dumb, and NO_COLOR isn't set (no-color.org).
+  /// True if standard output gets colours: it is a terminal that isn't dumb, and NO_COLOR isn't set
+  /// (no-color.org).
   static var showsColor: Bool {
     guard isatty(STDOUT_FILENO) == 1 else { return false }
     let environment = ProcessEnvironment.current().variables
@@ -19,13 +20,14 @@ enum Terminal {
     return locale.contains("utf-8") || locale.contains("utf8")
   }
 
-  /// Standard output is a terminal.
+  /// True if standard output is a terminal.
   static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
 
-  /// Keys can be read, too.
+  /// True if standard output is a terminal from which keys can be read.
   static var isInteractive: Bool { isOutput && isatty(STDIN_FILENO) == 1 }
 
-  /// Columns; nil if standard output is no terminal. COLUMNS overrides the terminal's width.
+  /// The width in columns; nil if standard output isn't a terminal. COLUMNS overrides the
+  /// terminal's width.
   static var width: Int? {
     guard isatty(STDOUT_FILENO) == 1 else { return nil }
     let said = ProcessEnvironment.current().variables["COLUMNS"].flatMap { Int($0) }
@@ -36,7 +38,7 @@ enum Terminal {
   /// The terminal's size. If it is unknown, a VT100's is assumed.
   static var size: (columns: Int, rows: Int) { measured() ?? (80, 24) }
 
-  /// Columns; nil if standard error is no terminal.
+  /// The width in columns of standard error; nil if it isn't a terminal.
   static var widthOfErrors: Int? {
     isatty(STDERR_FILENO) == 1 ? measured(STDERR_FILENO)?.columns : nil
   }

@@ -35,8 +35,8 @@ struct FruitlessWarningTests {
     return world.send(.shedFinished(worker, before: before, after: after))
   }
 
-  /// Both are warned at one level. Returns the workers that are warned in the first and in the second
-  /// step of the next level.
+  /// Warns both workers at one level. Returns the workers that are warned in the first and in the
+  /// second step of the next level.
   private func atTheNextLevel(
     yield: ByteCount, answers: Bool = true
   ) -> (first: [WorkerID], second: [WorkerID]) {

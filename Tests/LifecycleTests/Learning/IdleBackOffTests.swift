@@ -20,7 +20,8 @@ struct IdleBackOffTests {
     return world
   }
 
-  /// Lets time pass until the worker sleeps, and wakes it after `time`. Returns how long it was awake.
+  /// Lets time pass until the worker sleeps, and wakes it after `time`. Returns how long it was
+  /// awake.
   private func sleepAndWake(_ world: inout World, after time: Duration) -> Duration {
     let start = world.now
     while world.state(web) != .suspended, world.now < start + .seconds(3600) {

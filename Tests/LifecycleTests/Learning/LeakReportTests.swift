@@ -16,7 +16,7 @@ struct LeakReportTests {
     return world
   }
 
-  /// Suspends and wakes the worker, which grows by 2 MB each time.
+  /// Suspends and wakes the worker, which grows by `size` MB each time.
   private func leak(_ world: inout World, times: Int, by size: Int64 = 2) -> [String] {
     var reports: [String] = []
     for _ in 0..<times {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Lifecycle
 
-/// Footprints in KB, one at each suspension, a minute apart.
+/// Footprints are in KB, one at each suspension, a minute apart.
 @Suite("Suspicion of a leak")
 struct LeakSuspicionTests {
   private func growth(_ sizes: [Int]) -> FootprintGrowth {
@@ -14,7 +14,7 @@ struct LeakSuspicionTests {
     return growth
   }
 
-  /// At which suspensions a suspicion was reported.
+  /// The numbers of the suspensions at which a suspicion was reported.
   private func reports(_ sizes: [Int]) -> [Int] {
     var growth = FootprintGrowth()
     return sizes.enumerated().compactMap { place, size in
@@ -31,7 +31,8 @@ struct LeakSuspicionTests {
     let leak = try #require(growth(Array(sizes.prefix(13))).suspicion)
     #expect(
       leak.sentence
-        == "its footprint when it is suspended grew from 20 MB to 32 MB in 13 suspensions and 12 m: 1 MB at each"
+        == "its footprint when it is suspended grew from 20 MB to 32 MB in 13 suspensions and "
+        + "12 m: 1 MB at each"
     )
     let later = try #require(growth(sizes).suspicion)
     #expect(later.suspensions >= 90 && later.before < .megabytes(24) && later.perDay != nil)
@@ -51,7 +52,8 @@ struct LeakSuspicionTests {
     #expect(reports(sizes).isEmpty, "\(sizes)")
   }
 
-  /// A leak and a cache are the same until the cache levels off: one that is full at the tenth suspension is recognized.
+  /// A leak and a cache look the same until the cache levels off. A cache that is full at the tenth
+  /// suspension is recognized.
   @Test("A cache that fills up and levels off isn't suspected", arguments: 1...200)
   func plateau(_ seed: UInt64) {
     var random = Noise(seed)
@@ -79,7 +81,7 @@ struct LeakSuspicionTests {
   }
 
   @Test(
-    "A suspicion is withdrawn when the footprint comes back, and the same rise isn't suspected again"
+    "A suspicion is withdrawn when the footprint falls, and the same rise isn't suspected again"
   )
   func comesBack() {
     let rise = (0..<40).map { 20_480 + $0 * 1024 }

@@ -54,7 +54,7 @@ import Testing
     #expect(names == ["w7", "w8", "w9"])
   }
 
-  /// A checkpoint holds the remembered workers, so that a replay leads to the same engine.
+  /// A checkpoint contains the remembered workers, so that a replay leads to the same engine.
   @Test
   func `What the engine learned about workers that aren't declared yet is part of the engine`() {
     let learned = Self.experienced().learned

@@ -7,7 +7,7 @@ private let often = WorkerID("often")
 
 @Suite("Regret")
 struct RegretTests {
-  /// `often` is used every minute, `daily` once.
+  /// A world in which `often` is used every minute, and `daily` once.
   private func world(order: [TerminationRules.Criterion] = [.regret]) -> World {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = nil

@@ -66,7 +66,8 @@ struct TimerTickTests {
     #expect(world.state(web) == .foreground)
   }
 
-  /// 40 minutes with a timer of this interval: its hibernations, and the time in them.
+  /// Runs 40 min with a timer of this interval. Returns the worker's hibernations, and the time in
+  /// them.
   private func tick(
     every interval: Duration, _ world: inout World
   ) -> (count: Int, time: Duration) {
@@ -88,7 +89,7 @@ struct TimerTickTests {
   func hibernates() {
     var world = world({ $0.hibernate.cooldown = .seconds(60) }, asleep: .hibernated)
     let (count, time) = tick(every: .seconds(60), &world)
-    // With the cool-down, which is for uses, it would be in each second minute.
+    // With the cool-down, which is for uses, it would be hibernated only in each second minute.
     #expect(count >= 38)
     #expect(time >= .seconds(2400 * 9 / 10), "\(time)")
   }
@@ -130,7 +131,7 @@ struct TimerTickTests {
       }
       world.obey(world.send(.timerDue(web, "a time-out")))
     }
-    // Without a back-off there would be one for each cool-down of 20 s.
+    // Without a back-off there would be one hibernation for each cool-down of 20 s.
     #expect(hibernations >= 2 && hibernations < 12)
   }
 

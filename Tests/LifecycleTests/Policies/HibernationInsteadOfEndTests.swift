@@ -7,7 +7,7 @@ private let maps = WorkerID("maps")
 
 @Suite("Hibernating a running worker instead of ending it")
 struct HibernationInsteadOfEndTests {
-  /// Workers of 20 MB on a host of 1,000 MB; `critical` is below 50 MB.
+  /// A world of workers of 20 MB on a host of 1,000 MB. `critical` is below 50 MB.
   private func world(
     _ states: [(WorkerID, WorkerState)], _ change: (inout LifecyclePolicy) -> Void = { _ in }
   ) -> World {
@@ -25,7 +25,7 @@ struct HibernationInsteadOfEndTests {
     return world
   }
 
-  /// The next reading, after the memory has settled.
+  /// The directives of the next reading, after the settling time.
   private func next(_ world: inout World, available: Int64) -> [Directive] {
     world.pass(.milliseconds(500))
     return world.obey(world.read(available: available))
@@ -106,7 +106,7 @@ struct HibernationInsteadOfEndTests {
     #expect(next(&world, available: 30).victims == ["web"])
   }
 
-  /// A worker of 20 MB that was launched and announces its readiness.
+  /// A world with a worker of 20 MB that was launched and announces its readiness.
   private func launching(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> World {
     var world = world([], change)
     world.add(web, size: .megabytes(20), announcesReadiness: true)
@@ -116,7 +116,7 @@ struct HibernationInsteadOfEndTests {
     return world
   }
 
-  /// Why the report says that the worker was terminated.
+  /// The reason for the worker's termination in the report.
   private func because(_ world: inout World) throws -> String {
     world.send(.exited(web, .signaled(9)))
     world.pass(.seconds(1))

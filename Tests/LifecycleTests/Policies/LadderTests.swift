@@ -18,7 +18,7 @@ struct LadderTests {
   }
 
   @Test(
-    "The ladder hibernates one worker after the other, the biggest first, until that should be enough"
+    "The ladder hibernates one worker after the other, the largest first, until that is enough"
   )
   func hibernates() {
     var world = world()
@@ -28,7 +28,7 @@ struct LadderTests {
     }
     #expect(world.read(available: 140).deeds == ["hibernate maps"])
     world.read(available: 140)
-    // 148 MB of the 150 that are needed.
+    // 148 MB of the 150 MB that are needed are available then.
     #expect(world.send(.hibernated(maps, world.hibernation(maps))).deeds == ["hibernate web"])
     #expect(world.send(.hibernated(web, world.hibernation(web))).deeds.isEmpty)
     #expect(world.pass(.milliseconds(499)).deeds.isEmpty, "it settles first")
@@ -47,7 +47,7 @@ struct LadderTests {
       world.bring(worker, to: .suspended)
     }
     #expect(world.read(available: 900, some: 90).deeds == ["hibernate w1"])
-    // 2 % are 20 MB.
+    // 2 % of the memory are 20 MB.
     for next in [2, 3] {
       let done = workers[next - 2]
       #expect(
@@ -103,7 +103,7 @@ struct LadderTests {
   }
 
   @Test(
-    "The ladder terminates one worker, waits for its end and its memory, and ends no more than needed"
+    "The ladder terminates one worker, waits for its end and memory, and ends no more than needed"
   )
   func settles() {
     var world = world { $0.hibernate.enabled = false }
@@ -211,7 +211,7 @@ struct LadderTests {
     world.bring(web, to: .foreground)
     world.obey(world.read(available: 40))
     world.pass(.milliseconds(500))
-    // As soon as the memory is back, without waiting for the level to fall.
+    // The report comes as soon as memory is available, without waiting for the level to fall.
     var reports: [JetsamReport] = []
     for case .report(let report) in world.read(available: 200) { reports.append(report) }
     let report = try #require(reports.first)

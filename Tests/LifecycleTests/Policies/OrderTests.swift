@@ -3,7 +3,8 @@ import Policy
 import Testing
 
 extension LifecyclePolicy {
-  /// Three levels: all workers are warned; the background is terminated; the foreground is terminated.
+  /// A policy with three levels: at the first all workers are warned, at the second the background
+  /// is terminated, at the third the foreground.
   static var iphoneOS3: LifecyclePolicy {
     var policy = LifecyclePolicy(name: "iphone-os-3")
     policy.background.suspendAfter = nil
@@ -28,7 +29,8 @@ extension LifecyclePolicy {
 
 @Suite("The order of termination")
 struct OrderTests {
-  /// Two of each state that has victims; `big` ones are bigger, and were used more recently.
+  /// A world with two workers in each state that has victims. The `big` ones are larger, and were
+  /// used more recently.
   private func world(_ policy: LifecyclePolicy) -> World {
     var policy = policy
     policy.foreground.max = nil
@@ -54,7 +56,8 @@ struct OrderTests {
     return world
   }
 
-  /// Keeps the pressure up until the ladder has nothing left to terminate; each termination helps a little.
+  /// Continues the pressure until the ladder has nothing left to terminate; each termination helps
+  /// a little. Returns the victims.
   private func victims(_ policy: LifecyclePolicy) -> [String] {
     var world = world(policy)
     var all: [String] = []

@@ -8,7 +8,8 @@ private let maps = WorkerID("maps")
 /// The rules are those of the talks about the phones (WWDC 2009, 416; WWDC 2011, 318).
 @Suite("ios-5, as it is shipped")
 struct IOS5PolicyTests {
-  /// A worker in the foreground and one in the background, which can be warned, and two that sleep.
+  /// A world with a worker in the foreground and one in the background, which can be warned, and
+  /// two that sleep.
   private func world(hibernates: Bool = false) throws -> World {
     var policy = try shipped("ios-5")
     policy.hibernate.enabled = hibernates
@@ -23,7 +24,7 @@ struct IOS5PolicyTests {
     return world
   }
 
-  /// Keeps the memory short until no worker can free any; each termination helps a little.
+  /// Keeps memory short until no worker can free any; each termination helps a little.
   private func exhaust(_ world: inout World) -> [String] {
     var deeds: [String] = []
     for round in 0..<12 {

@@ -16,7 +16,7 @@ struct RuleTableTests {
     }
   }
 
-  /// File and name of the test in each row's last cell.
+  /// The file and the name of the test in each row's last cell.
   private static func tests() throws -> [(file: String, name: String)] {
     try text("docs/engine.md").split(separator: "\n").compactMap { line in
       let cells = line.split(separator: "|").map { $0.drop { $0 == " " } }

@@ -14,7 +14,7 @@ struct SleeperSearchTests {
       writtenToday: .megabytes(written))
   }
 
-  /// Suspended workers of these sizes, in MB, and a ladder that only hibernates.
+  /// A world with suspended workers of these sizes, in MB, and a ladder that only hibernates.
   private func world(_ sizes: [Int64]) -> World {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = nil
@@ -40,14 +40,14 @@ struct SleeperSearchTests {
     #expect(world.engine.workers.sleepers.unexamined.isEmpty)
     #expect(world.engine.workers.sleepers.withoutRoom.first?.key == .megabytes(7))
 
-    // No room for these images either.
+    // The disk has no room for these images either.
     world.send(.disk(reading(images: 3, written: 496)))
     world.send(.footprint(WorkerID("w12"), .megabytes(6)))
     #expect(world.read(available: 119).deeds.isEmpty)
     #expect(world.engine.workers.sleepers.unexamined.isEmpty)
     #expect(world.engine.workers.sleepers.withoutRoom.first?.key == .megabytes(6))
 
-    // For that worker there is room now.
+    // The disk has room for that worker's image now.
     #expect(world.send(.disk(reading(images: 3, written: 494))).deeds == ["hibernate w12"])
   }
 

@@ -15,7 +15,7 @@ struct TerminationIndexTests {
       var world = Self.world(order, &random)
       for _ in 0..<400 {
         Self.change(&world, &random)
-        // Several changes between two choices, too.
+        // Several changes may come between two choices.
         if Bool.random(using: &random) { Self.check(&world.engine) }
       }
     }
@@ -62,7 +62,7 @@ struct TerminationIndexTests {
     let unexamined = engine.workers.sleepers.unexamined.members
     var expected = engine.sleepersFirst(
       unexamined.map { engine.workers.index(ofSlot: Int($0)) })
-    // The order of the copy is used up.
+    // The loop empties this copy of the order.
     var order = engine.workers.sleepers.order
     while let slot = order.first {
       #expect(engine.workers.index(ofSlot: slot) == expected.popFirst())
@@ -113,7 +113,7 @@ struct TerminationIndexTests {
     case 8: world.send(.removed(WorkerID("w\(number + 4)")))
     default:
       let verbs: [Request.Verb] = [.start, .foreground, .background, .suspend, .hibernate, .wake]
-      // Some of what was begun ends later, or never.
+      // Some of the operations end later, or never.
       let begun = world.ask(verbs[Int.random(in: 0..<6, using: &random)], worker)
       if Int.random(in: 0..<5, using: &random) > 0 { world.obey(begun) }
     }

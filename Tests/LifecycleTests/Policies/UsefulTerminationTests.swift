@@ -7,7 +7,8 @@ private let maps = WorkerID("maps")
 
 @Suite("Terminations that would be in vain")
 struct UsefulTerminationTests {
-  /// Suspended workers that can't be hibernated, on a host of 1,000 MB; `critical` is below 50 MB.
+  /// A world with suspended workers that can't be hibernated, on a host of 1,000 MB. `critical` is
+  /// below 50 MB.
   private func world(
     _ sizes: [(WorkerID, Int64)], _ change: (inout LifecyclePolicy) -> Void = { _ in }
   ) -> World {

@@ -3,7 +3,7 @@ import PolicyFile
 import TestSupport
 import Testing
 
-/// A policy of `Policies/`, as it is shipped.
+/// A policy in `Policies/`, as it is shipped.
 func shipped(_ name: String) throws -> LifecyclePolicy {
   return try #require(PolicyFile.load(path: "\(SourceTree.root)/Policies/\(name).yaml").value)
 }

@@ -1,18 +1,21 @@
 import Lifecycle
 import Policy
 
-/// An engine with a clock and a shell that can do everything at once, for tests that are a sequence
-/// of events.
+/// An engine with a clock, and a daemon that can perform everything at once. It is for tests that
+/// are a sequence of events.
 struct World {
   var engine: Engine
   var now = Instant.zero
   var requests: Request.ID = 0
-  /// What each worker's next measurement says.
+  /// The next measurement of each worker.
   var sizes: [WorkerID: ByteCount] = [:]
   var locks: [WorkerID: Int] = [:]
   var answers: [Request.ID: [Answer]] = [:]
 
-  /// - Parameter terminateAfter: `pressure.terminate_after`. Most tests are about a shortage that has lasted.
+  /// A world without workers.
+  ///
+  /// - Parameter terminateAfter: `pressure.terminate_after`. Most tests are about a shortage that
+  ///   has lasted.
   init(_ policy: LifecyclePolicy = LifecyclePolicy(), terminateAfter: Duration = .zero) {
     var policy = policy
     policy.pressure.terminateAfter = terminateAfter
@@ -40,7 +43,7 @@ struct World {
     for case .answer(let request, let answer) in directives {
       answers[request, default: []].append(answer)
     }
-    // Checks for file locks are answered here, so that tests of other things needn't.
+    // Checks for file locks are answered here, so that other tests needn't do it.
     var rest: [Directive] = []
     for directive in directives {
       if case .checkSafePoint(let worker) = directive {
@@ -58,7 +61,7 @@ struct World {
     return send(.request(Request(id: requests, verb: verb, worker: worker)))
   }
 
-  /// Lets time pass, deadline by deadline.
+  /// Lets time pass, deadline by deadline. Returns the directives, which aren't performed.
   @discardableResult
   mutating func pass(_ time: Duration) -> [Directive] {
     let end = now + time
@@ -71,7 +74,7 @@ struct World {
     return all
   }
 
-  /// Lets time pass with a shell that performs everything at once.
+  /// Lets time pass with a daemon that performs everything at once.
   @discardableResult
   mutating func live(_ time: Duration) -> [Directive] {
     let end = now + time
@@ -135,7 +138,8 @@ struct World {
     engine.snapshot(of: worker, at: now)?.hibernationVerdict?.sentence
   }
 
-  /// Brings a worker to a state; in a transition, the request that caused it is still open.
+  /// Brings a worker to a state. If the state is a transition, the request that caused it is still
+  /// open.
   mutating func bring(_ worker: WorkerID, to state: WorkerState) {
     switch state {
     case .terminated: break
@@ -165,7 +169,7 @@ struct World {
     }
   }
 
-  /// A reading of a host of 1,000 MB.
+  /// Sends a reading of a host with 1,000 MB.
   @discardableResult
   mutating func read(
     available: Int64, some: Double? = nil, full: Double? = nil, swapFree: Int64 = 0
@@ -179,7 +183,7 @@ struct World {
 }
 
 extension Directive {
-  /// A short form for tables.
+  /// The directive in a short form, for tables.
   var brief: String {
     switch self {
     case .launch(let worker): "launch \(worker)"
@@ -215,7 +219,7 @@ extension Directive {
 
 extension [Directive] {
   var brief: [String] { map(\.brief) }
-  /// The directives to perform and the answers, without those that only report.
+  /// The directives to perform and the answers, without directives that only report.
   var deeds: [String] {
     filter { directive in
       switch directive {

@@ -1,5 +1,5 @@
 extension MetricsPage {
-  /// What happened to the workers since the daemon started.
+  /// Adds the workers' counters since the daemon started.
   mutating func addCounters() {
     count("launches", "Times that the worker's program was launched.", of: \.launches)
     count("failed_launches", "Launches that failed.", of: \.failedLaunches)
@@ -33,7 +33,7 @@ extension MetricsPage {
     each("\(name)_total", help) { $0.counters?[keyPath: value] }
   }
 
-  /// Times that add up.
+  /// Adds durations that are summed up.
   mutating func addTimes() {
     summary(
       "resume_duration_seconds", "Resumes from hibernation: from the order until the worker ran."

@@ -1,5 +1,5 @@
 extension MetricsPage {
-  /// The machine's memory, and the disk of the images.
+  /// Adds the machine's memory, and the disk of the images.
   mutating func addMachine(_ daemon: DaemonReport) {
     add(
       "memory_budget_bytes",
@@ -32,7 +32,7 @@ extension MetricsPage {
         "image_filesystem_reserve_bytes",
         "Free space that must stay in that file system (hibernate.disk.min_free).", of: disk.least)
     }
-    // These fall when an hour is more than a day ago, and so they are no counters.
+    // These values fall when an hour is more than a day ago, so they are no counters.
     add(
       "image_day_written_bytes", "Bytes written to images in the last 24 hours.",
       of: daemon.writtenInDay)
@@ -45,7 +45,7 @@ extension MetricsPage {
       of: daemon.imagesInDay)
   }
 
-  /// The daemon itself, and what it has done for all workers together.
+  /// Adds the daemon itself, and its counters for all workers together.
   mutating func addDaemon(_ daemon: DaemonReport) {
     let labels = [
       ("version", daemon.version), ("policy", daemon.policy), ("mode", daemon.mode),

@@ -1,12 +1,12 @@
-/// The form of a page of metrics.
+/// The text format of a page of metrics.
 public enum MetricsFormat: String, Hashable, Sendable, CaseIterable {
-  /// OpenMetrics 1.0.
+  /// The format OpenMetrics 1.0.
   case openMetrics = "openmetrics"
-  /// The text format 0.0.4 of Prometheus, which node_exporter's textfile collector and `promtool` read. The series
-  /// are the same.
+  /// The text format 0.0.4 of Prometheus, which node_exporter's textfile collector and `promtool`
+  /// read. It contains the same series.
   case prometheus
 
-  /// For the header `Content-Type` of an answer over HTTP.
+  /// The value of the header `Content-Type` in a response over HTTP.
   public var contentType: String {
     switch self {
     case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -15,9 +15,9 @@ public enum MetricsFormat: String, Hashable, Sendable, CaseIterable {
   }
 }
 
-/// The daemon, the machine and all workers as metrics, from an answer to `status`.
+/// The daemon, the machine and all workers as metrics, from a response to `status`.
 ///
-/// - Parameter daemon: nil: no daemon answers, and that is all that is said.
+/// - Parameter daemon: nil if no daemon responds. Then the page only contains that fact.
 public func renderOpenMetrics(
   daemon: DaemonReport?, workers: [WorkerReport], format: MetricsFormat = .openMetrics
 ) -> String {
@@ -38,11 +38,11 @@ struct Metric {
   }
 
   let kind: Kind
-  /// With the suffix that the samples of counters (`_total`) and of infos (`_info`) have.
+  /// The name with the suffix that the samples of counters (`_total`) and infos (`_info`) have.
   let name: String
   let help: String
 
-  /// - Parameter name: without `dormouse_`.
+  /// - Parameter name: the name without `dormouse_`.
   init(_ name: String, _ help: String, as kind: Kind? = nil) {
     self.name = "dormouse_\(name)"
     self.kind =
@@ -50,7 +50,7 @@ struct Metric {
     self.help = help
   }
 
-  /// The family's last word. Bytes times seconds have none.
+  /// The unit, which is the end of the family's name. Bytes times seconds have none.
   private var unit: String? {
     let family = family
     return ["bytes", "seconds", "ratio"].first {
@@ -58,7 +58,7 @@ struct Metric {
     }
   }
 
-  /// What OpenMetrics calls the metric family.
+  /// The name of the metric family, as OpenMetrics calls it.
   private var family: String {
     switch kind {
     case .counter: name.removing(suffix: "_total")
@@ -99,14 +99,14 @@ struct Labels {
 
   func with(_ name: String, _ value: String) -> Labels { Labels(pairs + [(name, value)]) }
 
-  /// `{worker="web"}`; empty without labels.
+  /// The labels as text, such as `{worker="web"}`. It is empty without labels.
   var text: String {
     if pairs.isEmpty { return "" }
     let all = pairs.map { "\($0.name)=\"\(Self.escaped($0.value))\"" }
     return "{\(all.joined(separator: ","))}"
   }
 
-  /// A Swift text is valid UTF-8: bytes that were none are U+FFFD in it.
+  /// A Swift string is valid UTF-8: bytes that were invalid are U+FFFD in it.
   private static func escaped(_ value: String) -> String {
     var result = ""
     for scalar in value.unicodeScalars {
@@ -121,7 +121,7 @@ struct Labels {
   }
 }
 
-/// A page of metrics that grows. A metric without samples leaves no trace.
+/// A page of metrics to which metrics are added. A metric without samples isn't added.
 struct MetricsPage {
   private let format: MetricsFormat
   let workers: [LabelledWorker]
@@ -138,7 +138,7 @@ struct MetricsPage {
     add(name, help, of: [(Labels(), value)])
   }
 
-  /// One sample for each value that is there.
+  /// Adds a metric with one sample for each value that isn't nil.
   mutating func add(
     _ name: String, _ help: String, of samples: [(labels: Labels, value: (any MetricValue)?)]
   ) {
@@ -150,21 +150,21 @@ struct MetricsPage {
     text += metric.head(format) + lines.joined()
   }
 
-  /// One sample for each word that is the value of a label.
+  /// Adds a metric with one sample for each value of a label.
   mutating func add(
     _ name: String, _ help: String, by label: String, of samples: [(String, (any MetricValue)?)]
   ) {
     add(name, help, of: samples.map { (Labels([(label, $0.0)]), $0.1) })
   }
 
-  /// A metric of each worker.
+  /// Adds a metric with one sample for each worker.
   mutating func each(
     _ name: String, _ help: String, _ value: (WorkerReport) -> (any MetricValue)?
   ) {
     add("worker_\(name)", help, of: workers.map { ($0.labels, value($0.worker)) })
   }
 
-  /// The same with one more label.
+  /// Adds a metric with one sample for each worker and value of a label.
   mutating func each(
     _ name: String, _ help: String, by label: String,
     _ samples: (WorkerReport) -> [(String, (any MetricValue)?)]
@@ -177,7 +177,7 @@ struct MetricsPage {
     )
   }
 
-  /// The sum and the number of durations, of each worker.
+  /// Adds the sum and the number of durations of each worker.
   mutating func summary(
     _ name: String, _ help: String, _ sample: (WorkerReport) -> (count: Int, sum: Double)?
   ) {
@@ -191,7 +191,7 @@ struct MetricsPage {
     if !lines.isEmpty { text += metric.head(format) + lines.joined() }
   }
 
-  /// Durations by size.
+  /// Adds a histogram of durations.
   mutating func histogram(
     _ name: String, _ help: String,
     of samples: [(labels: Labels, times: DaemonMeasurements.WakeTimes)]
@@ -211,7 +211,7 @@ struct MetricsPage {
   }
 }
 
-/// A number of a sample.
+/// The number of a sample.
 protocol MetricValue {
   var metricText: String { get }
 }

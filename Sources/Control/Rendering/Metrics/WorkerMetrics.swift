@@ -1,5 +1,5 @@
 extension MetricsPage {
-  /// Each worker's state, memory, costs and counters.
+  /// Adds each worker's state, memory, costs and counters.
   mutating func addWorkers() {
     addStates()
     addRanks()
@@ -107,8 +107,8 @@ struct LabelledWorker {
   let worker: WorkerReport
   let labels: Labels
 
-  /// A wrapper's worker may have the name of another: then the label `wrapper` distinguishes them, because no two
-  /// samples may have the same labels.
+  /// Labels the workers. If a wrapper's worker has the name of another worker, the label `wrapper`
+  /// distinguishes them, because no two samples may have the same labels.
   static func all(_ workers: [WorkerReport]) -> [LabelledWorker] {
     var taken: Set<String> = []
     return workers.compactMap { worker in
@@ -129,7 +129,7 @@ extension WorkerReport {
     return "started"
   }
 
-  /// It isn't running, and neither a request nor an orderly end is the reason.
+  /// True if it isn't running, and the reason is neither a request nor an orderly end.
   fileprivate var hasFailed: Bool {
     guard state == "terminated" else { return false }
     switch reason.code {

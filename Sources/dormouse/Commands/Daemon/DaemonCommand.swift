@@ -10,14 +10,15 @@ struct DaemonCommand: ParsableCommand {
     commandName: "daemon", abstract: "Run the daemon, in the foreground or with --detach.",
     discussion: """
       The daemon starts the workers of the configuration and manages them until SIGTERM, SIGINT or \
-      `dormouse shutdown`. Without a configuration it starts with no workers; `dormouse run` adds them.
+      `dormouse shutdown`. Without a configuration it starts with no workers; `dormouse run` adds \
+      them.
 
-      A file called dormouse.yaml, or a directory that holds one, is read with the conf.d/*.yaml beside \
-      it. SIGHUP and `dormouse reload` read all of them again.
+      A file called dormouse.yaml, or a directory that holds one, is read with the conf.d/*.yaml \
+      beside it. SIGHUP and `dormouse reload` read all of them again.
 
-      With --detach the daemon runs in the background, and the verb ends when it answers. It prints the \
-      daemon's pid and the file with its messages: daemon.log in the state directory. If a daemon runs \
-      already, the exit code is 73. `dormouse run` starts a daemon in the same way.
+      With --detach the daemon runs in the background, and the verb ends when it answers. It \
+      prints the daemon's pid and the file with its messages: daemon.log in the state directory. \
+      If a daemon runs already, the exit code is 73. `dormouse run` starts a daemon in the same way.
 
       Examples:
         dormouse daemon
@@ -96,7 +97,7 @@ struct DaemonCommand: ParsableCommand {
   }
 }
 
-/// Runs until the daemon ends; the exit code.
+/// Runs the daemon until it ends, and returns the exit code.
 func runDaemon(options: DaemonOptions) -> Int32 {
   let environment = ProcessEnvironment.current().variables
   let loaded = options.load(environment)

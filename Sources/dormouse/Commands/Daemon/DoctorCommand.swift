@@ -7,10 +7,10 @@ struct DoctorCommand: ParsableCommand {
     commandName: "doctor",
     abstract: "Test what this machine and user allow, and show how to enable the rest.",
     discussion: """
-      If a daemon runs, the daemon tries each mechanism as its own user, in its own cgroup and with its \
-      own rights, and `doctor` shows where this shell differs. Without a daemon, or with --shell, only \
-      this shell is examined. Each mechanism is really tried, and nothing is left behind. The exit code \
-      is 0 if hibernation works in some way, and 69 if it doesn't.
+      If a daemon runs, the daemon tries each mechanism as its own user, in its own cgroup and \
+      with its own rights, and `doctor` shows where this shell differs. Without a daemon, or with \
+      --shell, only this shell is examined. Each mechanism is really tried, and nothing is left \
+      behind. The exit code is 0 if hibernation works in some way, and 69 if it doesn't.
 
       Examples:
         dormouse doctor
@@ -50,7 +50,8 @@ struct DoctorCommand: ParsableCommand {
     if !document.report.hibernates { throw ExitCode(CommandExit.missingMechanism.rawValue) }
   }
 
-  /// nil: no daemon runs, or it can't be asked. The second case is reported.
+  /// Asks the daemon for its examination. The result is nil if no daemon runs, or if it can't be
+  /// asked. The second case is reported.
   private static func ask(_ path: String, isNamed: Bool) -> DaemonExamination? {
     do throws(ControlError) {
       var client = try ControlClient(connectingTo: path, isNamed: isNamed)
@@ -59,7 +60,7 @@ struct DoctorCommand: ParsableCommand {
       complain(response.text)
     } catch {
       switch error {
-      // No daemon can listen there, as the checks say.
+      // No daemon can listen there, and the checks report that.
       case .noDaemon, .pathTooLong: break
       default: complain(error.description)
       }

@@ -2,8 +2,8 @@ import ArgumentParser
 import Hibernation
 import Linux
 
-/// The daemon starts this process. It holds workers' memory descriptors, which the next daemon needs to resume
-/// sleeping workers.
+/// The keeper, a process that the daemon starts. It keeps workers' memory descriptors, which the
+/// next daemon needs to resume sleeping workers.
 struct KeeperCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "keeper", abstract: "Keep descriptors for the next daemon.", shouldDisplay: false)

@@ -2,10 +2,12 @@ import ArgumentParser
 import Hibernation
 import Linux
 
-/// The daemon starts this process. It brings workers' missing pages if the daemon is killed.
+/// The standby pager, a process that the daemon starts. It restores the workers' missing pages if
+/// the daemon is killed.
 struct PagerCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "pager", abstract: "Stand by for a daemon's death.", shouldDisplay: false)
+    commandName: "pager", abstract: "Restore missing pages if the daemon is killed.",
+    shouldDisplay: false)
 
   func run() throws {
     for line in StandbyPager.run(input: Descriptor(owning: 0)) { Output.complain(line) }

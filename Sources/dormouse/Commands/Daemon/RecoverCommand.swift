@@ -9,10 +9,10 @@ struct RecoverCommand: ParsableCommand {
     commandName: "recover",
     abstract: "Wake the workers that a daemon has left asleep, if no other daemon follows.",
     discussion: """
-      The woken workers run without a manager; a daemon that is started later finds them. While a daemon \
-      runs, the verb does nothing. Run it by hand, or from a unit that OnFailure= of the daemon's unit \
-      names, as dormouse-recover.service does. Don't use ExecStopPost=: systemd runs that before each \
-      restart, too, and all sleeping workers would be woken.
+      The woken workers run without a manager; a daemon that is started later finds them. While a \
+      daemon runs, the verb does nothing. Run it by hand, or from a unit that OnFailure= of the \
+      daemon's unit names, as dormouse-recover.service does. Don't use ExecStopPost=: systemd runs \
+      that before each restart, too, and all sleeping workers would be woken.
       """)
 
   @Option(
@@ -58,7 +58,8 @@ struct RecoverCommand: ParsableCommand {
     if outcomes.contains(where: \.isFailure) { throw ExitCode(CommandExit.notDone.rawValue) }
   }
 
-  /// A daemon that has answered `shutdown --keep-workers` holds its state directory for a moment longer.
+  /// Opens the state directory. A daemon that has answered `shutdown --keep-workers` keeps it
+  /// locked for a moment longer.
   private func openState(_ path: String) throws(StartError) -> Rescue {
     let deadline = Deadline(in: .seconds(2))
     while true {

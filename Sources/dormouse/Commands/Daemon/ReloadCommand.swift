@@ -6,16 +6,16 @@ struct ReloadCommand: ParsableCommand {
     commandName: "reload",
     abstract: "Read the configuration again, or make workers read theirs.",
     discussion: """
-      Without names, the daemon reads its own configuration again, as after SIGHUP. It takes all of it, \
-      or nothing if there is an error. Policies, importance and shed channels apply at once. Commands, \
-      directories, environments and readiness apply when a worker is started next; `dormouse status \
-      NAME` shows what a running worker hasn't taken yet. New workers are started, and workers that are \
-      no longer declared are stopped. A configuration without workers is refused if the daemon has \
-      some, unless you give --allow-empty.
+      Without names, the daemon reads its own configuration again, as after SIGHUP. It takes all \
+      of it, or nothing if there is an error. Policies, importance and shed channels apply at \
+      once. Commands, directories, environments and readiness apply when a worker is started next; \
+      `dormouse status NAME` shows what a running worker hasn't taken yet. New workers are \
+      started, and workers that are no longer declared are stopped. A configuration without \
+      workers is refused if the daemon has some, unless you give --allow-empty.
 
-      With names or --all, the daemon sends these workers their `reload_signal`. A sleeping worker is \
-      woken for it. If a worker reports its reload (RELOADING=1 and READY=1 of sd_notify), the verb ends \
-      when the worker is ready again.
+      With names or --all, the daemon sends these workers their `reload_signal`. A sleeping worker \
+      is woken for it. If a worker reports its reload (RELOADING=1 and READY=1 of sd_notify), the \
+      verb ends when the worker is ready again.
       """)
 
   @Flag(help: "Signal all workers that have a `reload_signal`.") var all = false

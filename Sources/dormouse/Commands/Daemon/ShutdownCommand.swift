@@ -5,9 +5,9 @@ struct ShutdownCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "shutdown", abstract: "Stop all workers and end the daemon.",
     discussion: """
-      With --keep-workers only the daemon ends. Running workers continue to run, sleeping ones stay \
-      asleep, and the next daemon takes all of them over: that is how to upgrade Dormouse. If no daemon \
-      follows, `dormouse recover` wakes the sleeping ones.
+      With --keep-workers only the daemon ends. Running workers continue to run, sleeping ones \
+      stay asleep, and the next daemon takes all of them over: that is how to upgrade Dormouse. If \
+      no daemon follows, `dormouse recover` wakes the sleeping ones.
       """)
 
   @Flag(help: "End only the daemon, and leave the workers to the next one.")
@@ -25,7 +25,7 @@ struct ShutdownCommand: ParsableCommand {
 }
 
 extension DaemonConnection {
-  /// `shutdown --dry-run` and `down --dry-run`.
+  /// Prints the plan of `shutdown --dry-run` and `down --dry-run`.
   mutating func forecastEnd(_ verb: String, keepsWorkers: Bool, json: Bool) throws {
     let workers = try ask(.ps).workers ?? []
     let plans = workers.filter(ControlRequest.Verb.stop.concerns).map { worker in

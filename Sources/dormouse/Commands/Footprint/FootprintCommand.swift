@@ -15,7 +15,7 @@ struct FootprintCommand: ParsableCommand {
     ], defaultSubcommand: FootprintMapsCommand.self)
 }
 
-/// How a picture is drawn on a terminal.
+/// The options of a picture on a terminal.
 struct TerminalDrawing: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -43,7 +43,7 @@ struct TerminalDrawing: ParsableArguments {
   }
 }
 
-/// The reference that a footprint is compared with.
+/// The option for the size that a footprint is compared with.
 struct OverOption: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -62,7 +62,7 @@ struct OverOption: ParsableArguments {
 }
 
 enum RecordingFiles {
-  /// `-`: standard input.
+  /// Reads a recording. `-` is standard input.
   static func read(_ path: String) throws -> Recording {
     let file = try check(
       "reading", on: path,

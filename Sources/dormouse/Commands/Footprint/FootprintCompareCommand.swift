@@ -8,8 +8,8 @@ struct FootprintCompareCommand: ParsableCommand {
     commandName: "compare",
     abstract: "Compare two recorded footprints: peak, average, what warnings freed.",
     discussion: """
-      A is the earlier version of a program, B the later one. With --fail-if-… the exit code is 1 if B \
-      has grown by more than that, and standard error has the reason: for CI.
+      A is the earlier version of a program, B the later one. With --fail-if-… the exit code is 1 \
+      if B has grown by more than that, and standard error has the reason: for CI.
 
       Examples:
         dormouse footprint compare main.footprint branch.footprint
@@ -67,7 +67,7 @@ struct FootprintCompareCommand: ParsableCommand {
 }
 
 extension GrowthLimit: ExpressibleByArgument {
-  /// `10%`, `2.5%`, or a size.
+  /// Reads a share such as `10%` or `2.5%`, or a size.
   public init?(argument: String) {
     if argument.hasSuffix("%") {
       guard let share = Double(argument.dropLast()), (0...100_000).contains(share) else {

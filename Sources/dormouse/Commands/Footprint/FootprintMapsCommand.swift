@@ -7,9 +7,10 @@ struct FootprintMapsCommand: ParsableCommand {
     commandName: "maps",
     abstract: "Show what a worker's dirty memory is mapped for: heap, stacks, files.",
     discussion: """
-      The ten largest groups of mappings over all of its processes, and the rest. Dirty memory is what would be \
-      free if the worker ended; pages that several processes share aren't in it. It is read from /proc, and no \
-      page of the worker is touched, so a hibernated worker stays on disk. `maps` may be left out.
+      It shows the ten largest groups of mappings over all of the worker's processes, and the sum \
+      of the others. Dirty memory is what would be free if the worker ended; pages that several \
+      processes share aren't in it. It is read from /proc, and no page of the worker is touched, \
+      so a hibernated worker stays on disk. `maps` may be left out.
 
       Examples:
         dormouse footprint web

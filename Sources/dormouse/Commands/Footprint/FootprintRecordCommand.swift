@@ -19,13 +19,14 @@ struct FootprintRecordCommand: ParsableCommand {
       dormouse footprint record [<options>] -- <command> [<arguments> ...]
       """,
     discussion: """
-      A worker's recording also has its changes of state, warnings and hibernations, which the daemon \
-      reports. A process and a command need no daemon; their descendants count. Each sample is a line of \
-      the file. The recording ends with Ctrl-C, after --for, or when the process ends. `dormouse \
-      footprint show` draws it.
+      A worker's recording also has its changes of state, warnings and hibernations, which the \
+      daemon reports. A process and a command need no daemon; their descendants count. Each sample \
+      is a line of the file. The recording ends with Ctrl-C, after --for, or when the process \
+      ends. `dormouse footprint show` draws it.
 
-      A command keeps the terminal and its signals, and its exit code is the verb's. After --for it is \
-      ended (SIGTERM, SIGKILL after 5 s), and the exit code is 0. SIGUSR1 to the recorder adds a mark.
+      A command keeps the terminal and its signals, and its exit code is the verb's. After --for \
+      it is ended (SIGTERM, SIGKILL after 5 s), and the exit code is 0. SIGUSR1 to the recorder \
+      adds a mark.
 
       Examples:
         dormouse footprint record web --for 10m
@@ -44,8 +45,8 @@ struct FootprintRecordCommand: ParsableCommand {
   var limit: String?
   @Option(
     help: ArgumentHelp(
-      "Ask it to free memory, this long after the start; repeatable. A worker is asked by its daemon, "
-        + "as by `dormouse warn`, others by --warn-signal.",
+      "Ask it to free memory, this long after the start; repeatable. A worker is asked by its "
+        + "daemon, as by `dormouse warn`, others by --warn-signal.",
       valueName: "duration"))
   var warnAt: [String] = []
   @Option(
@@ -78,8 +79,8 @@ struct FootprintRecordCommand: ParsableCommand {
     }
     if json, quiet || output == "-" || !command.isEmpty {
       throw ValidationError(
-        "--json can't be used with --quiet, with `--output -`, or with a command, which has standard output."
-      )
+        "--json can't be used with --quiet, with `--output -`, or with a command, which has "
+          + "standard output.")
     }
   }
 
@@ -104,7 +105,8 @@ struct FootprintRecordCommand: ParsableCommand {
       throw CommandFailure(
         exit: .daemonWentAway, text: "the daemon has ended; \(escaped(recorder.path)) is complete")
     }
-    // The exit code is the program's. A program that was ended at the end of --for counts as a success.
+    // The exit code is the program's. A program that was ended at the end of --for counts as a
+    // success.
     guard recorder.recent.end?.reason == .exited, let end else { return }
     switch end {
     case .exited(let code): WrapEnd.exited(code).perform()

@@ -7,9 +7,10 @@ struct FootprintShowCommand: ParsableCommand {
     commandName: "show",
     abstract: "Draw a recorded footprint, with its warnings and states.",
     discussion: """
-      Each column of the terminal shows the highest footprint of its time, in the colour of the worker's \
-      state. A triangle is a memory warning, with what it freed. A dot is a change of state. The file of \
-      --svg also shows the kinds of memory. docs/footprint.md describes the format of recordings.
+      Each column of the terminal shows the highest footprint of its time, in the colour of the \
+      worker's state. A triangle is a memory warning, with what it freed. A dot is a change of \
+      state. The file of --svg also shows the kinds of memory. docs/footprint.md describes the \
+      format of recordings.
 
       Examples:
         dormouse footprint show web.footprint --svg web.svg

@@ -4,8 +4,8 @@ import FootprintRecording
 import Glibc
 import Linux
 
-/// Shows a recording while it is made: on a terminal a picture that is redrawn in place, otherwise a line for
-/// each event. A recorded command has the terminal for itself, so nothing is shown.
+/// Shows a recording while it is made: on a terminal a picture that is redrawn in place, otherwise
+/// a line for each event. A recorded command has the terminal for itself, so nothing is shown.
 final class RecordingView {
   private let isCommand: Bool
   private let isQuiet: Bool
@@ -19,7 +19,7 @@ final class RecordingView {
     isLive = !isCommand && !isQuiet && isatty(STDOUT_FILENO) == 1
   }
 
-  /// Redraws at most five times a second, which is fast enough to read.
+  /// Redraws the picture, at most five times a second.
   func show(_ recorder: Recorder) {
     guard isLive, Clocks.monotonic - drawnAt >= 200_000_000 else { return }
     drawnAt = Clocks.monotonic
@@ -28,7 +28,7 @@ final class RecordingView {
       width: size.columns - 1, rows: min(12, size.rows - 5), color: Terminal.showsColor,
       ascii: !Terminal.showsUnicode)
     let lines = renderLive(recorder.recent, style: style)
-    // Moves to the picture's first line; the rest of each old line is cleared.
+    // The text moves to the picture's first line, and clears the remainder of each old line.
     let start = drawn > 0 ? "\u{1B}[\(drawn)A\r" : ""
     try? Output.write(start + lines.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[J")
     drawn = lines.count
@@ -51,7 +51,7 @@ final class RecordingView {
     guard !isQuiet else { return }
     let recording: Recording
     do { recording = try RecordingFiles.read(path) } catch let failure as CommandFailure {
-      // A program that ended before the first sample.
+      // The program may have ended before the first sample.
       return Output.complain(failure.text)
     }
     let name = escaped(path)

@@ -3,15 +3,17 @@ import Control
 import Glibc
 import Linux
 
-/// The page is a program of its own, so that neither the daemon nor this executable has an HTTP server.
+/// The verb `dashboard`. The page is a program of its own, so that neither the daemon nor this
+/// executable has an HTTP server.
 struct DashboardCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "dashboard",
     abstract: "Show the workers in a browser.",
     discussion: """
-      Prints the page's address with its token, and serves it until you end it. The page has a card for \
-      each worker, the most recently used first, with buttons to wake, hibernate or warn it; it shows \
-      memory, pressure and events live, and explains each worker. docs/dashboard.md describes it.
+      Prints the page's address with its token, and serves it until you end it. The page has a \
+      card for each worker, the most recently used first, with buttons to wake, hibernate or warn \
+      it; it shows memory, pressure and events live, and explains each worker. docs/dashboard.md \
+      describes it.
 
       It runs `dormouse-dashboard`, which `make install` installs if `make dashboard` has built it.
 
@@ -28,7 +30,8 @@ struct DashboardCommand: ParsableCommand {
   var allowRemote = false
   @Option(
     help: ArgumentHelp(
-      "Use the token in this file, which is made if it doesn't exist. Default: a new token each time.",
+      "Use the token in this file, which is created if it doesn't exist. Default: a new token each "
+        + "time.",
       valueName: "path"), completion: .file())
   var tokenFile: String?
   @OptionGroup var connection: ConnectionOptions
@@ -38,28 +41,29 @@ struct DashboardCommand: ParsableCommand {
       throw CommandFailure(
         exit: .notDone,
         text:
-          "dormouse-dashboard isn't installed; `make dashboard` in Dormouse's source directory builds "
-          + "it, and `make install` then installs it beside dormouse")
+          "dormouse-dashboard isn't installed; `make dashboard` in Dormouse's source directory "
+          + "builds it, and `make install` then installs it beside dormouse")
     }
-    // The socket of a project, or of the current directory's; a named one is among the arguments.
+    // The program gets the socket of the project, or of the current directory's one. An option
+    // `--socket` is among its arguments.
     if connection.socket == nil {
       setenv("DORMOUSE_CONTROL_SOCKET", try connection.target().path, 1)
     }
-    // It gets this command's own arguments, and has the same options.
+    // The program gets this command's own arguments, and has the same options.
     let first = CommandLine.arguments.firstIndex(of: "dashboard") ?? 1
     let failure = Inheritance(firstArgument: first).execute(program)
     throw CommandFailure(
       exit: .notDone, text: "can't start \(escaped(program)): \(errorText(failure))")
   }
 
-  /// Beside this executable, in libexec, or in PATH.
+  /// Finds the program beside this executable, in libexec, or in PATH.
   private static func program() -> String? {
     let name = "dormouse-dashboard"
     let own = linkTarget("/proc/self/exe")?.split(separator: "/").dropLast().joined(separator: "/")
     let places = (own.map { ["/\($0)", "/\($0)/../libexec/dormouse"] } ?? []).joined(separator: ":")
     let path = ProcessEnvironment.current().variables["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
     for search in [places, path] where !search.isEmpty {
-      // It isn't there: the next place.
+      // If it isn't there, the next search path is tried.
       if let found = try? locateCommand(name, searchPath: search, directory: "/") { return found }
     }
     return nil

@@ -6,11 +6,11 @@ struct ExplainCommand: ParsableCommand {
     commandName: "explain",
     abstract: "Explain why a worker is in its state, and what changes it; or which one is next.",
     discussion: """
-      With a worker: why it is in its state, what keeps it from the next state (with numbers), what \
-      would change its state, and which key of the policy decides. With --next: the order in which \
-      workers are terminated and hibernated when memory gets short, and why. With --savings: the workers \
-      that keep memory, the largest first, and why each of them isn't asleep. Both end with what would let \
-      the worker sleep: a line for dormouse.yaml, or an option.
+      With a worker: why it is in its state, what keeps it from the next state (with numbers), \
+      what would change its state, and which key of the policy decides. With --next: the order in \
+      which workers are terminated and hibernated when memory gets short, and why. With --savings: \
+      the workers that keep memory, the largest first, and why each of them isn't asleep. Both end \
+      with what would let the worker sleep: a line for dormouse.yaml, or an option.
 
       Examples:
         dormouse explain web
@@ -22,7 +22,7 @@ struct ExplainCommand: ParsableCommand {
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
   @Argument(help: "The worker.", completion: .workers) var name: String?
-  /// Other verbs have it: where it is typed here, the error says how the worker is named.
+  /// Other verbs have this option. Here its error shows how the worker is named.
   @Option(help: .hidden) var worker: String?
 
   func validate() throws {
@@ -66,8 +66,8 @@ struct ShadowCommand: WorkerCommand {
     commandName: "shadow",
     abstract: "Log what the policy would do with workers, and don't do it.",
     discussion: """
-      The worker runs as without Dormouse. `status` shows what the policy would have freed. `dormouse \
-      enforce` ends shadow mode.
+      The worker runs as without Dormouse. `status` shows what the policy would have freed. \
+      `dormouse enforce` ends shadow mode.
       """)
   static let verb = ControlRequest.Verb.shadow
   @OptionGroup var selection: WorkerSelection

@@ -8,7 +8,7 @@ struct Listing: Encodable {
   var workers: [WorkerReport]?
 }
 
-/// The JSON of `status NAME`: the worker's report, and with `--verbose` one key more.
+/// The JSON of `status NAME`: the worker's report, and with `--verbose` one more key.
 struct DetailedWorker: Encodable {
   var worker: WorkerReport
   var dirtyMemory: DirtyMemoryReport?
@@ -75,7 +75,7 @@ extension StatusCommand {
       throw CommandFailure(exit: .notDone, text: "\(escaped(name)) has reported no snapshot")
     }
     if let text = snapshot.text {
-      // At a terminal, text from a worker must not move the cursor.
+      // A terminal gets the text escaped: text from a worker must not move the cursor.
       let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
       let safe = lines.map { escaped(String($0)) }.joined(separator: "\n")
       return try Output.line(Terminal.isOutput ? safe : text)
@@ -94,8 +94,8 @@ struct JetsamCommand: ParsableCommand {
     commandName: "jetsam",
     abstract: "Show which worker was terminated for lack of memory, and why.",
     discussion: """
-      A jetsam report has all workers as they were when memory ran out, in the order of termination. \
-      There is one report for each burst of terminations.
+      A jetsam report has all workers as they were when memory ran out, in the order of \
+      termination. There is one report for each burst of terminations.
       """)
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions

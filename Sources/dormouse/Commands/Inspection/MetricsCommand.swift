@@ -5,9 +5,9 @@ struct MetricsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "metrics", abstract: "Print metrics of the daemon and the workers for Prometheus.",
     discussion: """
-      The metrics are OpenMetrics text, or the text format of Prometheus, which node_exporter's textfile \
-      collector and promtool read. With --output the file is replaced as a whole; if no daemon answers, \
-      it then says only dormouse_up 0, and the exit code is 4.
+      The metrics are OpenMetrics text, or the text format of Prometheus, which node_exporter's \
+      textfile collector and promtool read. With --output the file is replaced as a whole; if no \
+      daemon answers, it then has only dormouse_up 0, and the exit code is 4.
 
       Examples:
         dormouse metrics | grep footprint
@@ -15,7 +15,8 @@ struct MetricsCommand: ParsableCommand {
       """)
   @Option(
     help: ArgumentHelp(
-      "The format of the text. Default: prometheus for a file that ends in .prom, otherwise openmetrics.",
+      "The format of the text. Default: prometheus for a file that ends in .prom, otherwise "
+        + "openmetrics.",
       valueName: "format"))
   var format: MetricsFormat?
   @Option(
@@ -25,7 +26,7 @@ struct MetricsCommand: ParsableCommand {
   var output: String?
   @OptionGroup var connection: ConnectionOptions
 
-  /// A scraper doesn't wait longer.
+  /// The timeout of the daemon's answer. A scraper doesn't wait longer.
   private static let patience = Duration.seconds(10)
 
   private var chosen: MetricsFormat {
@@ -36,7 +37,7 @@ struct MetricsCommand: ParsableCommand {
     guard let output else { return try Output.write(try page()) }
     let text: String
     do { text = try page() } catch {
-      // What was true an hour ago must not be scraped as if it were true now.
+      // Old values must not be scraped as if they were of now.
       try write(renderOpenMetrics(daemon: nil, workers: [], format: chosen), to: output)
       throw error
     }

@@ -8,14 +8,14 @@ struct ProcessesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ps", abstract: "List the workers: state, memory, and why.",
     discussion: """
-      With names or patterns, only these workers are listed. The exit code is 3 if a name or pattern \
-      fits no worker. A terminal that is too narrow for the reasons gets no PID and IMAGE. With \
-      --wide no column is left out, and BAND, the place in the order of termination, is added; lines \
-      may be longer than the terminal is wide.
+      With names or patterns, only these workers are listed. The exit code is 3 if a name or \
+      pattern fits no worker. A terminal that is too narrow for the reasons gets no PID and IMAGE. \
+      With --wide no column is left out, and BAND, the position in the order of termination, is \
+      added; lines may be longer than the terminal is wide.
 
-      With --watch, a terminal's table is redrawn in place until you press q; --delay has the time \
-      between. Elsewhere all tables are printed one after the other, with an empty line between them, and \
-      with --json an object each time, until the daemon or the reader ends.
+      With --watch, a terminal's table is redrawn in place until you press q; --delay is the time \
+      between. Elsewhere all tables are printed one after the other, with an empty line between \
+      them, and with --json an object each time, until the daemon or the reader ends.
 
       Examples:
         dormouse ps
@@ -27,15 +27,16 @@ struct ProcessesCommand: ParsableCommand {
   @Flag(help: "Print only the names, one on each line.") var names = false
   @Option(
     help: ArgumentHelp(
-      "Only workers in these states, separated by commas: \(workerStates.joined(separator: ", ")); or of the "
-        + "terminated ones those that are \(ShownState.kindsOfEnded.joined(separator: ", ")).",
+      "Only workers in these states, separated by commas: "
+        + "\(workerStates.joined(separator: ", ")); or terminated workers that are "
+        + "\(ShownState.kindsOfEnded.joined(separator: ", ")).",
       valueName: "states"),
     completion: .list(knownStates.map { $0.replacing(" ", with: "-") }), transform: stateOption)
   var state: Set<String>?
   @Option(
     help: ArgumentHelp(
-      "Sort by footprint, name, state, for (time in the state), cpu (measured for 0.5 s) or saved. Default: "
-        + "the daemon's order.", valueName: "key"),
+      "Sort by footprint, name, state, for (time in the state), cpu (measured for 0.5 s) or saved. "
+        + "Default: the daemon's order.", valueName: "key"),
     completion: .list(WorkerOrder.allCases.map(\.rawValue)), transform: orderOption)
   var sort: WorkerOrder?
   @Flag(name: .shortAndLong, help: "Show all columns, also BAND.") var wide = false
@@ -70,7 +71,7 @@ struct ProcessesCommand: ParsableCommand {
     var use = ProcessorUse()
     let pause = delay ?? .seconds(1)
     var response = try daemon.ask(.ps)
-    // A name that fits no worker is an error now, before the screen is cleared.
+    // A name that no worker has is an error now, before the screen is cleared.
     _ = try chosen(response)
     if sort == .cpu {
       use.update(ProcessLook.processorTimes(of: response.workers ?? []))
@@ -82,7 +83,7 @@ struct ProcessesCommand: ParsableCommand {
       // The terminal is restored before an error is printed.
       defer { screen.close() }
       return try screen.renew(every: pause, from: &daemon) { response, size, isNew in
-        // A worker that was removed meanwhile is no error any more.
+        // A worker that was removed meanwhile isn't an error any more.
         let workers = (try? listed(response, &use, isNew: isNew)) ?? []
         return cut(table(workers, response, use: use, width: size.columns), to: size)
       }
@@ -116,7 +117,7 @@ struct ProcessesCommand: ParsableCommand {
       wide: wide, color: Terminal.showsColor)
   }
 
-  /// As many lines as the terminal has.
+  /// Returns as many lines as the terminal has.
   private func cut(_ text: String, to size: (columns: Int, rows: Int)) -> [String] {
     let lines = text.split(separator: "\n").map(String.init)
     guard lines.count > size.rows else { return lines }
@@ -125,7 +126,7 @@ struct ProcessesCommand: ParsableCommand {
     return kept + [shortened(more, to: size.columns)]
   }
 
-  /// Those that are wanted, in the daemon's order.
+  /// Returns the workers that the arguments choose, in the daemon's order.
   private func chosen(_ response: ControlResponse) throws -> [WorkerReport] {
     let workers = response.workers ?? []
     let named = patterns.isEmpty ? workers : try WorkerPatterns(patterns).workers(among: workers)
@@ -133,7 +134,7 @@ struct ProcessesCommand: ParsableCommand {
     return named.filter { state.contains($0.state) || state.contains(ShownState(of: $0).kind) }
   }
 
-  /// The same, sorted.
+  /// Returns the workers that the arguments choose, sorted.
   private func listed(
     _ response: ControlResponse, _ use: inout ProcessorUse, isNew: Bool
   ) throws -> [WorkerReport] {
@@ -144,7 +145,7 @@ struct ProcessesCommand: ParsableCommand {
   }
 }
 
-/// The engine's states, and the words of the table for those that have ended.
+/// The engine's states, and the table's words for workers that have ended.
 private let knownStates = workerStates + ShownState.kindsOfEnded
 
 @Sendable private func stateOption(_ text: String) throws -> Set<String> {

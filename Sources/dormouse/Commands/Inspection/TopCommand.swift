@@ -7,15 +7,16 @@ struct TopCommand: ParsableCommand {
     commandName: "top",
     abstract: "Watch the workers, and change them by a key; ? lists the keys, q quits.",
     discussion: """
-      The list is renewed each second, and the log of the selected worker is followed: beside the list \
-      from 120 columns on, below it in a narrower terminal. Arrows select a worker; s sorts, / filters; l \
-      hides the log and shows it again, u and d scroll it, Enter shows it without the list; t and m show \
-      the processes and the memory instead; W, S, H, F, B, R and T wake, suspend, hibernate, foreground, \
-      background, restart and terminate the worker. It needs 60 columns and 10 rows.
+      The list is renewed each second, and the log of the selected worker is followed: beside the \
+      list from 120 columns on, below it in a narrower terminal. Arrows select a worker; s sorts, \
+      / filters; l hides the log and shows it again, u and d scroll it, Enter shows it without the \
+      list; t and m show the processes and the memory instead; W, S, H, F, B, R and T wake, \
+      suspend, hibernate, foreground, background, restart and terminate the worker. It needs 60 \
+      columns and 10 rows.
 
       If standard output is no terminal, or with --once, the table is printed once, the largest \
-      footprint first. With --json an object is printed each time, until --count of them are printed or \
-      the daemon has ended.
+      footprint first. With --json an object is printed each time, until --count of them are \
+      printed or the daemon has ended.
       """)
   @Flag(help: "Print the table once, and end.") var once = false
   @Option(
@@ -49,7 +50,7 @@ struct TopCommand: ParsableCommand {
     try TopSession.show(connection, delay: delay, count: count)
   }
 
-  /// Prints the tables one after the other, for a file, a pipe or a program.
+  /// Prints the tables one after another, for a file, a pipe or a program.
   private func printLooks(_ daemon: inout DaemonConnection) throws {
     // Without a terminal, text is printed once, and JSON until the daemon or the reader has ended.
     let most = count ?? (once || !json ? 1 : nil)

@@ -2,20 +2,20 @@ import ArgumentParser
 import Control
 import Linux
 
-/// `dormouse top` in a terminal: carries keys and answers to the model, and its lines to the screen. It never waits
-/// for the daemon alone.
+/// The screen of `dormouse top`. It passes keys and answers to the model, and the model's lines to
+/// the terminal. It never waits for the daemon alone.
 struct TopSession: ~Copyable {
   private var daemon: DaemonConnection
   private let screen: LiveScreen
   private let looks: BackgroundLooks
   private let delay: Duration
-  /// nil: no limit.
+  /// The number of tables until it ends; nil for no limit.
   private let count: Int?
   private var model: TopModel
   private var keys = KeyReader()
   private var use = ProcessorUse()
 
-  /// The look that the daemon hasn't answered, and since when.
+  /// The request for the table that the daemon hasn't answered, and the time at which it was sent.
   private var asked: (id: UInt64, at: Int64)?
   private var status: UInt64?
   private var requests: [UInt64: TopRequest] = [:]
@@ -24,7 +24,8 @@ struct TopSession: ~Copyable {
   private var nextPane = Deadline(in: .zero)
   private var shown: [String] = []
 
-  /// `screen`: it is made before `looks`, whose threads mustn't get its signals.
+  /// Creates a session. `screen` must be created before `looks`, whose threads mustn't get its
+  /// signals.
   private init(
     _ daemon: consuming DaemonConnection, screen: LiveScreen, looks: BackgroundLooks,
     delay: Duration, count: Int?
@@ -40,7 +41,7 @@ struct TopSession: ~Copyable {
       pane: .first(rows: size.rows))
   }
 
-  /// Shows the screen until it is quit.
+  /// Shows the screen until the user quits it.
   static func show(
     _ connection: ConnectionOptions, delay: Duration = .seconds(1), count: Int? = nil
   ) throws {
@@ -59,12 +60,12 @@ struct TopSession: ~Copyable {
       try look()
       try draw()
       if let count, answered >= count { return }
-      // The descriptor stays readable after the daemon's end, which the next look reports.
+      // The descriptor stays readable after the daemon's end, which the next request reports.
       let isWaiting = asked != nil || status != nil || !requests.isEmpty
       let input = try screen.wait(
         until: nextMoment,
         orFor: isWaiting ? [daemon.client.descriptor, looks.descriptor] : [looks.descriptor])
-      // The code with which a shell reports a program that a signal has ended.
+      // The exit code is the one by which a shell reports a program that a signal has ended.
       if let number = input.signal { throw ExitCode(128 + number) }
       if input.hasEnded { return }
       if input.isResized {
@@ -80,7 +81,7 @@ struct TopSession: ~Copyable {
   // MARK: keys
 
   private mutating func press(_ bytes: [UInt8]) throws {
-    // What follows an Escape at once belongs to it.
+    // Bytes that follow an Escape at once belong to it.
     let pressed = bytes.isEmpty && keys.isWaiting ? keys.finish() : keys.keys(in: bytes)
     if pressed.isEmpty { return }
     let (selected, pane, log) = (model.selected, model.pane, model.wantedLog?.name)
@@ -108,7 +109,7 @@ struct TopSession: ~Copyable {
       looks.look(at: "processor times") {
         .processorTimes(ProcessLook.processorTimes(of: workers))
       }
-      // A second look soon after the first, which shows no processor time.
+      // The second table follows soon after the first one, which shows no processor time.
       nextLook = Deadline(in: answered == 1 ? min(delay, .milliseconds(500)) : delay)
     }
     if let id = status, let response = try daemon.response(to: id, within: .zero) {
@@ -119,7 +120,7 @@ struct TopSession: ~Copyable {
       guard let response = try daemon.response(to: id, within: .zero) else { continue }
       requests[id] = nil
       try send(model.answer(response, to: request))
-      // What it has changed is shown at once.
+      // A change by the request is shown at once.
       nextLook = Deadline(in: .zero)
     }
     for news in looks.take() {
@@ -157,9 +158,10 @@ struct TopSession: ~Copyable {
     }
   }
 
-  /// When something has to be done even if nothing comes.
+  /// The time at which something must be done even if no event arrives.
   private var nextMoment: Deadline {
-    // An unfinished sequence of a key; a daemon that is waited for, whose time is shown.
+    // An unfinished key sequence ends after 50 ms. While the daemon is waited for, the time is
+    // shown.
     if keys.isWaiting { return Deadline(in: .milliseconds(50)) }
     let look = asked == nil ? nextLook : Deadline(in: .seconds(1))
     return model.pane == nil ? look : min(look, nextPane)

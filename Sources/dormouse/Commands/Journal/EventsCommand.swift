@@ -10,8 +10,9 @@ struct EventsCommand: ParsableCommand {
     commandName: "events", abstract: "Show past events; -f follows new ones.",
     discussion: """
       Events are changes of state with their cause and cost, requests to free memory and what they \
-      freed, changes of the pressure level, terminations for memory, reloads, refusals and failures. \
-      Past events are read from the daemon's journal; with --follow the daemon sends new ones.
+      freed, changes of the pressure level, terminations for memory, reloads, refusals and \
+      failures. Past events are read from the daemon's journal; with --follow the daemon sends new \
+      ones.
 
       Examples:
         dormouse events --worker web --since 1h
@@ -62,7 +63,7 @@ struct EventsCommand: ParsableCommand {
     let place = try daemon.journal(follow: follow, worker: worker)
     if let directory = place.directory {
       let end = place.run.map { ($0, place.at) }
-      // Perhaps no segment could be written yet; the daemon's log says why.
+      // There may be no segment, if none could be written yet; the daemon's log has the reason.
       let segments = (try? JournalDirectory(path: directory).segments()) ?? []
       try showPast(of: segments, until: end, clock)
     } else if !follow || since != nil {

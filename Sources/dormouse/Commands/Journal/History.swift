@@ -8,9 +8,9 @@ import Policy
 struct History {
   var segments: [JournalSegment]
   var worker: String?
-  /// No event before this time.
+  /// The time of the first event to return.
   var since: WallTime?
-  /// No event after this instant of this run: the daemon itself sends the later ones.
+  /// The last event to return, as an instant of a run: the daemon itself sends the later ones.
   var end: (run: String, at: Int64)?
   private(set) var problems: [JournalProblem] = []
 
@@ -20,7 +20,7 @@ struct History {
     self.since = since
   }
 
-  /// The last `limit` events, all where that is nil.
+  /// Returns the last `limit` events, or all events if `limit` is nil.
   mutating func events(limit: Int?) -> [EventRecord] {
     if let since {
       let events = events(from: firstSegment(at: since))
@@ -28,7 +28,7 @@ struct History {
     }
     guard let limit else { return events(from: 0) }
     if limit == 0 { return [] }
-    // In most cases a few segments suffice.
+    // In most cases a few segments are enough.
     var count = 2
     while true {
       let events = events(from: max(0, segments.count - count))
@@ -51,7 +51,7 @@ struct History {
     player.play(Array(segments[first...])) { step, engine in
       if case .began(let header, _) = step.what { run = header.run }
       if let end, run == end.run, step.at.nanoseconds > end.at { return }
-      // Earlier steps are narrated as well, because a change may have begun before `since`.
+      // Earlier steps are processed as well, because a change may have begun before `since`.
       let notices = Self.notices(of: step, engine, &narrator)
       if let since, step.wall < since { return }
       for notice in notices where worker == nil || notice.worker?.name == worker {
@@ -74,7 +74,7 @@ struct History {
       switch beginning {
       case .newRun where header.segment == 0:
         return [Notice(daemonStarted: header, at: step.at)]
-      // The start of the journal is no event.
+      // The start of the journal isn't an event.
       case .first: return []
       case .newRun, .afterGap: return [Notice(gapAt: step.at)]
       }

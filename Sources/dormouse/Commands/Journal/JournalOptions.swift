@@ -6,7 +6,7 @@ import Journal
 import Linux
 import PolicyFile
 
-/// `--since`: how far back.
+/// The value of `--since`: the length of time before now.
 struct Since: ExpressibleByArgument {
   var duration: Duration
   private let text: String
@@ -24,7 +24,7 @@ struct Since: ExpressibleByArgument {
     text = "\(days)d"
   }
 
-  /// `90s`, `30m`, `12h`, `7d`, `2w`; seconds without a unit.
+  /// Reads `90s`, `30m`, `12h`, `7d` or `2w`. A number alone is in seconds.
   init?(argument: String) {
     guard case .success(let duration) = OptionUnits.duration(argument) else { return nil }
     self.duration = duration
@@ -34,7 +34,7 @@ struct Since: ExpressibleByArgument {
   var defaultValueDescription: String { text }
 }
 
-/// Times in the reader's time zone.
+/// Formats times in the reader's time zone.
 struct Clock {
   private let today = Clock.parts(Self.now().seconds)
 
@@ -42,7 +42,7 @@ struct Clock {
     WallTime(nanoseconds: Clocks.realtime)
   }
 
-  /// `14:03:27.104`, with the date before it on other days; from ISO 8601.
+  /// Formats a time in ISO 8601 as `14:03:27.104`, with the date before it if it is of another day.
   func callAsFunction(_ time: String) -> String {
     guard let wall = WallTime(text: time) else { return time }
     let parts = Self.parts(wall.seconds)
@@ -68,7 +68,7 @@ struct Clock {
 }
 
 enum JournalFiles {
-  /// A directory's segments, or one file, the oldest first.
+  /// Returns a directory's segments, or one file, the oldest first.
   static func segments(at path: String) throws -> [JournalSegment] {
     let status: stat
     do throws(SystemCallError) { status = try readStatus(of: path) } catch {
@@ -87,14 +87,14 @@ enum JournalFiles {
     return segments
   }
 
-  /// Reports each omitted part on standard error.
+  /// Reports each part of a journal that was left out, on standard error.
   static func complain(_ problems: [JournalProblem]) {
     for problem in problems { Output.complain(escaped("\(problem)")) }
   }
 }
 
 extension DaemonConnection {
-  /// The files that it names have all events until now.
+  /// Asks the daemon for its journal. The files that the answer names have all events until now.
   mutating func journal(
     follow: Bool = false, worker: String? = nil
   ) throws -> JournalPlace {

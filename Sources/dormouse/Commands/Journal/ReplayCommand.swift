@@ -11,22 +11,23 @@ struct ReplayCommand: ParsableCommand {
     commandName: "replay",
     abstract: "Run a journal through the engine again, with the same policy or another.",
     discussion: """
-      Without --policy it checks that the engine decides as recorded. The exit code is 0 if it does, and \
-      1 if it doesn't, or if a part of the journal can't be read.
+      Without --policy it checks that the engine decides as recorded. The exit code is 0 if it \
+      does, and 1 if it doesn't, or if a part of the journal can't be read.
 
-      With --policy it shows what another policy would have done. What came from outside stays as \
+      With --policy it shows what another policy would have done. Events from outside stay as \
       recorded: requests, activity, connections, crashes, the host's memory. The outcomes of other \
-      decisions are modelled from what the journal has of the same worker, or of the others; nothing \
-      fails. A worker that is needed, and that the other policy has terminated, is launched again. \
-      docs/journal.md has the model. With --set alone the other policy is the recorded one, with these \
-      changes.
+      decisions are modelled from what the journal has of the same worker, or of the others; \
+      nothing fails. A worker that is needed, and that the other policy has terminated, is \
+      launched again. docs/journal.md has the model. With --set alone the other policy is the \
+      recorded one, with these changes.
 
-      With several policies there is one table, with a line for each and all workers together. HELD and \
-      SAVED are averages: what workers held, and what hibernation saved. WAITING is the time of all resumes \
-      from hibernation and of relaunches. RELAUNCHED counts launches of workers that had been terminated.
+      With several policies there is one table, with a line for each and all workers together. \
+      HELD and SAVED are averages: the memory that workers held, and the memory that hibernation \
+      saved. WAITING is the time of all resumes from hibernation and of relaunches. RELAUNCHED \
+      counts launches of workers that had been terminated.
 
-      ENDED counts terminations for memory and by watchdogs. SLEPT counts suspensions. WAKE COST is the \
-      time of all resumes from hibernation together.
+      ENDED counts terminations for memory and by watchdogs. SLEPT counts suspensions. WAKE COST \
+      is the time of all resumes from hibernation together.
 
       Examples:
         dormouse replay
@@ -80,7 +81,8 @@ struct ReplayCommand: ParsableCommand {
 
   private typealias Labelled = (label: String, policy: LifecyclePolicy)
 
-  /// With their names; two of the same name are called as they were given.
+  /// Returns the policies with their names. If two have the same name, each is called as it was
+  /// given.
   private func policies() throws -> [Labelled] {
     let given = (policy ?? "").split(separator: ",").map(String.init)
     guard policy == nil || !given.isEmpty else {
@@ -112,7 +114,7 @@ struct ReplayCommand: ParsableCommand {
     return directory
   }
 
-  /// All policies in one pass over the journal.
+  /// Compares all policies in one pass over the journal.
   private func compare(
     _ segments: [JournalSegment], with others: [Labelled], model: CostModel
   ) throws -> [ReplayReport.Compared] {

@@ -40,7 +40,7 @@ extension ReplayReport {
 }
 
 extension PolicyComparison {
-  /// - Parameter label: what the policy is called.
+  /// - Parameter label: The policy's name in the report.
   init(_ other: WhatIf, label: String, wallOffset: Int64) {
     let names = Set(other.recorded.tallies.keys).union(other.other.tallies.keys).sorted()
     var pairs = names.map { name in
@@ -85,7 +85,8 @@ extension PolicyComparison.Counts {
     seconds = tally.nanoseconds.mapValues { Double($0) / 1e9 }
   }
 
-  /// The averages are added: the sum is what all workers held at a time.
+  /// The counts of all workers together. The averages are added: the sum is the memory that all
+  /// workers held at a time.
   init(together ledger: Ledger) {
     self.init(ledger.tallies.values.reduce(WorkerTally(), +))
     averageFootprint = ledger.tallies.values.reduce(0) { $0 + $1.averageFootprint }
@@ -93,14 +94,14 @@ extension PolicyComparison.Counts {
 }
 
 extension PolicyTotals {
-  /// The recorded history.
+  /// The totals of the recorded history.
   init(recordedBy other: WhatIf) {
     self.init(policy: nil, other.recorded)
     relaunches = other.recordedRelaunches
     waitSeconds += other.recordedRelaunchTime / .seconds(1)
   }
 
-  /// The history under the other policy.
+  /// The totals of the history under the other policy.
   init(_ other: WhatIf, label: String) {
     self.init(policy: label, other.other)
     relaunches = other.relaunches
@@ -111,7 +112,7 @@ extension PolicyTotals {
   private init(policy: String?, _ ledger: Ledger) {
     self.init(policy: policy)
     let all = ledger.tallies.values.reduce(WorkerTally(), +)
-    // A worker without processes holds nothing, so the average is over all of the time.
+    // A worker without processes holds nothing, so the average is over the whole time.
     let span = max(ledger.span / .seconds(1), 1e-9)
     averageFootprint = Int64(all.byteSeconds / span)
     averageSaved = Int64(all.savedByteSeconds / span)

@@ -10,17 +10,18 @@ struct ReportCommand: ParsableCommand {
     commandName: "report",
     abstract: "Summarize by worker and week: launches, crashes, terminations, resumes, footprints.",
     discussion: """
-      The first line has what sleep saves now, if a daemon runs. CRASHES counts unrequested ends by a signal or with a status other than 0, launches that failed, \
-      and terminations by a watchdog. TIME-OUTS counts launches that weren't ready in time, JETSAM \
-      terminations for memory, SLEPT suspensions. ASLEEP is the share of the time that a worker was \
-      suspended or hibernated, P50 and P95 are how long half of its resumes from hibernation and 95 % of \
-      them took at the most, SAVED is the memory that hibernation freed, multiplied by the time. \
-      A program under `dormouse wrap` is counted while a daemon runs, from what its wrapper reports; how long its \
-      resumes took isn't known there. Averages are over the time that a worker was alive. \
-      Below the tables, crashes are grouped by worker and cause (a signal, an exit status, a missed deadline, the kernel's \
-      OOM killer, a failed launch): how often, when last, and the last five lines that the newest one wrote. \
-      Days and weeks are in UTC; a week begins on Monday. The counts are kept for 13 months, also \
-      without a journal.
+      If a daemon runs, the first line shows the memory that sleep saves now. CRASHES counts \
+      unrequested ends by a signal or with a status other than 0, launches that failed, and \
+      terminations by a watchdog. TIME-OUTS counts launches that weren't ready in time, JETSAM \
+      terminations for memory, SLEPT suspensions. ASLEEP is the share of the time that a worker \
+      was suspended or hibernated, P50 and P95 are the times in which 50 % and 95 % of its resumes \
+      from hibernation ended, SAVED is the memory that hibernation freed, multiplied by the time. \
+      A program under `dormouse wrap` is counted while a daemon runs, from the reports of its \
+      wrapper, which don't have the times of its resumes. Averages are over the time that a worker \
+      was alive. Below the tables, crashes are grouped by worker and cause (a signal, an exit \
+      status, a missed deadline, the kernel's OOM killer, a failed launch): how often, when last, \
+      and the last five lines that the newest one wrote. Days and weeks are in UTC; a week begins \
+      on Monday. The counts are kept for 13 months, also without a journal.
       """)
   @Option(help: ArgumentHelp("Begin this long ago, in whole days.", valueName: "time"))
   var since = Since.week
@@ -73,10 +74,11 @@ struct ReportCommand: ParsableCommand {
     try Output.show { "\n" + renderCrashes(crashes, width: $0, color: $1) }
   }
 
-  /// nil: no daemon runs, or another directory or one worker is wanted.
+  /// Returns the text about the memory that is saved now. The result is nil if no daemon runs, or
+  /// if another directory or one worker is wanted.
   private func savedNow() -> String? {
     guard stateDirectory == nil, worker == nil,
-      // The counts are shown without this line, too.
+      // If the daemon can't be asked, the counts are shown without this line.
       var daemon = try? connection.connect(),
       let workers = try? daemon.client.perform(.ps, timeout: .seconds(2)).workers
     else { return nil }

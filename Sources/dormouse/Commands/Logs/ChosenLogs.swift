@@ -1,19 +1,19 @@
 import Control
 import Linux
 
-/// The workers whose output is wanted, as the daemon knows them at each look.
+/// The workers whose output is wanted. The daemon is asked for them at each call.
 struct ChosenLogs {
-  /// Names and patterns; empty: all workers.
+  /// Names and patterns; all workers if it is empty.
   var names: [String]
   var connection: ConnectionOptions
 
   enum Look {
     case more([WorkerLogPlace])
-    /// Nothing more will be written.
+    /// Nothing more will be written, for this reason.
     case over(String)
   }
 
-  /// A worker that was named by its full name must be there, and have a log.
+  /// Returns the logs. A worker that was named by its full name must exist, and have a log.
   func logs() throws -> [WorkerLogPlace] {
     var daemon = try connection.connect()
     let all = try daemon.ask(.ps).workers ?? []
@@ -24,7 +24,8 @@ struct ChosenLogs {
     return chosen.compactMap(WorkerLogPlace.init)
   }
 
-  /// The logs now; at an upgrade the next daemon may be starting.
+  /// Returns the logs as they are now. At an upgrade the next daemon may be starting, so it is
+  /// tried for some seconds.
   func look() -> Look {
     for attempt in 0..<50 {
       if attempt > 0 { pauseThread(for: .milliseconds(100)) }
@@ -37,14 +38,14 @@ struct ChosenLogs {
             chosen.isEmpty ? "no such worker is there any more" : "all of them have ended")
         }
         return .more(chosen.compactMap(WorkerLogPlace.init))
-      } catch {}  // There is no daemon, for now.
+      } catch {}  // There is no daemon now.
     }
     return .over("the daemon has ended")
   }
 
   private func fitting(_ all: [WorkerReport]) -> [WorkerReport] {
     if names.isEmpty { return all }
-    // A name that fits none any more isn't an error here.
+    // A name that no worker has any more isn't an error here.
     return all.filter { worker in
       names.contains { WorkerPatterns([$0]).fits(worker) }
     }

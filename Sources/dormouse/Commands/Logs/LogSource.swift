@@ -4,9 +4,10 @@ import Linux
 /// One worker's output, line by line, with the time by which each line had been written.
 final class LogSource {
   struct Line {
-    /// Without its end.
+    /// The line without its line end.
     var bytes: [UInt8]
-    /// Seconds since 1970; nil: not known, and later than all that is known.
+    /// The time in seconds since 1970. nil means that it is unknown, and later than all recorded
+    /// times.
     var time: Int64?
   }
 
@@ -14,17 +15,17 @@ final class LogSource {
   let path: String
   private var reader: LogReader
   private let timeline: LogTimeline
-  /// Read, and not yet a line.
+  /// Bytes that were read, and that have no end of line yet.
   private var rest: [UInt8] = []
   private var restOffset: Int
   private var lines: ArraySlice<Line> = []
 
-  /// A line that doesn't end is cut there: 64 KiB.
+  /// A longer line is cut at this length: 64 KiB.
   private static let longest = LogLineCutter.most
 
   /// - Parameters:
-  ///   - lastLines: begin at most this many lines before the end.
-  ///   - since: and with nothing that was written before this time, in seconds since 1970.
+  ///   - lastLines: The maximum number of lines before the end at which to begin.
+  ///   - since: The earliest time of lines to read, in seconds since 1970.
   init(_ log: WorkerLogPlace, lastLines: Int?, since: Int64?) throws {
     worker = log.worker
     path = log.file.path
@@ -34,10 +35,10 @@ final class LogSource {
     restOffset = reader.offset
   }
 
-  /// Whether the log's times are known.
+  /// True if the log's times are recorded.
   var hasTimes: Bool { !timeline.isEmpty }
 
-  /// The next line without taking it; nil: none has ended since.
+  /// Returns the next line without consuming it. The result is nil if no other line has ended.
   func peek() throws -> Line? {
     while lines.isEmpty {
       let bytes = try reader.read()
@@ -53,7 +54,7 @@ final class LogSource {
     return line
   }
 
-  /// What has no end of line yet.
+  /// Returns the bytes that have no end of line yet, as a line.
   func takeRest() -> Line? {
     guard !rest.isEmpty else { return nil }
     defer { rest = [] }
@@ -80,13 +81,13 @@ final class LogSource {
   }
 }
 
-/// Where a worker's output is.
+/// The location of a worker's output.
 struct WorkerLogPlace: Hashable {
   var worker: String
   var file: LogLocation
   var times: String?
 
-  /// nil: it has no log of its own.
+  /// The result is nil if the worker has no log of its own.
   init?(_ report: WorkerReport) {
     guard let file = LogLocation(report) else { return nil }
     (worker, self.file, times) = (report.name, file, report.logTimes)

@@ -8,16 +8,17 @@ struct LogsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "logs", abstract: "Show the output of workers.",
     discussion: """
-      Without a name the output of all workers is shown, with several names or a pattern that of these, \
-      each line after its worker's name. Lines of several workers stand in the order in which they were \
-      written; the daemon notes that every few seconds, and not for each line. With one name and no \
-      other option the output is printed as it was written, byte for byte.
+      Without a name the output of all workers is shown; with several names or a pattern, the \
+      output of these workers. Each line follows its worker's name. Lines of several workers are \
+      in the order in which they were written; the daemon records the time every few seconds, not \
+      for each line. With one name and no other option the output is printed as it was written, \
+      byte for byte.
 
-      With --follow it ends when the named workers have ended and will not be started again, or when the \
-      daemon has ended and no other follows within 5 s.
+      With --follow it ends when the named workers have ended and will not be started again, or \
+      when the daemon has ended and no other follows within 5 s.
 
-      On a terminal, control characters other than colours are escaped: a worker can't move your cursor \
-      or change what you type. With NO_COLOR set, the names have no colours.
+      On a terminal, control characters other than colours are escaped: a worker can't move your \
+      cursor or change what you type. With NO_COLOR set, the names have no colours.
 
       With --json each line is an object.
 
@@ -29,8 +30,8 @@ struct LogsCommand: ParsableCommand {
   @Option(
     name: [.customShort("n"), .long],
     help: ArgumentHelp(
-      "Print this many lines of each worker from the end; `all` prints whole files. Default: 50, with "
-        + "--since all.", valueName: "count"))
+      "Print this many lines of each worker from the end; `all` prints whole files. Default: 50, "
+        + "with --since all.", valueName: "count"))
   var lines: LineCount?
   @Option(
     help: ArgumentHelp(
@@ -40,7 +41,8 @@ struct LogsCommand: ParsableCommand {
   @Flag(
     name: .shortAndLong,
     help:
-      "Print the time before each line (UTC): of new lines when they were read, of others to within seconds."
+      "Print the time before each line (UTC). A new line has the time at which it was read, any "
+      + "other line its time to within seconds."
   )
   var timestamps = false
   @Flag(help: "Print no names before the lines.") var noPrefix = false
@@ -85,7 +87,7 @@ struct LogsCommand: ParsableCommand {
       switch chosen.look() {
       case .more(let found): logs.add(found, isPast: false)
       case .over(let why):
-        // All output has been written: it is read once more.
+        // All output has been written, so it is read once more.
         try logs.printPast()
         return Output.complain(why)
       }
@@ -93,9 +95,9 @@ struct LogsCommand: ParsableCommand {
   }
 }
 
-/// `-n`: a number, or `all`.
+/// The value of `-n`: a number, or `all`.
 struct LineCount: ExpressibleByArgument {
-  /// nil: no limit.
+  /// The number of lines; nil for no limit.
   var limit: Int?
 
   init(limit: Int?) { self.limit = limit }

@@ -2,7 +2,7 @@ import Control
 import Journal
 import Linux
 
-/// Prints lines with their worker's name before them, coloured at a terminal, or as JSON.
+/// Prints lines after the name of their worker, coloured on a terminal, or as JSON.
 struct MergedLogPrinter {
   private let options: MergedLogs.Options
   private let colors: [Color]
@@ -10,7 +10,7 @@ struct MergedLogPrinter {
   private var places: [String: Int] = [:]
   private var width = 0
 
-  /// Longer names aren't padded for.
+  /// The width to which names are padded at most.
   private static let widest = 20
 
   init(_ options: MergedLogs.Options) {
@@ -23,7 +23,8 @@ struct MergedLogPrinter {
     width = min(workers.map { displayWidth(escaped($0)) }.max() ?? 0, Self.widest)
   }
 
-  /// - Parameter time: when a new line was read; nil: the line has the time that it has.
+  /// - Parameter time: The time at which a new line was read. With nil, the line's own time is
+  ///   printed.
   func print(_ line: LogSource.Line, of worker: String, at time: String? = nil) throws {
     let time = time ?? line.time.map { WallTime(nanoseconds: $0 * 1_000_000_000).text }
     if options.json {
@@ -38,7 +39,7 @@ struct MergedLogPrinter {
     try Output.write(bytes + [UInt8(ascii: "\n")])
   }
 
-  /// As long as a time.
+  /// The text of an unknown time, which is as long as a time.
   private static let unknown = "-                       "
 
   private func prefix(of worker: String) -> String {
@@ -47,7 +48,8 @@ struct MergedLogPrinter {
     return colors[(places[worker] ?? 0) % colors.count].paint(text)
   }
 
-  /// Each line for itself: a colour that a worker leaves on doesn't reach other workers' lines.
+  /// Removes control characters from a line. Each line is filtered alone: a colour that a worker
+  /// leaves on doesn't reach other workers' lines.
   private func safe(_ bytes: [UInt8]) -> [UInt8] {
     guard filtersControls else { return bytes }
     var filter = TerminalFilter()

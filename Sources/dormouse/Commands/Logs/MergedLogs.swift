@@ -2,15 +2,16 @@ import Control
 import Glibc
 import Linux
 
-/// The output of several workers in one stream, in the order in which it was written as far as that is known.
+/// The output of several workers in one stream, in the order in which it was written if that is
+/// recorded.
 final class MergedLogs {
   struct Options {
     var lastLines: Int?
-    /// Seconds since 1970.
+    /// The time of the first line to print, in seconds since 1970.
     var since: Int64?
     var showsTimes = false
     var json = false
-    /// Of a single worker: no prefix.
+    /// False for the lines of a single worker.
     var hasPrefix = true
   }
 
@@ -18,7 +19,7 @@ final class MergedLogs {
   private var sources: [LogSource] = []
   private var printer: MergedLogPrinter
   private var watch = LogWatch()
-  /// Each one is made once.
+  /// The problems that were reported already: each one is reported once.
   private var complaints: Set<String> = []
 
   init(_ options: Options) {
@@ -26,10 +27,11 @@ final class MergedLogs {
     printer = MergedLogPrinter(options)
   }
 
-  /// Adds logs that aren't read yet. A log that can't be opened is complained about, and tried again at the next
-  /// call.
+  /// Adds logs that aren't read yet. A log that can't be opened is reported, and tried again at the
+  /// next call.
   ///
-  /// - Parameter isPast: their lines so far are wanted as `options` say; otherwise all of them are new.
+  /// - Parameter isPast: True if `options` decide which of the lines so far are printed. Otherwise
+  ///   all of them are new.
   func add(_ logs: [WorkerLogPlace], isPast: Bool) {
     for log in logs where !sources.contains(where: { $0.worker == log.worker }) {
       do {
@@ -41,7 +43,7 @@ final class MergedLogs {
         }
         sources.append(source)
       } catch {
-        // A worker that hasn't been launched has none yet.
+        // A worker that hasn't been launched has no log yet.
         if !isAbsent(log.file.path), complaints.insert("\(error)").inserted {
           Output.complain("\(error)")
         }
@@ -68,7 +70,7 @@ final class MergedLogs {
     return (line, source.worker)
   }
 
-  /// Prints what has no end of line, as the last step.
+  /// Prints the lines without an end of line, as the last step.
   func printRest() throws {
     for source in sources {
       if let line = source.takeRest() { try printer.print(line, of: source.worker) }

@@ -9,7 +9,7 @@ struct OneLog {
 
   func show(lastLines: Int?, follow: Bool) throws {
     let log = try location()
-    // The file is read without the daemon, and past its end.
+    // The file is read without the daemon, and also past the end that it had at first.
     var reader = try LogReader(log, lastLines: lastLines)
     var filter = Terminal.isOutput ? TerminalFilter() : nil
     var last: String?
@@ -29,7 +29,7 @@ struct OneLog {
     }
   }
 
-  /// The reason why nothing more will be written, if there is one.
+  /// Returns the reason why nothing more will be written; nil if more may be written.
   private func endOfWriting() -> String? {
     for attempt in 0..<50 {
       do {

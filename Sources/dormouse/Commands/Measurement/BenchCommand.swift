@@ -9,10 +9,11 @@ struct BenchCommand: ParsableCommand {
     abstract: "Measure how fast a program is back from each kind of sleep.",
     usage: "dormouse bench [<options>] -- <command> [<arguments> ...]",
     discussion: """
-      `bench` launches the program without a daemon, and ends it at the end. In each round the program \
-      is stopped, frozen, hibernated, swapped out and relaunched. Measured is the time from the order to \
-      wake until the first byte of the response. The exit code is 0 if hibernation was measured, 69 if \
-      the program or the machine doesn't permit it, and 1 if the program doesn't start or answer.
+      `bench` launches the program without a daemon, and ends it at the end. In each round the \
+      program is stopped, frozen, hibernated, swapped out and relaunched. The verb measures the \
+      time from the order to wake until the first byte of the response. The exit code is 0 if \
+      hibernation was measured, 69 if the program or the machine doesn't permit it, and 1 if the \
+      program doesn't start or answer.
 
       Examples:
         dormouse bench --request http://127.0.0.1:8080/ -- python3 -m http.server 8080
@@ -107,7 +108,7 @@ struct BenchCommand: ParsableCommand {
     }
     if report.isInterrupted == true {
       Output.complain("interrupted after \(report.rounds) of \(rounds) rounds")
-      // The code with which a shell reports a program that SIGINT has ended.
+      // The exit code is the one by which a shell reports a program that SIGINT has ended.
       throw ExitCode(128 + SIGINT)
     }
     if !report.hibernates {

@@ -4,18 +4,18 @@ import Daemon
 import Deciding
 import Journal
 
-/// The part of a journal that a history is made of.
+/// The part of a journal that a history is made from.
 struct HistorySpan {
-  /// A directory or a file; nil: that of the running daemon, or else of the last one.
+  /// A directory or a file; nil for the journal of the running daemon, or else of the last one.
   var journal: String?
   var since: Since?
 
-  /// Reads it with progress on a terminal, and reports what is damaged.
+  /// Reads the history. A terminal shows the progress, and damaged parts are reported.
   func read(_ connection: ConnectionOptions, least: Duration) throws -> RecordedHistory {
     var segments = try segments(connection)
     let begin = since.map { Clock.now() - $0.duration }
     if let begin {
-      // One segment more: it has the workers' states.
+      // One segment before the time is read as well: it has the workers' states.
       let first = segments.lastIndex { segment in
         JournalDirectory.beginning(of: segment.name).map { $0 <= begin } ?? false
       }
@@ -52,7 +52,7 @@ struct HistorySpan {
   }
 }
 
-/// `simulate --journal`.
+/// The options of `simulate --journal`.
 struct HistoryOptions: ParsableArguments {
   @Flag(
     help: "Make the trace of the uses in a journal: the running daemon's, or that of [<journal>].")
@@ -74,15 +74,16 @@ struct HistoryOptions: ParsableArguments {
     if journal { return }
     if let path {
       throw ValidationError(
-        "Unexpected argument '\(escaped(path))': --trace FILE reads a trace, --journal FILE a daemon's "
-          + "journal.")
+        "Unexpected argument '\(escaped(path))': --trace FILE reads a trace, --journal FILE a "
+          + "daemon's journal.")
     }
     if since != nil || connection.isNamed {
       throw ValidationError("--since, --socket and --project need --journal.")
     }
   }
 
-  /// A second is enough to try it; how long it was is on top of the result.
+  /// Reads the history, if `--journal` is given. A second of history is enough to try it: the
+  /// result has its length at the top.
   func read(_ connection: ConnectionOptions) throws -> RecordedHistory? {
     guard journal else { return nil }
     return try HistorySpan(journal: path, since: since).read(connection, least: .seconds(1))

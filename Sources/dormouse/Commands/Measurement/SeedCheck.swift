@@ -1,8 +1,8 @@
 import Control
 import Simulation
 
-/// `simulate --check`: checks the engine's invariants on a machine that fails in every possible way. A failing
-/// test names this command.
+/// The check of `simulate --check`: it checks the engine's invariants on a machine that fails in
+/// every possible way. A failing test names this command.
 struct SeedCheck {
   var first: UInt64
   var count: UInt64

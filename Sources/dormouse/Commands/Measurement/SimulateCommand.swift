@@ -12,15 +12,17 @@ struct SimulateCommand: ParsableCommand {
     abstract: "Compare policies on a simulated machine, over a day of traffic.",
     usage: "dormouse simulate [<options>] [--journal [<journal>]]",
     discussion: """
-      The daemon's own engine manages thousands of simulated workers. A trace has the times at which \
-      each worker is used. It is generated (--generate), or read from files (--trace): in the formats of \
-      the Azure Functions data sets of 2019 and 2021, or in Dormouse's own (docs/simulation.md). The \
-      costs of each mechanism were measured on a real machine; --machine changes them. With --check \
-      nothing is compared: the engine's invariants are checked on a machine on which everything fails.
+      The daemon's own engine manages thousands of simulated workers. A trace has the times at \
+      which each worker is used. It is generated (--generate), or read from files (--trace): in \
+      the formats of the Azure Functions data sets of 2019 and 2021, or in Dormouse's own \
+      (docs/simulation.md). The costs of each mechanism were measured on a real machine; --machine \
+      changes them. With --check nothing is compared: the engine's invariants are checked on a \
+      machine on which everything fails.
 
-      With --journal the trace is the own history: when each worker was used, its footprint, the rest of \
-      the machine's memory, and costs where the journal has them. The policy in effect is the first one in \
-      the table, and workers keep their own keys. docs/simulation.md says what a journal can't know.
+      With --journal the trace is your own history: when each worker was used, its footprint, the \
+      memory of all other processes, and costs if the journal has them. The policy in effect is \
+      the first one in the table, and workers keep their own keys. docs/simulation.md says what a \
+      journal can't know.
 
       Examples:
         dormouse simulate --generate daily --workers 1000 --policy standard,server
@@ -33,8 +35,8 @@ struct SimulateCommand: ParsableCommand {
   @OptionGroup var history: HistoryOptions
   @Option(
     help: ArgumentHelp(
-      "Compare these policies: names or files. Default: \(Self.defaultPolicies); with --journal and "
-        + "--set, the policy in effect.", valueName: "a,b,…"),
+      "Compare these policies: names or files. Default: \(Self.defaultPolicies); with --journal "
+        + "and --set, the policy in effect.", valueName: "a,b,…"),
     completion: .policies)
   var policy: String?
   @OptionGroup var settings: SettingOptions
@@ -98,11 +100,11 @@ struct SimulateCommand: ParsableCommand {
     try settings.check()
     if check { return try SeedCheck(first: source.seed, count: seeds).run() }
     var variants = convert == nil ? try policies() : []
-    // A picture that can't be written is reported before the work.
     let own = try history.read(connection)
     let trace = try own?.trace ?? source.load()
     if let convert, let output { return try TraceFiles.write(trace, convert, to: output) }
     let machine = try model(trace, own)
+    // A picture that can't be written is reported before the simulation.
     let picture = try svg.map { try PictureFile($0) }
     if let own { variants = try compared(own, with: variants) }
     var reports: [FleetReport] = []
@@ -125,7 +127,7 @@ struct SimulateCommand: ParsableCommand {
   // MARK: what is compared
 
   private func policies() throws -> [LifecyclePolicy] {
-    // The policy in effect is known when the journal has been read.
+    // The policy in effect is known only after the journal has been read.
     if history.journal, policy == nil, !settings.isEmpty || !order.isEmpty { return [] }
     var policies: [LifecyclePolicy] = []
     for name in (policy ?? Self.defaultPolicies).split(separator: ",") {
@@ -149,7 +151,8 @@ struct SimulateCommand: ParsableCommand {
     }
   }
 
-  /// The policy in effect, and those to compare it with: without any, itself with the changes.
+  /// Returns the policy in effect, and those to compare it with. If no policy is given, it is
+  /// compared with itself after the changes.
   private func compared(
     _ own: RecordedHistory, with others: [LifecyclePolicy]
   ) throws -> [LifecyclePolicy] {
@@ -194,7 +197,7 @@ extension LifecyclePolicy {
   }
 }
 
-/// A line on standard error that changes, on a terminal only.
+/// A line of progress on standard error, on a terminal only.
 enum Progress {
   static func show(_ what: String, _ share: Double) {
     guard isatty(STDERR_FILENO) == 1 else { return }

@@ -2,9 +2,9 @@ import Control
 import Glibc
 import Linux
 
-/// `--machine KEY=VALUE,…`: the costs of operations, in the units of policy files.
+/// Reads `--machine KEY=VALUE,…`: the costs of operations, in the units of policy files.
 enum MachineSettings {
-  /// A list, or the name of a file with a line for each; `#` begins a comment.
+  /// Reads a list, or a file with a line for each setting, in which `#` begins a comment.
   static func read(_ text: String) throws -> [(String, String)] {
     let isFile = !text.contains("=")
     let source: String

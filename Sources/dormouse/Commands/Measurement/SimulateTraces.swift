@@ -6,7 +6,7 @@ import func Linux.kernelResult
 import struct Linux.SystemCallError
 import Simulation
 
-/// The source of a simulation's trace.
+/// The options for the source of a simulation's trace.
 struct TraceOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -20,8 +20,8 @@ struct TraceOptions: ParsableArguments {
   var trace: [String] = []
   @Option(
     help: ArgumentHelp(
-      "The number of workers. Default: 1000 of a generated trace, all of a file. Fewer of a file are "
-        + "chosen at random.", valueName: "count"))
+      "The number of workers. Default: 1000 of a generated trace, all of a file. Fewer of a file "
+        + "are chosen at random.", valueName: "count"))
   var workers: Int?
   @Option(
     help: ArgumentHelp(
@@ -41,7 +41,7 @@ struct TraceOptions: ParsableArguments {
       throw ValidationError("--generate and --trace exclude each other.")
     }
     if isChecking, generate != nil || !trace.isEmpty {
-      throw ValidationError("--check makes its own worlds; leave --generate and --trace out.")
+      throw ValidationError("--check generates its own traces; leave --generate and --trace out.")
     }
     if let workers, !(1...1_000_000).contains(workers) {
       throw ValidationError("--workers is a number from 1 to 1000000, not \(workers).")
@@ -76,7 +76,7 @@ extension TraceGenerator.Pattern: ExpressibleByArgument {}
 extension TraceLoader.Unit: ExpressibleByArgument {}
 
 enum TraceFiles {
-  /// Reads piece by piece: a day of the data set of 2019 has 1.5 GB.
+  /// Reads a trace piece by piece: a day of the data set of 2019 has 1.5 GB.
   static func read(_ path: String, into loader: inout TraceLoader) throws {
     let file = try check(
       "reading", on: path, result: kernelResult(path) { open($0, O_RDONLY | O_CLOEXEC) })
@@ -117,7 +117,7 @@ enum TraceFiles {
   }
 }
 
-/// A file that is written in pieces under another name, and appears when it is complete.
+/// A file that is written in pieces under another name, and renamed when it is complete.
 private final class PieceFile {
   private let path: String
   private let file: StateFile

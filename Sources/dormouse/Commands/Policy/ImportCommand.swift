@@ -9,13 +9,14 @@ struct ImportCommand: ParsableCommand {
     commandName: "import",
     abstract: "Convert another supervisor's file to dormouse.yaml.",
     discussion: """
-      It reads a Procfile, a process-compose.yaml, Docker's compose.yaml, a supervisord.conf, pm2's \
-      ecosystem file (of JavaScript, what has only literal values: nothing is run), a Quadlet of Podman \
-      (.container), and a service of systemd: a file, or with --unit the machine's own, with its drop-ins.
+      It reads a Procfile, a process-compose.yaml, Docker's compose.yaml, a supervisord.conf, \
+      pm2's ecosystem file (JavaScript only with literal values: nothing is run), a \
+      Quadlet of Podman (.container), and a service of systemd: a file, or with --unit the \
+      machine's own, with its drop-ins.
 
-      What can't be converted is a comment in the output. Run it in the directory of the file, and then \
-      check the result with `dormouse policy check`. A file with errors isn't imported, and no file is \
-      written.
+      What can't be converted is a comment in the output. Run it in the directory of the file, and \
+      then check the result with `dormouse policy check`. A file with errors isn't imported, and \
+      no file is written.
 
       Examples:
         dormouse import Procfile -o dormouse.yaml
@@ -73,7 +74,8 @@ struct ImportCommand: ParsableCommand {
         exit: .badConfiguration, text: "\(escaped(file)) was not imported: fix the errors above")
     }
     if let output {
-      // Written under another name and renamed: an earlier file stays whole if this fails.
+      // The file is written under another name and renamed: an earlier file stays whole if this
+      // fails.
       try PictureFile(output).write(imported.text)
     } else if !json {
       try Output.write(imported.text)
@@ -133,7 +135,7 @@ struct ImportCommand: ParsableCommand {
     return result
   }
 
-  /// Found as the daemon finds it whose PATH is this process's.
+  /// Returns a check for programs. It searches as a daemon with this process's PATH does.
   private func isProgram(_ directory: String) -> (String) -> Bool {
     let path = ProcessEnvironment.current().variables["PATH"]
     return { name in
@@ -144,7 +146,8 @@ struct ImportCommand: ParsableCommand {
     }
   }
 
-  /// If the file is absent or unreadable, the programs that read it continue without it, too.
+  /// Reads an `.env` file. If it is absent or unreadable, the programs that read it continue
+  /// without it, and so does this.
   private static func readEnvironment(_ path: String) -> (text: String?, Diagnostic?) {
     do { return (try readText(path), nil) } catch {
       guard !isAbsent(path) else { return (nil, nil) }
@@ -162,12 +165,13 @@ struct ImportCommand: ParsableCommand {
   }
 
   private func absolute(_ directory: String) -> String {
-    // The directory that this process was started in was removed: then the path stays relative.
+    // If the working directory was removed, the path stays relative.
     guard let here = try? currentDirectory() else { return directory }
     return directory == "." ? here : absolutePath(directory, in: here)
   }
 
-  /// The errors that `policy check` will report, such as an unset variable or a missing file.
+  /// Returns the errors that `policy check` will report, such as an unset variable or a missing
+  /// file.
   private func errors(of text: String, in directory: String) -> [Diagnostic] {
     let check = PolicyCheck.ofThisProcess()
     return ConfigurationFile.parse(

@@ -4,7 +4,7 @@ import Linux
 import Policy
 import PolicyFile
 
-/// `policy check` and `policy show`: reads files and names from the command line.
+/// Reads files and names from the command line, for `policy check` and `policy show`.
 struct PolicyCheck {
   var library: PolicyLibrary
   /// The variables for `${VAR}` in a configuration.
@@ -12,7 +12,7 @@ struct PolicyCheck {
   /// The number of errors in all files.
   private(set) var errors = 0
   private(set) var warnings = 0
-  /// Collects the results in `report` and prints nothing.
+  /// True if the results are collected in `report` and not printed.
   var json = false
   private var files: [PolicyCheckReport.File] = []
   private var diagnostics: [DiagnosticReport] = []
@@ -32,7 +32,7 @@ struct PolicyCheck {
       environment: ProcessEnvironment.current().variables)
   }
 
-  /// Diagnostics to standard error, and `NAME: ok` to standard output.
+  /// Checks one file. Diagnostics are printed on standard error, and `NAME: ok` on standard output.
   mutating func report(_ nameOrPath: String) throws {
     if isDirectory(nameOrPath), !isConfiguration(nameOrPath) {
       return try reportAll(in: nameOrPath)
@@ -53,7 +53,7 @@ struct PolicyCheck {
     try Output.line("\(escaped(nameOrPath)): ok\(detail ?? "")\(noted)")
   }
 
-  /// A directory of policies.
+  /// Checks a directory of policies.
   private mutating func reportAll(in directory: String) throws {
     let names = PolicyLibrary(directories: [directory]).fileNames
     guard !names.isEmpty else {
@@ -75,7 +75,7 @@ struct PolicyCheck {
     Output.standardError("\(counted(errors, "error"))\(rest)\n")
   }
 
-  /// All diagnostics of a file, and its result.
+  /// Returns all diagnostics of a file, and its result.
   private func examine(_ nameOrPath: String) -> ([Diagnostic], PolicyCheckReport.File) {
     func file(_ isValid: Bool) -> PolicyCheckReport.File {
       PolicyCheckReport.File(file: nameOrPath, code: isValid ? "valid" : "invalid")
@@ -97,7 +97,8 @@ struct PolicyCheck {
       ? ConfigurationFiles.isThere(nameOrPath) : ConfigurationText.isConfiguration(nameOrPath)
   }
 
-  /// A file of a `conf.d` is a part: the whole configuration is read.
+  /// Reads the configuration that a file belongs to. A file of a `conf.d` is only a part, so the
+  /// whole configuration is read.
   func configuration(_ path: String) -> ParseResult<DaemonConfiguration> {
     ConfigurationFile.load(
       path: ConfigurationFiles.whole(of: path), library: library, environment: environment)
@@ -142,20 +143,22 @@ extension DiagnosticReport {
   }
 }
 
-/// Distinguishes a configuration from a policy by the keys at its top level: they have none in common.
+/// Distinguishes a configuration from a policy by the keys at its top level: they have none in
+/// common.
 enum ConfigurationText {
   static func isConfiguration(_ path: String) -> Bool {
-    // Reads only a file that can be read twice. The actual reader reports any other.
+    // Only a file that can be read twice is read here. The actual reader reports any other file.
     guard let status = fileStatus(of: path), status.isRegularFile,
       status.st_size <= 1 << 20, let text = try? readText(path)
     else { return false }
-    // The name counts, too: with a typo in its only key, the text has no known key.
+    // The file's name counts, too: with a typo in its only key, the text has no key that is
+    // recognized.
     let name = path.split(separator: "/").last
     return name == "dormouse.yaml" || name == "dormouse.yml" || looksLikeConfiguration(text)
   }
 
-  /// Only workers have a `command`. A worker at the top level, without `workers:`, is a mistake in a
-  /// configuration, so the file isn't a policy.
+  /// Returns whether a line has a `command`, which only workers have. A worker at the top level,
+  /// without `workers:`, is a mistake in a configuration, so the file isn't a policy.
   private static func declaresCommand(_ line: Substring) -> Bool {
     let rest = line.drop { $0 == " " }
     guard !rest.hasPrefix("#") else { return false }
@@ -181,7 +184,7 @@ enum ConfigurationText {
 }
 
 extension Terminal {
-  /// As `showsColor`, for diagnostics.
+  /// True if diagnostics on standard error get colours, by the rules of `showsColor`.
   static var showsColorOnStandardError: Bool {
     guard isatty(STDERR_FILENO) == 1 else { return false }
     let environment = ProcessEnvironment.current().variables

@@ -15,10 +15,10 @@ struct PolicyCommand: ParsableCommand {
   struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "check",
-      abstract: "Check policy and configuration files, and say where they are wrong.",
+      abstract: "Check policy and configuration files, and show where their errors are.",
       discussion: """
-        A configuration is checked together with the conf.d beside it. The exit code is 65 if there is an \
-        error, and 0 if there are only warnings.
+        A configuration is checked together with the conf.d beside it. The exit code is 65 if \
+        there is an error, and 0 if there are only warnings.
 
         Examples:
           dormouse policy check
@@ -48,7 +48,7 @@ struct PolicyDiffCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff", abstract: "Show the values in which two policies differ.",
     discussion: """
-      The exit code is 0 if there is no difference, and 1 if there is one, as of diff(1).
+      The exit code is 0 if there is no difference, and 1 if there is one, as for diff(1).
 
       Examples:
         dormouse policy diff ios-5 server
@@ -94,7 +94,7 @@ struct PolicyDiffCommand: ParsableCommand {
     if !reports.isEmpty { throw ExitCode(CommandExit.notDone.rawValue) }
   }
 
-  /// For the heading.
+  /// The policy's name with its changes, for the heading.
   private func changed(_ name: String) -> String {
     ([name] + settings.settings.map { "--set \($0)" }).joined(separator: " ")
   }

@@ -6,8 +6,8 @@ struct PolicyListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List the policies that have a name, and which one is active.",
     discussion: """
-      The active policy is that of the daemon; without a daemon none is. It is changed by `policy:` in the \
-      configuration and `dormouse reload`.
+      The active policy is that of the daemon; without a daemon no policy is active. `policy:` in \
+      the configuration and `dormouse reload` change it.
 
       Examples:
         dormouse policy list
@@ -25,14 +25,14 @@ struct PolicyListCommand: ParsableCommand {
         isActive: name == active)
     }
     if let active, !policies.contains(where: \.isActive) {
-      // A file that was named by its path.
+      // The active policy is a file that was named by its path.
       policies.append(.init(name: active, summary: nil, file: nil, isActive: true))
     }
     if json { return try Output.json(PoliciesReport(policies: policies)) }
     try Output.show { renderPolicies(policies, width: $0, color: $1) }
   }
 
-  /// nil: no daemon answers.
+  /// Returns the daemon's policy; nil if no daemon answers.
   private func activePolicy() throws -> String? {
     guard connection.isNamed || connection.hasDaemon else { return nil }
     var daemon = try connection.connect()

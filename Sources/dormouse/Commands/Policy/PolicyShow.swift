@@ -2,19 +2,19 @@ import ArgumentParser
 import Control
 import PolicyFile
 
-/// `policy show`.
+/// The verb `policy show`.
 struct PolicyShowCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
     abstract: "Show a policy with all of its values.",
     discussion: """
-      Without --effective and --json it prints a policy file. For a configuration, that is its policy \
-      with all overrides applied, also the worker's.
+      Without --effective and --json it prints a policy file. For a configuration, that is its \
+      policy with all overrides applied, also the worker's.
 
-      With --effective or --json, and without a name, the running daemon answers which values it applies \
-      now. Some are in no file: idle times that it has raised for a worker (`learned`), shadow mode by \
-      request (`request`), and its environment (`environment`). If no daemon runs, the values are those \
-      of the files, and standard error reports that.
+      With --effective or --json, and without a name, the running daemon answers which values it \
+      applies now. Some are in no file: idle times that it has raised for a worker (`learned`), \
+      shadow mode by request (`request`), and its environment (`environment`). If no daemon runs, \
+      the values are those of the files, and standard error reports that.
 
       With --set the values are those of the files, with these changes; no daemon is asked.
 

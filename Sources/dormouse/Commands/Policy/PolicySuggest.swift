@@ -5,22 +5,24 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// `policy suggest`.
+/// The verb `policy suggest`.
 struct PolicySuggestCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "suggest",
     abstract: "Find the smallest change of the policy that would have saved most.",
     discussion: """
-      It reads when each worker was used from the journal, and simulates that history under the policy in \
-      effect and under changes of it: first of one key, then of two, where two are clearly better. A \
-      suggestion holds less memory for little waiting, or waits less. --wait-worth says what waiting is \
-      worth: with 100MB, one second of all waits together costs as much as 100 MB held for an hour.
+      It reads when each worker was used from the journal, and simulates that history under the \
+      policy in effect and under changes of it: first of one key, then of two, where two are \
+      clearly better. A suggestion holds less memory for little waiting, or waits less. \
+      --wait-worth is the worth of waiting: with 100MB, one second of all waits together costs \
+      as much as 100 MB held for an hour.
 
-      The shipped policies are weighed over the same history, with this machine's memory.
+      The shipped policies are compared over the same history, with this machine's memory.
 
-      At most three changes are printed, each with a line for dormouse.yaml, and as --set to try it with \
-      `dormouse simulate --journal` and `dormouse replay`. That no change would have been clearly better \
-      is an answer, too (exit code 0). The exit code is 1 if the history is too short.
+      At most three changes are printed, each with a line for dormouse.yaml, and as --set to try \
+      it with `dormouse simulate --journal` and `dormouse replay`. If no change would have been \
+      clearly better, the verb reports that (exit code 0). The exit code is 1 if the history is \
+      too short.
 
       Examples:
         dormouse policy suggest

@@ -13,10 +13,10 @@ struct PressureSetCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "set", abstract: "Set the pressure level for a time, or end that.",
     discussion: """
-      Until the time is over, the pressure level is at least this one, and the policy's ladder acts as \
-      in a real shortage: workers are asked to free memory, hibernated and, if the ladder says so, \
-      terminated one after the other. Then, or with `auto`, the level falls to the measured one, after \
-      the policy's pressure.clear_after.
+      Until the time is over, the pressure level is at least this one, and the policy's ladder \
+      acts as in a real shortage: workers are asked to free memory, hibernated and, if the ladder \
+      says so, terminated one after the other. Then, or with `auto`, the level falls to the \
+      measured one, after the policy's pressure.clear_after.
 
       If workers may be terminated, the verb lists them and asks first. If standard input is no \
       terminal, it refuses. --yes continues without a question. In shadow mode, decisions are only \
@@ -53,7 +53,7 @@ struct PressureSetCommand: ParsableCommand {
     try daemon.report(response, of: "pressure_set", json: json)
   }
 
-  /// Asks before a level that terminates workers: a termination can't be undone.
+  /// Asks the user before a level that terminates workers: a termination can't be undone.
   private func confirm(_ daemon: inout DaemonConnection) throws {
     let response = try daemon.ask(.explain)
     guard let ranking = response.ranking else { throw CommandFailure.noReport(of: "the order") }
@@ -68,8 +68,8 @@ struct PressureSetCommand: ParsableCommand {
           + "\(list); use --yes to continue, or --dry-run to see the whole order")
     }
     Output.standardError(
-      "At \(level.rawValue) these workers may be terminated, in this order: \(list)\nContinue? [y/N] "
-    )
+      "At \(level.rawValue) these workers may be terminated, in this order: \(list)\n"
+        + "Continue? [y/N] ")
     let answer = readLine(strippingNewline: true)?.lowercased()
     guard answer == "y" || answer == "yes" else {
       throw CommandFailure(exit: .notDone, text: "nothing changed")
@@ -108,7 +108,7 @@ struct PressureSetCommand: ParsableCommand {
     try Output.line(lines.joined(separator: "\n"))
   }
 
-  /// Of `--dry-run`.
+  /// Prints the plan of `--dry-run`.
   private func report(plan text: String, _ ranking: RankingReport? = nil) throws {
     guard json else { return try Output.line(text) }
     func plans(_ places: [RankingReport.Place], _ what: String) -> [OutcomeReport.Worker] {
@@ -139,7 +139,8 @@ struct PressureSetCommand: ParsableCommand {
     affected(places, at: level).map { escaped($0.worker) }
   }
 
-  /// Leaves out workers that the ladder doesn't reach at that level, and protected ones.
+  /// Returns the line for one order. Protected workers are left out, and those that the ladder
+  /// doesn't reach at that level.
   private static func order(
     _ what: String, _ places: [RankingReport.Place], at level: Level
   ) -> [String] {

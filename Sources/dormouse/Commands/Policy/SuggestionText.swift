@@ -2,7 +2,7 @@ import Control
 import Deciding
 import Simulation
 
-/// `policy suggest`, for people.
+/// The text of `policy suggest`.
 func renderSuggestions(
   _ found: PolicySuggestions, width: Int?, color: Bool
 ) -> String {
@@ -17,8 +17,8 @@ func renderSuggestions(
   lines.append("")
   let worth = sizeText(Int64(found.waitWorth))
   let rule =
-    "a second of waiting counts as \(worth) for an hour (--wait-worth). The numbers are of a simulation of "
-    + "this history; `dormouse replay --set` plays the journal itself."
+    "a second of waiting counts as \(worth) for an hour (--wait-worth). The numbers are of a "
+    + "simulation of this history; `dormouse replay --set` plays the journal itself."
   if found.suggestions.isEmpty {
     lines += wrapped("\(found.text): \(counted(found.tried, "change")) tried", to: width)
   }
@@ -78,7 +78,7 @@ private func table(_ found: PolicySuggestions) -> Table {
   return table
 }
 
-/// The shipped policy that is clearly better, if one is.
+/// The lines about the shipped policy that is clearly better, if there is one.
 private func policyLines(
   _ found: PolicySuggestions, width: Int?, color: Bool
 ) -> [String] {
@@ -121,16 +121,17 @@ private func text(
         + difference(
           byteHours: worker.byteHours, wakes: worker.wakes, wait: worker.waitSeconds))
   }
-  // These are for copying, and so not broken.
+  // These lines are for copying, so they aren't broken.
   lines += suggestion.yaml.map { "   \($0)" }
   lines.append("   " + suggestion.set.map { "--set '\($0)'" }.joined(separator: " "))
   return lines
 }
 
-/// `−3.1 GB·h, +12 wakes, +0.4 s of waiting`.
+/// The text of a difference, such as `−3.1 GB·h, +12 wakes, +0.4 s of waiting`.
 private func difference(byteHours: Double, wakes: Double, wait: Double) -> String {
   func sign(_ value: Double) -> String { value < 0 ? "−" : "+" }
   let count = Int(wakes.magnitude.rounded())
   return "\(sign(byteHours))\(sizeText(Int64(byteHours.magnitude)))·h held, "
-    + "\(sign(wakes))\(counted(count, "wake")), \(sign(wait))\(durationText(wait.magnitude)) of waiting"
+    + "\(sign(wakes))\(counted(count, "wake")), "
+    + "\(sign(wait))\(durationText(wait.magnitude)) of waiting"
 }

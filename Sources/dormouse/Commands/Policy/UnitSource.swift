@@ -8,13 +8,14 @@ struct UnitSource {
   let name: String
   let files: [UnitImport.File]
 
-  /// A file that was named; without drop-ins.
+  /// Creates a source from one file, without drop-ins.
   init(file: String, text: String) {
     name = file.split(separator: "/").last.map(String.init) ?? file
     files = [UnitImport.File(path: file, text: text)]
   }
 
-  /// One that the machine has, in systemd.unit(5)'s directories; the first directory that has it counts.
+  /// Finds a unit of this machine in systemd.unit(5)'s directories. The first directory that has it
+  /// counts.
   init(named unit: String) throws {
     let name = unit.hasSuffix(".service") ? unit : unit + ".service"
     let places = Self.directories()
@@ -27,29 +28,27 @@ struct UnitSource {
         return
       }
     }
+    let list = places.map { escaped($0) }.joined(separator: ", ")
     throw CommandFailure(
-      exit: .badConfiguration,
-      text:
-        "there is no unit `\(escaped(name))` in \(places.map { escaped($0) }.joined(separator: ", "))"
-    )
+      exit: .badConfiguration, text: "there is no unit `\(escaped(name))` in \(list)")
   }
 
   func convert() -> ParseResult<Imported> {
     UnitImport.convert(unit: name, files: files) { !isAbsent($0) }
   }
 
-  /// `bot@.service` of `bot@alice.service`.
+  /// Returns `bot@.service` for `bot@alice.service`.
   private static func template(of name: String) -> String? {
     guard let at = name.firstIndex(of: "@") else { return nil }
     return name[...at] + ".service"
   }
 
-  /// By their names, each name from the first directory that has it.
+  /// Returns the drop-ins by their names. Each name is from the first directory that has it.
   private static func dropIns(of names: [String], in places: [String]) throws -> [String] {
     var found: [String: String] = [:]
     for name in names {
       for place in places {
-        // Most units have none.
+        // Most units have no drop-ins.
         for file in (try? listDirectory("\(place)/\(name).d")) ?? [] where file.hasSuffix(".conf") {
           if found[file] == nil { found[file] = "\(place)/\(name).d/\(file)" }
         }

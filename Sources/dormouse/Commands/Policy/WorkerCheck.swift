@@ -2,11 +2,11 @@ import Control
 import Linux
 import PolicyFile
 
-/// What a configuration's workers need and this machine lacks: users, directories and programs. Each is a warning:
-/// the configuration may be for another machine.
+/// The users, directories and programs that a configuration's workers need and this machine lacks.
+/// Each is a warning: the configuration may be for another machine.
 struct WorkerCheck {
   private let configuration: DaemonConfiguration
-  /// Of the caller; the daemon's may be another.
+  /// The caller's PATH. The daemon's may be another.
   private let searchPath: String?
 
   init(_ configuration: DaemonConfiguration, environment: [String: String]) {
@@ -26,7 +26,7 @@ struct WorkerCheck {
     let status = fileStatus(of: worker.directory)
     guard let status, status.isDirectory else {
       let what = status == nil ? "doesn't exist" : "is not a directory"
-      // A relative program is looked for there.
+      // A relative program is searched in the directory, so it isn't checked.
       return found + [
         warning(worker, key: "directory", "the directory \(worker.directory) \(what)")
       ]
@@ -36,7 +36,7 @@ struct WorkerCheck {
         worker.command.first ?? "", searchPath: worker.environment["PATH"] ?? searchPath,
         directory: worker.directory)
     } catch {
-      // Another user may be allowed to execute what the caller isn't.
+      // Another user may be permitted to execute a file that the caller isn't.
       if case .notExecutable = error, worker.user != nil { return found }
       found.append(warning(worker, key: "command", "\(error)"))
     }

@@ -7,9 +7,10 @@ struct InitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "init", abstract: "Write a dormouse.yaml for this directory.",
     discussion: """
-      A file of another supervisor in the directory is converted, as `dormouse import` does: a compose file, \
-      a process-compose.yaml, a Procfile or a supervisord.conf, the first of these. Without one the file has \
-      an example with comments. A dormouse.yaml that exists is never changed.
+      A file of another supervisor in the directory is converted, as `dormouse import` does: a \
+      compose file, a process-compose.yaml, a Procfile or a supervisord.conf, the first of these. \
+      Without one the file has an example with comments. A dormouse.yaml that exists is never \
+      changed.
 
       Examples:
         dormouse init && dormouse up
@@ -46,9 +47,10 @@ struct InitCommand: ParsableCommand {
       "\(Self.result) is written with an example: change it, then `dormouse up` starts the workers")
   }
 
-  /// Also for a daemon: `dormouse policy check` finds no error in it.
+  /// The example. It is valid for a daemon, too: `dormouse policy check` finds no error in it.
   static let example = """
-    # The workers of this directory. `dormouse up` starts them and shows their output; `dormouse policy check
+    # The workers of this directory. `dormouse up` starts them and shows their output; `dormouse \
+    policy check
     # dormouse.yaml` checks this file. All keys: docs/configuration.md.
 
     # When a worker is put to sleep. `dormouse policy list` has others.

@@ -6,8 +6,8 @@ struct ListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls", abstract: "List your projects, and whether their daemons run.",
     discussion: """
-      A project is listed once `dormouse up` has started it, until its state directory is removed. Your \
-      own daemon, which `dormouse daemon` starts, has no project and comes first.
+      A project is listed once `dormouse up` has started it, until its state directory is removed. \
+      Your own daemon, which `dormouse daemon` starts, has no project and comes first.
       """)
   @Flag(help: "Print JSON (docs/json.md).") var json = false
 
@@ -38,7 +38,7 @@ struct ListCommand: ParsableCommand {
       report.workers = workers.count
       report.footprint = workers.reduce(0) { $0 + $1.footprint }
       report.saved = workers.reduce(0) { $0 + ($1.saved ?? 0) }
-    } catch {}  // None runs, or it is busy: then it has no numbers.
+    } catch {}  // No daemon runs, or it is busy and has no numbers.
     return report
   }
 }

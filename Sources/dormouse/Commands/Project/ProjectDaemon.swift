@@ -3,7 +3,7 @@ import Daemon
 import Glibc
 import Linux
 
-/// The daemon of a project: starts it, waits for it, and stops it.
+/// The daemon of a project. This starts it, waits for it, and stops it.
 struct ProjectDaemon {
   let project: Project
   private let paths: DefaultPaths
@@ -23,7 +23,7 @@ struct ProjectDaemon {
   var isRunning: Bool { daemon.isRunning }
   var log: String { daemon.log }
 
-  /// Its process; nil if it runs already.
+  /// Starts the daemon, and returns its process. The result is nil if it runs already.
   func start(policy: String?) throws -> DetachedProgram? {
     var daemon = daemon
     if daemon.isRunning { return nil }
@@ -34,16 +34,18 @@ struct ProjectDaemon {
     return try daemon.start()
   }
 
-  /// What the daemon answered.
+  /// Stops the daemon, and returns its answer.
   func stop() throws -> String {
     var connection = DaemonConnection(client: try ControlClient(connectingTo: daemon.socket))
     let text = escaped(try connection.ask(.shutdown).text)
-    // It answers before its socket is closed, and holds its state directory until its process has ended.
+    // The daemon answers before its socket is closed, and keeps its state directory locked until
+    // its process has ended.
     _ = waitUntil(Deadline(in: BackgroundDaemon.patience)) { !isRunning && !isStateInUse }
     return text
   }
 
-  /// The workers that a daemon has left running without one, or why they can't be looked for.
+  /// Returns the workers that a daemon has left running without one. It throws an error if they
+  /// can't be searched for.
   func leftWorkers() throws -> [String] {
     let state = daemon.state
     if isAbsent(state) { return [] }
@@ -52,7 +54,8 @@ struct ProjectDaemon {
     }
   }
 
-  /// Stops them. A daemon that starts no worker takes them over for that: it can verify and wake them.
+  /// Stops the workers that were left without a daemon. A daemon that starts no worker takes them
+  /// over for that: it can verify and wake them.
   func stopLeftWorkers() throws -> String {
     var daemon = daemon
     daemon.options.append("--take-over-only")

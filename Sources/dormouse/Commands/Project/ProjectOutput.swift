@@ -3,17 +3,20 @@ import Control
 import Glibc
 import Linux
 
-/// The output of all workers of a daemon until a signal comes or the daemon ends.
+/// Shows the output of all workers of a daemon until a signal arrives or the daemon ends.
 struct ProjectOutput {
   private let connection: ConnectionOptions
   private let signals: SignalQueue
-  /// At a signal the daemon and its workers are stopped, too; nil: the daemon isn't ours.
+  /// The daemon that this `up` has started, which a signal stops with its workers; nil if it has
+  /// started none.
   private let own: OwnDaemon?
-  /// The screen of `top` comes first, and the output from its end on, while workers are stopped.
+  /// True if the screen of `top` is shown first. The output is shown after it, while workers are
+  /// stopped.
   private let isScreen: Bool
   private let logs: MergedLogs
 
-  /// - Parameter start: seconds since 1970, before the daemon was started: all of its workers' output is shown.
+  /// - Parameter start: The time before the daemon was started, in seconds since 1970. All later
+  ///   output of its workers is shown.
   init(
     _ connection: ConnectionOptions, _ signals: SignalQueue, own: OwnDaemon?,
     since start: Int64 = Clock.now().seconds, showsTimes: Bool, isScreen: Bool = false
@@ -38,7 +41,7 @@ struct ProjectOutput {
     if isStopping { try stop() }
     let sleep = SleepReporter(connection)
     while true {
-      // Workers that are woken to be stopped are no news.
+      // Workers that are woken to be stopped aren't reported.
       if !isStopping { sleep.connect() }
       let events = isStopping ? nil : sleep.descriptor
       let outcome = try logs.follow(or: [signals.raw] + (events.map { [$0] } ?? []))
@@ -62,7 +65,8 @@ struct ProjectOutput {
     }
   }
 
-  /// Returns whether the workers are to be stopped: the screen was quit, and the daemon is ours.
+  /// Shows the screen of `top`. The result is true if the workers must be stopped: the screen was
+  /// quit, and this `up` has started the daemon.
   private func showScreen(_ own: inout OwnDaemon?, _ chosen: ChosenLogs) throws -> Bool {
     while true {
       do {
@@ -83,14 +87,14 @@ struct ProjectOutput {
     }
   }
 
-  /// Doesn't wait for another daemon.
+  /// Returns the logs without waiting for another daemon.
   private func lookWhileStopping(_ chosen: ChosenLogs) -> ChosenLogs.Look {
     connection.hasDaemon ? .more([]) : .over("")
   }
 
-  /// `web (pid 4711)`; empty if the daemon doesn't answer.
+  /// Returns texts such as `web (pid 4711)`. The result is empty if the daemon doesn't answer.
   private func stillRunning() -> [String] {
-    // The workers are then named by `down`.
+    // If the daemon can't be asked, `down` names the workers later.
     guard var daemon = try? connection.connect(),
       let workers = try? daemon.client.perform(.ps, timeout: .seconds(2)).workers
     else { return [] }
@@ -99,7 +103,8 @@ struct ProjectOutput {
     }
   }
 
-  /// The daemon answers when all have ended; that isn't waited for, because they still write.
+  /// Asks the daemon to stop the workers. Its answer comes when all have ended; it isn't waited
+  /// for, because they still write.
   private func stop() throws {
     Output.complain("stopping the workers; Ctrl-C again leaves running what hasn't ended by then")
     var client = try ControlClient(connectingTo: connection.path)
@@ -114,7 +119,7 @@ struct OwnDaemon {
   private var process: DetachedProgram
   private var crashes: [ContinuousClock.Instant] = []
 
-  /// One that crashes at each start isn't started for ever.
+  /// The limit of crashes after which the daemon isn't started again.
   private static let limit = (crashes: 3, within: Duration.seconds(60))
 
   init(_ process: DetachedProgram, of project: ProjectDaemon, policy: String?) {
@@ -123,8 +128,8 @@ struct OwnDaemon {
     self.policy = policy
   }
 
-  /// After a crash; its workers run on, and the new daemon takes them over. False: the daemon ended on request, or it
-  /// crashes again and again.
+  /// Starts the daemon again after a crash. Its workers continue to run, and the new daemon takes
+  /// them over. The result is false if the daemon ended on request, or crashes too often.
   mutating func startAgain() throws -> Bool {
     guard let code = process.exitCode(), code != 0 else { return false }
     let end = code > 128 ? "was ended by signal \(code - 128)" : "failed with exit code \(code)"
@@ -143,12 +148,12 @@ struct OwnDaemon {
     return true
   }
 
-  /// A signal to a daemon that stops its workers ends it at once: no SIGKILL follows for workers
-  /// that take their time.
+  /// Ends the daemon, and leaves workers running. A signal to a daemon that stops its workers ends
+  /// it at once: no SIGKILL follows for workers that haven't ended yet.
   ///
-  /// - Parameter left: the workers that haven't ended.
+  /// - Parameter left: The workers that haven't ended.
   func leaveRunning(_ left: [String]) throws {
-    // Not reaped, so no other process has this number.
+    // The process isn't reaped, so no other process has its pid.
     guard process.exitCode() == nil else { return }
     try process.signal(SIGTERM)
     let workers =

@@ -1,16 +1,16 @@
 import Control
 import Linux
 
-/// Prints a line when a worker of the project falls asleep, wakes or fails, on standard error: standard output has
-/// the workers' output alone.
+/// Prints a line on standard error when a worker of the project falls asleep, wakes or fails.
+/// Standard output has only the workers' output.
 final class SleepReporter {
   private let connection: ConnectionOptions
   private var source: EventSource?
   private var lines = SleepLines()
-  /// Workers that had failed before there were events, with the lines about that.
+  /// The lines about workers that had failed before events were received, by name.
   private var failures: [String: String]?
 
-  /// A client can't be copied out of an optional.
+  /// The connection for events. It is a class because a client can't be copied out of an optional.
   private final class EventSource {
     var daemon: DaemonConnection
 
@@ -23,7 +23,7 @@ final class SleepReporter {
 
   init(_ connection: ConnectionOptions) { self.connection = connection }
 
-  /// To poll; nil: no daemon reports events.
+  /// The descriptor to poll; nil if no daemon reports events.
   var descriptor: Int32? { source?.daemon.client.descriptor }
 
   /// Connects if it isn't connected: after an upgrade another daemon runs.
@@ -40,7 +40,7 @@ final class SleepReporter {
     for (_, line) in failed ?? [] { Output.complain(line) }
   }
 
-  /// Prints what has happened since the last call.
+  /// Prints the events since the last call.
   func report() {
     var found: [String] = []
     var hasHibernated = false
@@ -65,9 +65,9 @@ final class SleepReporter {
 
   private func savedNow() -> String? { workers().flatMap(savedNowText) }
 
-  /// nil: the daemon is busy, or has ended.
+  /// Returns the workers; nil if the daemon is busy, or has ended.
   private func workers() -> [WorkerReport]? {
-    // The lines are printed without what it would add.
+    // If the daemon can't be asked, the lines are printed without its information.
     guard var daemon = try? connection.connect() else { return nil }
     return try? daemon.client.perform(.ps, timeout: .seconds(2)).workers
   }

@@ -8,25 +8,27 @@ struct UpCommand: ParsableCommand {
     commandName: "up",
     abstract: "Start the daemon of this project, with its workers, and show their output.",
     discussion: """
-      The project is the nearest dormouse.yaml upwards from the current directory. It gets a daemon of \
-      its own, with a socket and a state directory of its own, so that several projects run side by \
-      side. The other verbs use that daemon when they are called in the project's directory.
+      The project is the nearest dormouse.yaml upwards from the current directory. It gets a \
+      daemon of its own, with a socket and a state directory of its own, so that several projects \
+      run side by side. The other verbs use that daemon when they are called in the project's \
+      directory.
 
-      Ctrl-C stops the workers and the daemon; a second Ctrl-C leaves workers running that \
-      haven't ended by then, without a daemon, and names them. `dormouse up` takes them over again, and \
-      `dormouse down` stops them. If the project's daemon runs already, its configuration is read again, \
-      workers that have failed are started, and Ctrl-C ends the output only.
+      Ctrl-C stops the workers and the daemon; a second Ctrl-C leaves workers running that haven't \
+      ended by then, without a daemon, and names them. `dormouse up` takes them over again, and \
+      `dormouse down` stops them. If the project's daemon runs already, its configuration is read \
+      again, workers that have failed are started, and Ctrl-C ends the output only.
 
-      With --detach the verb ends when the workers' processes run, ready or not, with exit code 1 if one \
-      can't start or has failed within a second. The others run, and `dormouse down` stops them. A \
-      worker that waits for another to be ready is started later.
+      With --detach the verb ends when the workers' processes run, ready or not, with exit code 1 \
+      if one can't start or has failed within a second. The others run, and `dormouse down` stops \
+      them. A worker that waits for another to be ready is started later.
 
-      If the daemon that this verb has started crashes, it is started again, and takes its workers over.
+      If the daemon that this verb has started crashes, it is started again, and takes its workers \
+      over.
 
-      A worker that can't start, or has ended without a request, gets a line on standard error with the \
-      cause. There is also one when a worker is suspended, hibernated or \
-      woken: why, what it freed, and what all workers save now. A worker that does so often gets six \
-      lines in ten minutes.
+      A worker that can't start, or has ended without a request, gets a line on standard error \
+      with the cause. There is also one when a worker is suspended, hibernated or woken: why, what \
+      it freed, and what all workers save now. A worker that does so often gets six lines in ten \
+      minutes.
 
       The environment of the daemon is that of the `dormouse up` that started it.
 
@@ -63,7 +65,7 @@ struct UpCommand: ParsableCommand {
     let paths = DefaultPaths.ofThisProcess()
     let found = try ProjectLookup(paths).required(project)
     let starter = ProjectDaemon(found, paths)
-    // Blocked before the daemon starts: Ctrl-C right after it isn't lost.
+    // The signals are blocked before the daemon starts, so that Ctrl-C right after it isn't lost.
     let signals = detach ? nil : try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
     let start = Clock.now().seconds
     let process = try starter.start(policy: policy)
@@ -92,7 +94,7 @@ struct UpCommand: ParsableCommand {
     ).show()
   }
 
-  /// Of an imported file these are often most of its workers.
+  /// Names the workers that aren't started. In an imported file they are often most of its workers.
   private static func complain(ofUnstarted workers: [WorkerReport], _ project: Project) {
     let names = workers.filter {
       $0.state == "terminated" && $0.reason.code == "never_started" && $0.waitsFor == nil
@@ -106,20 +108,22 @@ struct UpCommand: ParsableCommand {
 }
 
 extension DaemonConnection {
-  /// Starts the workers that have failed; doesn't wait for them.
+  /// Starts the workers that have failed, and doesn't wait for them.
   fileprivate mutating func startFailed() throws {
     for worker in try ask(.ps).workers ?? [] where failureText(of: worker) != nil {
       _ = try client.send(.start, worker: worker.name)
     }
   }
 
-  /// Waits for processes to begin, not for their readiness, and names the workers that have failed; false: none has.
+  /// Waits for processes to begin, not for their readiness, and names the workers that have failed.
+  /// The result is false if none has.
   fileprivate mutating func complainsOfFailures() throws -> Bool {
     let deadline = Deadline(in: .seconds(10))
     var workers: [WorkerReport] = []
     repeat {
       workers = try ask(.ps).workers ?? []
-      // A program that ends at once, such as one with a wrong argument, was launched before.
+      // A program that ends at once, such as one with a wrong argument, counts as launched before
+      // it ends.
       if !workers.contains(where: {
         $0.pid == nil ? $0.state == "launching" : $0.secondsInState < 1
       }) {
@@ -137,8 +141,9 @@ struct DownCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "down", abstract: "Stop this project's workers and its daemon.",
     discussion: """
-      The verb ends when the daemon has ended. Logs, records and the history stay for the next `dormouse \
-      up`. Workers that a daemon has left without one, after a second Ctrl-C of `up`, are stopped too.
+      The verb ends when the daemon has ended. Logs, records and the history stay for the next \
+      `dormouse up`. Workers that a daemon has left without one, after a second Ctrl-C of `up`, \
+      are stopped too.
       """)
   @Flag(help: "Show what would happen, and change nothing.") var dryRun = false
   @Option(
@@ -172,8 +177,8 @@ struct AttachCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "attach", abstract: "Show the output of this project's workers as it is written.",
     discussion: """
-      As `dormouse logs --follow`, with a line on standard error when a worker falls asleep or wakes. \
-      Ctrl-C ends the output, and no worker.
+      It shows what `dormouse logs --follow` shows, and prints a line on standard error when a \
+      worker falls asleep or wakes. Ctrl-C ends only the output.
       """)
   @Flag(name: .shortAndLong, help: "Print the time before each line (UTC).") var timestamps = false
   @OptionGroup var connection: ConnectionOptions

@@ -8,8 +8,8 @@ struct CompletionsCommand: ParsableCommand {
     commandName: "completions",
     abstract: "Print a shell's completions of verbs, options and workers' names.",
     discussion: """
-      `make install` and the package install them for all three shells. For zsh, the file is `_dormouse` \
-      in a directory of $fpath.
+      `make install` and the package install them for all three shells. For zsh, the file is \
+      `_dormouse` in a directory of $fpath.
 
       Examples:
         source <(dormouse completions bash)
@@ -36,8 +36,9 @@ struct CompletionsCommand: ParsableCommand {
 }
 
 extension CompletionKind {
-  /// The names of the daemon's workers, without those that are already on the line; of groups, after an `@`.
-  /// Completion must be fast: without a daemon, or with a busy one, there are no names.
+  /// Completes the names of the daemon's workers, without those that are already on the line. After
+  /// an `@` these are the names of groups. Completion must be fast: if there is no daemon, or it is
+  /// busy, there are no names.
   static var workers: CompletionKind {
     .custom { words, cursor, _ in
       let others = words.enumerated().filter { $0.offset != cursor }.map(\.element)
@@ -48,7 +49,7 @@ extension CompletionKind {
     }
   }
 
-  /// The names of policies, and the files and directories that begin with the typed text.
+  /// Completes the names of policies, and the files and directories that begin with the typed text.
   static var policies: CompletionKind {
     .custom { words, cursor, _ in
       let typed = words.indices.contains(cursor) ? words[cursor] : ""
@@ -68,7 +69,7 @@ extension CompletionKind {
     }
   }
 
-  /// `--socket PATH` or `--project=NAME` on the line.
+  /// Reads `--socket PATH` or `--project=NAME` from the line.
   private static func connection(among words: [String]) -> ConnectionOptions? {
     var options: [String] = []
     for (index, word) in words.enumerated() {
@@ -77,17 +78,18 @@ extension CompletionKind {
         if word.hasPrefix(name + "=") { options = [word] }
       }
     }
-    // With both there is nothing to offer.
+    // With both options there is nothing to complete.
     return try? ConnectionOptions.parse(options)
   }
 }
 
-/// Files and directories for an argument that may also be a name; directories end in a slash.
+/// Completes files and directories for an argument that may also be a name. Directories end in a
+/// slash.
 enum PathCompletion {
   static func paths(startingWith typed: String) -> [String] {
     let cut = typed.lastIndex(of: "/").map { typed.index(after: $0) } ?? typed.startIndex
     let (lead, stem) = (String(typed[..<cut]), typed[cut...])
-    // A directory that can't be read offers nothing.
+    // A directory that can't be read has no entries to complete.
     let names = (try? listDirectory(lead.isEmpty ? "." : lead)) ?? []
     var found: [String] = []
     for name in names {

@@ -13,18 +13,20 @@ struct AdoptCommand: ParsableCommand {
       dormouse adopt --dry-run [--config <path>] [--json]
       """,
     discussion: """
-      The processes become one worker. It is suspended, hibernated and woken as any worker. Dormouse \
-      doesn't start or stop it: its own supervisor does. A sleeping one is stopped by SIGSTOP, which its \
-      parent can see. A signal from its supervisor wakes it. `dormouse release` wakes it and ends the \
-      management. Without a name it is called after the unit or the group, or after the process's program or \
-      script: `x` for `python3 x.py`.
+      The processes become one worker. It is suspended, hibernated and woken as any worker. \
+      Dormouse doesn't start or stop it: its own supervisor does. A sleeping one is stopped by \
+      SIGSTOP, which its parent can see. A signal from its supervisor wakes it. `dormouse release` \
+      wakes it and ends the management. Without a name it is called after the unit or the group, \
+      or after the process's program or script: `x` for `python3 x.py`.
 
-      The worker has the machine's policy, or that of --policy, with the values of --set. What applies to \
-      all workers together (memory, pressure, ladder, foreground.mode) stays the machine's.
+      The worker has the machine's policy, or that of --policy, with the values of --set. What \
+      applies to all workers together (memory, pressure, ladder, foreground.mode) stays the \
+      machine's.
 
-      With rules in dormouse.yaml (`adopt:`) the daemon adopts what appears and matches. With --dry-run nothing is adopted: \
-      with a process the verb says what it would adopt, and without one it lists what the rules match, as the running daemon sees it, or without a daemon, or \
-      with --config, as the file says.
+      With rules in dormouse.yaml (`adopt:`) the daemon adopts what appears and matches. With \
+      --dry-run nothing is adopted: with a process the verb shows what it would adopt, and without \
+      one it lists what the rules match. These are the rules of the running daemon, or without a \
+      daemon, or with --config, those of the file.
 
       Examples:
         dormouse adopt redis --unit redis.service
@@ -73,7 +75,8 @@ struct AdoptCommand: ParsableCommand {
   var dryRun = false
   @Option(
     help: ArgumentHelp(
-      "With --dry-run: try the rules of this configuration, without the daemon.", valueName: "path"),
+      "With --dry-run: try the rules of this configuration, without the daemon.",
+      valueName: "path"),
     completion: .file())
   var config: String?
   @Flag(help: "Print JSON (docs/json.md).") var json = false
@@ -138,7 +141,7 @@ struct AdoptCommand: ParsableCommand {
 }
 
 extension AdoptCommand {
-  /// For `--dry-run`: what would be adopted.
+  /// The text for `--dry-run` about the processes that would be adopted.
   private func subject() throws -> String {
     guard let pid else { return "all processes of \(escaped(unit ?? cgroup ?? ""))" }
     do throws(SystemCallError) {

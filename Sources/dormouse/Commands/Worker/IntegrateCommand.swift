@@ -9,15 +9,17 @@ struct IntegrateCommand: ParsableCommand {
     abstract: "Put `dormouse wrap` before the servers in the settings of editors and agents.",
     usage: "dormouse integrate [<options>] [<host>] [-- <wrap options>]",
     discussion: """
-      Finds the MCP servers, language servers and Jupyter kernels in the configuration of a host, and \
-      writes `dormouse wrap --` before their commands. All else in the files stays as it is, byte for \
-      byte. Options after `--` are written behind `wrap`. --undo removes these words again, also from a \
-      file that has changed since. Without a host, or with --list, it shows what it finds and changes \
-      nothing. A command that can't sleep in a useful way stays as it is, and the reason is shown.
+      Finds the MCP servers, language servers and Jupyter kernels in the configuration of a host, \
+      and writes `dormouse wrap --` before their commands. All else in the files stays as it is, \
+      byte for byte. Options after `--` are written behind `wrap`. --undo removes these words \
+      again, also from a file that has changed since. Without a host, or with --list, it shows \
+      what it finds and changes nothing. A command that can't sleep in a useful way stays as it \
+      is, and the reason is shown.
 
-      Hosts: claude-code, claude-desktop, codex, cursor, vscode, windsurf, cline, continue, gemini-cli, \
-      opencode, goose, lm-studio, zed, helix, jupyter, and all of these: all. For neovim and emacs it prints what to write. Files of a project are looked for in the \
-      working directory.
+      Hosts: claude-code, claude-desktop, codex, cursor, vscode, windsurf, cline, continue, \
+      gemini-cli, opencode, goose, lm-studio, zed, helix, jupyter, and all of these: all. For \
+      neovim and emacs it prints what to write. Files of a project are looked for in the working \
+      directory.
 
       Examples:
         dormouse integrate
@@ -31,7 +33,7 @@ struct IntegrateCommand: ParsableCommand {
   @Flag(help: "Show the lines that would change, and change nothing.") var dryRun = false
   @Option(
     name: .customLong("server"),
-    help: ArgumentHelp("Only this server; may be given several times.", valueName: "name"))
+    help: ArgumentHelp("Change only this server; repeatable.", valueName: "name"))
   var servers: [String] = []
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @Argument(help: "The editor or agent; `all` for each that is found.") var host: HostChoice?
@@ -44,7 +46,8 @@ struct IntegrateCommand: ParsableCommand {
       throw ValidationError("Name a host: \(HostChoice.allValueStrings.joined(separator: ", ")).")
     }
     if list || undo, !wrapOptions.isEmpty {
-      throw ValidationError("Options of `wrap` are of no use with --list and --undo.")
+      throw ValidationError(
+        "Options of `wrap` have no effect with --list and --undo: leave them out.")
     }
   }
 
@@ -76,7 +79,7 @@ struct IntegrateCommand: ParsableCommand {
     try end(result)
   }
 
-  /// Each file that wasn't changed has its sentence, and the first decides the exit code.
+  /// Reports each file that wasn't changed. The first one decides the exit code.
   private func end(_ result: IntegrationResult) throws {
     // With --list, problems are in the table.
     let failed = result.change == nil ? [] : result.files.filter { $0.problem != nil }
@@ -89,7 +92,7 @@ struct IntegrateCommand: ParsableCommand {
   }
 }
 
-/// A host, or all.
+/// The argument for a host, or all hosts.
 enum HostChoice: ExpressibleByArgument {
   case all
   case one(IntegratedHost)
@@ -106,7 +109,7 @@ enum HostChoice: ExpressibleByArgument {
 
   static var allValueStrings: [String] { IntegratedHost.allCases.map(\.rawValue) + ["all"] }
 
-  /// Those that are configured by a program have no files.
+  /// The hosts. All hosts are those with files: a host that is configured by a program has none.
   var hosts: [IntegratedHost] {
     switch self {
     case .all: IntegratedHost.allCases.filter { ![.neovim, .emacs].contains($0) }

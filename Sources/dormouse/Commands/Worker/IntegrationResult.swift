@@ -1,11 +1,11 @@
 import Control
 import Integrate
 
-/// What `dormouse integrate` prints.
+/// The output of `dormouse integrate`.
 struct IntegrationResult {
   var files: [FileOutcome]
   var hosts: [IntegratedHost]
-  /// nil: the servers were only listed.
+  /// The change; nil if the servers were only listed.
   var change: Integration.Change?
   var isDryRun: Bool
   var integration: Integration
@@ -17,7 +17,7 @@ struct IntegrationResult {
 
   private var servers: [ServerOutcome] { files.flatMap(\.servers) }
 
-  /// Of files that were changed, or would be.
+  /// The number of servers in files that were changed, or would be.
   private var changed: Int {
     files.filter { isDryRun ? $0.problem == nil : $0.isChanged }.flatMap(\.servers)
       .count { $0.state == .newlyWrapped || $0.state == .unwrapped }
@@ -29,7 +29,7 @@ struct IntegrationResult {
     }
   }
 
-  /// Why nothing could be done; nil: it could, or it was done before.
+  /// The reason why nothing could be done; nil if it could be done, or was done before.
   var failure: String? {
     guard let change, snippets.isEmpty else { return nil }
     if let name = integration.servers.first(where: { name in
@@ -64,7 +64,7 @@ struct IntegrationResult {
       let lines = files.flatMap(view.difference)
       return lines + (lines.isEmpty ? [] : [""]) + reasons + wrapped(summary, to: Terminal.width)
     }
-    // The others are on standard error.
+    // The other files are reported on standard error.
     let shown = change == nil ? files : files.filter { $0.problem == nil }
     if shown.isEmpty {
       let hasReason = failure != nil || !files.isEmpty
@@ -74,11 +74,11 @@ struct IntegrationResult {
       + notes.flatMap { wrapped($0, to: Terminal.width) }
   }
 
-  /// With --dry-run: why commands would stay as they are.
+  /// With --dry-run, the reasons why commands would stay as they are.
   private var reasons: [String] {
     let lines = files.flatMap { file in
       file.servers.compactMap { server in
-        // Only of files that would be changed.
+        // Only files that would be changed are of interest.
         file.problem != nil
           ? nil : server.refusal.map { "\(escaped(server.name)): not changed: \($0.text)" }
       }
@@ -94,7 +94,8 @@ struct IntegrationResult {
       let possible = servers.count { $0.state == .notWrapped && $0.refusal == nil }
       return possible == 0
         ? "Nothing to wrap."
-        : "`dormouse integrate HOST` wraps \(counted(possible, "server")); --dry-run shows the changes first."
+        : "`dormouse integrate HOST` wraps \(counted(possible, "server")); --dry-run shows the "
+          + "changes first."
     case .wrap where changed == 0: return "Nothing to wrap."
     case .unwrap where changed == 0: return "Nothing to undo."
     case .wrap where isDryRun: return "\(count) would be wrapped. Nothing was changed."

@@ -35,8 +35,9 @@ struct StopCommand: ParsableCommand {
     commandName: "stop",
     abstract: "End workers gracefully; a sleeping worker is woken first, to save its work.",
     discussion: """
-      The daemon stays; `dormouse shutdown` ends it, too. `dormouse stop --keep-workers` is another name \
-      for `dormouse shutdown --keep-workers`: the daemon ends, and its workers stay for the next one.
+      The daemon stays; `dormouse shutdown` ends it, too. `dormouse stop --keep-workers` is \
+      another name for `dormouse shutdown --keep-workers`: the daemon ends, and its workers stay \
+      for the next one.
       """)
   @Flag(help: "End only the daemon, and leave all workers to the next one.")
   var keepWorkers = false
@@ -72,8 +73,8 @@ struct RestartCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restart", abstract: "Stop workers and launch them again.",
     discussion: """
-      With --all, all running workers are restarted. A worker that was in the foreground returns to it. \
-      Other workers displace none from it.
+      With --all, all running workers are restarted. A worker that was in the foreground returns \
+      to it. Other workers displace none from it.
       """)
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
@@ -119,8 +120,8 @@ struct HibernateCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "hibernate", abstract: "Move the memory of workers to disk; the processes stay.",
     discussion: """
-      A running worker is suspended first. The verb ends when the memory is on disk, and prints how much \
-      was freed. The next connection, byte or signal wakes the worker.
+      A running worker is suspended first. The verb ends when the memory is on disk, and prints \
+      how much was freed. The next connection, byte or signal wakes the worker.
 
       Examples:
         dormouse hibernate web
@@ -135,8 +136,8 @@ struct WakeCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "wake", abstract: "Resume suspended or hibernated workers into the background.",
     discussion: """
-      The verb ends when the workers run. `dormouse foreground` wakes a worker, too, and brings it to \
-      the foreground.
+      The verb ends when the workers run. `dormouse foreground` wakes a worker, too, and brings it \
+      to the foreground.
 
       Examples:
         dormouse wake web
@@ -169,9 +170,10 @@ struct ProtectCommand: ParsableCommand {
     commandName: "protect",
     abstract: "Never terminate workers for lack of memory, for a time or until the daemon ends.",
     discussion: """
-      A protected worker is still suspended and hibernated, and you can stop it. With --for the protection \
-      ends by itself, and holds until then although the daemon restarts. `terminate: never` in its policy \
-      protects a worker in each run of the daemon. With --off only the policy decides again.
+      A protected worker is still suspended and hibernated, and you can stop it. With --for the \
+      protection ends after that time; it stays if the daemon restarts before. `terminate: never` \
+      in its policy protects a worker in each run of the daemon. With --off only the policy \
+      decides again.
 
       Examples:
         dormouse protect db
@@ -198,7 +200,7 @@ struct ProtectCommand: ParsableCommand {
     }
   }
 
-  /// nil: until the daemon ends.
+  /// The time of the protection; nil for the time until the daemon ends.
   private func seconds() throws -> Double? {
     guard let time else { return nil }
     guard !off else {

@@ -5,9 +5,10 @@ struct RemoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rm", abstract: "Remove workers of `run` that have ended, with their logs.",
     discussion: """
-      A worker that runs is refused; with --force it is stopped first. What `run --save` has added to a \
-      configuration is removed there, too, and the daemon reads it again if it has the worker from there. \
-      Any other worker of a configuration is removed by hand. The history keeps what happened to removed workers.
+      A worker that runs is refused; with --force it is stopped first. What `run --save` has added \
+      to a configuration is removed there, too, and the daemon reads it again if it has the worker \
+      from there. Any other worker of a configuration is removed by hand. The history keeps the \
+      events of removed workers.
 
       Examples:
         dormouse rm bot
@@ -37,7 +38,7 @@ struct RemoveCommand: ParsableCommand {
     }
   }
 
-  /// The daemon has no such worker any more.
+  /// Removes the worker from the configuration after the daemon has removed it.
   private func removed(
     _ attempt: WorkerAttempt, _ daemon: inout DaemonConnection
   ) throws -> WorkerAttempt {
@@ -54,7 +55,8 @@ struct RemoveCommand: ParsableCommand {
     return attempt
   }
 
-  /// The daemon has it from the configuration.
+  /// Removes the worker from the configuration that the daemon has it from, and makes the daemon
+  /// read that again.
   private func undeclared(
     _ attempt: WorkerAttempt, _ daemon: inout DaemonConnection
   ) throws -> WorkerAttempt {

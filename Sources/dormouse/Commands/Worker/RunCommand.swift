@@ -14,16 +14,17 @@ struct RunCommand: ParsableCommand {
       dormouse run [<options>] <command> <arguments> ...
       """,
     discussion: """
-      The command is looked up in your PATH, and gets your environment and directory. The daemon manages \
-      it until `dormouse stop`, also after your shell ends. The verb ends when the worker is ready. \
-      Without a name the worker is called after its program or script: `x` for `python3 x.py`, `x-2` if there is \
-      an `x` that runs, and after the package for `npm start`.
+      The command is looked up in your PATH, and gets your environment and directory. The daemon \
+      manages it until `dormouse stop`, also after your shell ends. The verb ends when the worker \
+      is ready. Without a name the worker is called after its program or script: `x` for `python3 \
+      x.py`, `x-2` if there is an `x` that runs, and after the package for `npm start`.
 
-      If your daemon doesn't run, the verb starts it in the background, as `dormouse daemon --detach` \
-      does; not with --socket or --project, nor for a project whose daemon has ended.
+      If your daemon doesn't run, the verb starts it in the background, as `dormouse daemon \
+      --detach` does; not with --socket or --project, nor for a project whose daemon has ended.
 
-      A worker of `run` is forgotten with its daemon when it doesn't run. With --save the worker is also added \
-      to the configuration that the daemon reads, which keeps all its other lines. There its environment is the daemon's, with the variables of --env.
+      A worker of `run` is forgotten with its daemon when it doesn't run. With --save the worker \
+      is also added to the configuration that the daemon reads, which keeps all its other lines. \
+      There its environment is the daemon's, with the variables of --env.
 
       Examples:
         dormouse run web -- python3 -m http.server 8080
@@ -65,8 +66,8 @@ struct RunCommand: ParsableCommand {
   var notify = false
   @Option(
     help: ArgumentHelp(
-      "The policy of the daemon that this verb starts. An error if a daemon runs with another.",
-      valueName: "policy"), completion: .policies)
+      "The policy of the daemon that this verb starts. It is an error if a daemon runs with "
+        + "another.", valueName: "policy"), completion: .policies)
   var policy: String?
   @Flag(help: "Add it to a configuration, so that the daemon starts it from now on.")
   var save = false
@@ -81,8 +82,8 @@ struct RunCommand: ParsableCommand {
     if name == "" { throw ValidationError("A worker needs a name.") }
     if command.isEmpty {
       throw ValidationError(
-        "The command is missing: `dormouse run \(name.map(escaped) ?? "NAME") -- COMMAND`; if it is "
-          + "the command, `dormouse run -- \(name.map(escaped) ?? "COMMAND")`.")
+        "The command is missing: `dormouse run \(name.map(escaped) ?? "NAME") -- COMMAND`; if it "
+          + "is the command, `dormouse run -- \(name.map(escaped) ?? "COMMAND")`.")
     }
     if let importance, !(0...100).contains(importance) {
       throw ValidationError("--importance is a number from 0 to 100, not \(importance).")
@@ -111,13 +112,13 @@ struct RunCommand: ParsableCommand {
 
   private func chosenName(in directory: String) -> String {
     guard NameRule.runsPackageScript(command) else { return NameRule.name(of: command) }
-    // A package.json that can't be read is npm's to report.
+    // If package.json can't be read, npm reports that.
     let bytes = try? readFile("\(directory)/package.json")
     let package = bytes.flatMap { try? WireCodec.decode(Package.self, from: $0) }
     return NameRule.name(of: [package?.name ?? directory])
   }
 
-  /// As keys of a worker.
+  /// The options as keys of a worker.
   private var chosen: [String] {
     (restart.map { ["restart.when=\($0)"] } ?? []) + (readiness.map { [Self.readiness($0)] } ?? [])
       + settings
@@ -181,8 +182,8 @@ extension RunCommand {
     "--socket", "--project",
   ]
 
-  /// The arguments of `dormouse` with the `--` that may be left out before a command of several words, or with a `/`
-  /// in it. One word alone is a name without a command.
+  /// Returns the arguments of `dormouse` with the `--` that may be left out before a command of
+  /// several words, or with a `/` in it. One word alone is a name without a command.
   static func completed(_ arguments: [String]) -> [String] {
     guard arguments.first == configuration.commandName, !arguments.contains("--") else {
       return arguments
@@ -199,7 +200,7 @@ extension RunCommand {
 }
 
 extension DaemonConnection {
-  /// The name, or `NAME-2` and so on if a worker of that name runs.
+  /// Returns the name, or `NAME-2` and so on if a worker with that name runs.
   mutating func freeName(_ name: String) throws -> String {
     let taken = Set(
       (try ask(.ps).workers ?? []).filter { $0.state != "terminated" }.map(\.name))

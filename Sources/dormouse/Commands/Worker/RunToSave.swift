@@ -2,7 +2,8 @@ import Control
 import Linux
 import PolicyFile
 
-/// `run --save`: a configuration with one more worker. It is checked before the worker is started, and written after.
+/// A configuration with one more worker, for `run --save`. It is checked before the worker is
+/// started, and written afterwards.
 struct RunToSave {
   private let name: String
   private let file: String
@@ -27,10 +28,11 @@ struct RunToSave {
     try check()
   }
 
-  /// Where `--save` writes: the file that this daemon reads; nil: it reads none.
+  /// Returns the path of the file that `--save` writes, which is the one that this daemon reads.
+  /// The result is nil if it reads none.
   private static func file(of daemon: inout DaemonConnection) throws -> String? {
     guard let path = try daemon.ask(.status).daemon?.configuration else { return nil }
-    // A link's file is replaced, not the link.
+    // If the path is a link, the file behind it is replaced, not the link.
     return isAbsent(path) ? path : try resolvedPath(path)
   }
 
@@ -41,15 +43,16 @@ struct RunToSave {
     try new.commit(.data)
   }
 
-  /// What `rm` has done with the entry of a worker in the file that `--save` writes.
+  /// The result of removing a worker's entry from the file that `--save` writes.
   enum Removal {
-    /// It is removed, and the file declares other workers, or none.
+    /// The entry is removed. `leavesNone` is true if the file declares no other worker.
     case done(_ text: String, leavesNone: Bool)
-    /// There is one that `--save` hasn't written: it stays.
+    /// The entry stays, because `--save` hasn't written it.
     case stays(_ text: String)
   }
 
-  /// Removes the entry that `--save` has written; nil: the file has none of this name.
+  /// Removes the entry that `--save` has written. The result is nil if the file has no worker with
+  /// this name.
   static func remove(_ worker: String, of daemon: inout DaemonConnection) throws -> Removal? {
     guard let file = try file(of: &daemon), !isAbsent(file) else { return nil }
     let text = try readText(file)

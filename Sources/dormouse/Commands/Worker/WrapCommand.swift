@@ -15,15 +15,16 @@ struct WrapCommand: ParsableCommand {
       "Run a language server, an MCP server or a program in a terminal that sleeps when idle.",
     usage: "dormouse wrap [<options>] -- <command> [<arguments> ...]",
     discussion: """
-      Write `dormouse wrap --` before the helper's command, in the configuration of the editor or agent \
-      host. The helper gets the host's standard input, output and error, environment, directory and open \
-      descriptors. It is suspended after --idle-after, and hibernated after --hibernate-after. The next \
-      byte wakes it. Signals pass through, and the exit code is the helper's (126: it can't be \
-      started; 127: there is no such command). If the wrapper is killed, its helper is ended.
+      Write `dormouse wrap --` before the helper's command, in the configuration of the editor or \
+      agent host. The helper gets the host's standard input, output and error, environment, \
+      directory and open descriptors. It is suspended after --idle-after, and hibernated after \
+      --hibernate-after. The next byte wakes it. Signals pass through, and the exit code is the \
+      helper's (126: it can't be started; 127: there is no such command). If the wrapper is \
+      killed, its helper is ended.
 
       No daemon is needed. If one runs, `dormouse ps` and the other verbs know the helper as \
-      NAME-PID, with the name of its program or script. If standard input is your terminal, the program keeps it: the first key, Ctrl-C, \
-      Ctrl-Z and a new size wake it.
+      NAME-PID, with the name of its program or script. If standard input is your terminal, the \
+      program keeps it: the first key, Ctrl-C, Ctrl-Z and a new size wake it.
 
       Examples:
         dormouse wrap -- clangd --log=error
@@ -44,8 +45,8 @@ struct WrapCommand: ParsableCommand {
   var hibernateAfter: String?
   @Option(
     help: ArgumentHelp(
-      "Wake it when a timer or time-out of its own is due that is at least this long. Default: 45s.",
-      valueName: "duration"))
+      "Wake it when a timer or time-out of its own is due that is at least this long. Default: "
+        + "45s.", valueName: "duration"))
   var wakeForTimers: String?
   @Option(
     help: ArgumentHelp(
@@ -76,12 +77,13 @@ struct WrapCommand: ParsableCommand {
   var mayTerminate = false
   @Option(
     help: ArgumentHelp(
-      "Ask it by this signal to free memory, if it has a handler for it: when memory is short, before "
-        + "it is suspended, and for `dormouse warn`.", valueName: "signal"))
+      "Ask it by this signal to free memory, if it has a handler for it: when memory is short, "
+        + "before it is suspended, and for `dormouse warn`.", valueName: "signal"))
   var shedSignal: String?
   @Option(
     help: ArgumentHelp(
-      "The same by this command of sh, with the helper's pid in DORMOUSE_WORKER_PID.",
+      "Ask it by this command of sh instead of a signal. The helper's pid is in "
+        + "DORMOUSE_WORKER_PID.",
       valueName: "command"))
   var shedCommand: String?
   @Option(
@@ -91,8 +93,9 @@ struct WrapCommand: ParsableCommand {
   var hostGrace: String?
   @Flag(
     help: ArgumentHelp(
-      "When the process that started it has ended, do the same if only one of the two is a pipe or a "
-        + "socket. `dormouse integrate` writes it."))
+      "--host-grace also counts if the process that started it has ended, and only one of its "
+        + "standard input and output is a pipe or a socket. `dormouse integrate` writes this "
+        + "option."))
   var endWithHost = false
   @Argument(
     parsing: .captureForPassthrough,
@@ -115,7 +118,7 @@ struct WrapCommand: ParsableCommand {
       stateDirectory: stateDirectory ?? paths.stateDirectory,
       daemonSocket: paths.socket(option: socket), log: log, version: Dormouse.version,
       mayBeTerminated: mayTerminate, label: try checkedName(), shed: try checkedShed(),
-      // Without it `ps` shows no project.
+      // Without the directory `ps` shows no project.
       directory: try? currentDirectory(), hostGrace: try checkedHostGrace())
     settings.endsWithHost = endWithHost
     let end = WrapComposition.run(settings)
@@ -127,7 +130,8 @@ struct WrapCommand: ParsableCommand {
     end.perform()
   }
 
-  /// Checks options that are written into a host's configuration, where an error would be seen late.
+  /// Checks options that are written into a host's configuration, where an error would be noticed
+  /// late.
   static func check(options: [String]) throws {
     let end = ["--", "true"]
     let parsed = try parse(options + end)
@@ -144,7 +148,7 @@ struct WrapCommand: ParsableCommand {
     _ = try parsed.effectivePolicy(DefaultPaths.ofThisProcess())
   }
 
-  /// ArgumentParser takes an unknown option before the command for the command itself; this refuses it.
+  /// Refuses an unknown option before the command, which ArgumentParser would read as the command.
   private func checkOption() throws {
     guard let first = command.first, first.hasPrefix("-"), first != "--" else { return }
     if ["-h", "--help", "-help"].contains(first) { throw CleanExit.helpRequest(WrapCommand.self) }
@@ -180,8 +184,8 @@ struct WrapCommand: ParsableCommand {
     throw CommandFailure(
       exit: .usage,
       text:
-        "--name `\(escaped(name))` has to have 1 to 40 letters, digits, `-`, `_` and `.`, and not to "
-        + "begin with `.` or `-`")
+        "--name `\(escaped(name))` has to have 1 to 40 letters, digits, `-`, `_` and `.`, and not "
+        + "to begin with `.` or `-`")
   }
 
   private func checkedHostGrace() throws -> Duration? {
@@ -241,7 +245,7 @@ struct WrapCommand: ParsableCommand {
     }
   }
 
-  /// Executes the command as if `dormouse wrap --` had not been there.
+  /// Executes the command as without `dormouse wrap --`.
   private func execute(_ path: String, _ inheritance: Inheritance, because why: String) -> Never {
     Output.complain("\(escaped(path)) runs without sleep: \(escaped(why))")
     let failure = inheritance.execute(path)
@@ -251,7 +255,7 @@ struct WrapCommand: ParsableCommand {
 }
 
 extension CommandLookupError {
-  /// The exit codes of env(1).
+  /// The exit code, as that of env(1).
   var exit: CommandExit {
     switch self {
     case .notFound, .notFoundInPath: .noCommand
