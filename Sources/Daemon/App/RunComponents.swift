@@ -37,7 +37,7 @@ struct RunComponents {
       listening: components.listening, supervision: components.supervision, endedRuns: endedRuns,
       program: role.program,
       keepLastLines: { [chronicle = shared.chronicle] in chronicle.keep(lastLines: $1, of: $0) },
-      externalRootHasEnded: { adoption?.externalRootHasEnded($0) })
+      didEndExternalRoot: { adoption?.didEndExternalRoot($0) })
     sleeps = WorkerSleeps(
       driver: driver, workers: workers, timers: loop, watches: loop, memory: memory,
       imageDisk: components.senses.imageDisk, costs: components.senses.hibernationCosts,
@@ -64,7 +64,7 @@ struct RunComponents {
       timers: loop, externals: externals,
       released: ReleasedProcesses(
         path: shared.state.path + "/released", bootID: shared.bootID, files: services.stateFiles),
-      looks: ends.processes, processes: services.processes, phase: shared.phase, log: log)
+      workerProcesses: ends.processes, processes: services.processes, phase: shared.phase, log: log)
     adoption = externals
   }
 }

@@ -80,7 +80,7 @@ final class JournalWriter {
   ///
   /// - Parameter engine: the engine after the event.
   func record(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
-    if let failure = file.takeFailure() { giveUp("\(failure)", at: now) }
+    if let failure = file.consumeFailure() { giveUp("\(failure)", at: now) }
     guard encoder != nil else { return retry(engine, at: now) }
     do {
       try encoder?.record(event, at: now, directives: directives)
@@ -89,7 +89,7 @@ final class JournalWriter {
       flush(at: now)
       // If that has paused the journal, a new segment begins when it continues.
       if encoder != nil { begin(engine, at: now) }
-    } else if directives.contains(where: Self.isTold) || now - lastFlush >= Self.maxDelay {
+    } else if directives.contains(where: Self.isUrgent) || now - lastFlush >= Self.maxDelay {
       flush(at: now)
     }
   }
@@ -116,7 +116,7 @@ final class JournalWriter {
   }
 
   /// Whether a reader may look for the record at once, so that it is written without delay.
-  private static func isTold(_ directive: Directive) -> Bool {
+  private static func isUrgent(_ directive: Directive) -> Bool {
     switch directive {
     case .transition, .pressureChanged, .report, .wouldHave, .overLimit, .leakSuspected,
       .willTerminate,

@@ -11,7 +11,7 @@ struct ClientQuota {
   var maxOfUser = 240
   /// How long a client may take from its connection, or from the first byte of a request, to the
   /// request's last byte.
-  var patience = Duration.seconds(30)
+  var timeout = Duration.seconds(30)
 
   private struct Client {
     var user: UInt32
@@ -83,6 +83,6 @@ struct ClientQuota {
 
   /// The clients that have been at one request, or at none, for too long.
   func overdue(at now: Instant) -> [Int32] {
-    clients.filter { $0.value.since.map { now - $0 >= patience } ?? false }.keys.sorted()
+    clients.filter { $0.value.since.map { now - $0 >= timeout } ?? false }.keys.sorted()
   }
 }

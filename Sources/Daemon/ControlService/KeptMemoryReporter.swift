@@ -11,7 +11,7 @@ struct KeptMemoryReporter {
 
   /// How long to wait for a wrapper. A worker whose wrapper doesn't answer by then is reported
   /// without reasons.
-  private static let patience = Duration.seconds(2)
+  private static let timeout = Duration.seconds(2)
 
   func answer(_ call: ControlCall, about workers: [WorkerReport]) {
     let pending = PendingAnswer(call)
@@ -26,7 +26,7 @@ struct KeptMemoryReporter {
       }
       pending.missing += 1
       let request = ControlRequest(id: call.request.id, verb: .explain, worker: worker.name)
-      wrappers.relay(request, patience: Self.patience) { answer in
+      wrappers.relay(request, timeout: Self.timeout) { answer in
         pending.missing -= 1
         pending.add(worker, answer.explanation)
         pending.answerIfComplete()

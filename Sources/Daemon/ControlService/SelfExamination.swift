@@ -9,20 +9,20 @@ import Supervision
 final class SelfExamination {
   typealias Outcome = Result<DoctorReport, ExaminationFailure>
 
-  private let look: SharedLook<Outcome>
+  private let probe: SharedLook<Outcome>
 
   /// - Parameter examine: runs the tests, on another thread.
   init(
     _ jobs: LoopJobs, within limit: Duration = .seconds(40),
     examine: @escaping @Sendable () -> Outcome
   ) {
-    look = SharedLook(jobs, about: "doctor", within: limit) { examine }
+    probe = SharedLook(jobs, about: "doctor", within: limit) { examine }
   }
 
   /// Runs the tests. `then` is called once, on the event loop, and never before this function
   /// returns.
   func examine(then: @escaping (Outcome) -> Void) {
-    look.ask { then($0 ?? .failure(.overdue)) }
+    probe.ask { then($0 ?? .failure(.overdue)) }
   }
 }
 
@@ -48,7 +48,7 @@ struct ExaminationProgram: Sendable {
   let path: String
   let arguments: [String]
   let environment: [String: String]
-  var patience = Duration.seconds(30)
+  var timeout = Duration.seconds(30)
 
   init(path: String, arguments: [String], environment: [String: String]) {
     self.path = path
@@ -72,7 +72,7 @@ struct ExaminationProgram: Sendable {
 
   /// Runs the program and waits for it. It mustn't run on the event loop's thread.
   func run() -> SelfExamination.Outcome {
-    let deadline = Deadline(in: patience)
+    let deadline = Deadline(in: timeout)
     let output: Descriptor
     let process: SpawnedProcess
     do {

@@ -86,7 +86,7 @@ struct UndeclaredWorkers {
       return call.answer(
         .refused, "\(name) is running: stop it first, or use `dormouse rm -f \(name)`")
     }
-    supervision.personAsks(.stop, id)
+    supervision.operatorRequested(.stop, id)
     requests.request(.stop, id) { answer in
       if answer.code == .done { finishRemoval(id, call) } else { call.answer(answer) }
     }

@@ -13,7 +13,7 @@ extension AdoptedPolicy {
   static let machines = AdoptedPolicy()
 
   /// The choice for the log: ` (policy server, hibernate.after=5m, shadow mode)`.
-  var note: String {
+  var logSuffix: String {
     let parts = (name.map { ["policy \($0)"] } ?? []) + settings + (isShadow ? ["shadow mode"] : [])
     return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"
   }

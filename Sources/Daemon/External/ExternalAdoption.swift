@@ -43,7 +43,7 @@ final class ExternalAdoption {
   /// The workers that are woken because they are being released.
   var releasing: Set<WorkerID> = []
 
-  static let patience = Duration.seconds(5)
+  static let timeout = Duration.seconds(5)
 
   init(
     ends: WorkerEnds, holder: ProcessHolder, phase: DaemonPhase, wrappers: RegisteredWrappers,
@@ -119,7 +119,7 @@ final class ExternalAdoption {
     then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
   ) {
     ends.processes.examine(
-      wanted, as: name, in: configuration.current.library, within: Self.patience, then: then)
+      wanted, as: name, in: configuration.current.library, within: Self.timeout, then: then)
   }
 
   private static func candidate(
@@ -127,7 +127,7 @@ final class ExternalAdoption {
   ) throws(AdoptionRefusal) -> ExternalProcess {
     guard case .done(let result) = outcome else {
       throw .refused(
-        "\(name) can't be examined within \(patience.spoken): one of its processes is busy, or "
+        "\(name) can't be examined within \(timeout.spoken): one of its processes is busy, or "
           + "waits for a file system")
     }
     return try result.get()
@@ -199,10 +199,10 @@ final class ExternalAdoption {
     ends.log(
       .notice,
       "\(worker.id): adopted pid \(candidate.root.pid), started by another program"
-        + (rule.map { " (rule \($0.name), mode \($0.mode.rawValue))" } ?? chosen.note))
+        + (rule.map { " (rule \($0.name), mode \($0.mode.rawValue))" } ?? chosen.logSuffix))
     driver.send(.adopted(worker.id, worker.profile, .background))
     recordWriter.save(worker, state: .background)
-    for peer in peers { join(peer, with: worker.id) }
+    for peer in peers { addPeer(peer, with: worker.id) }
     return worker
   }
 
@@ -213,7 +213,7 @@ final class ExternalAdoption {
       name: configuration.name, command: configuration.command,
       directory: configuration.directory, environment: [:], cgroup: candidate.cgroup,
       logPath: ends.launchPlanner.logPath(of: worker))
-    let process = try ends.memory.hold(candidate.root.identity, plan)
+    let process = try ends.memory.adopt(candidate.root.identity, plan)
     if let memories = candidate.memories { process.adopt(memories) }
     try holder.adopt(process, as: worker)
   }

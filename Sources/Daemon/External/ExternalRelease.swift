@@ -29,7 +29,7 @@ extension ExternalAdoption {
     release(id) { [unowned self] failure in
       if let failure { return answer(.failed, failure) }
       guard let rule, let process else { return answer(.done, "\(name) is no longer managed") }
-      rules?.wasReleased(process, from: rule)
+      rules?.didRelease(process, from: rule)
       answer(
         .done,
         "\(name) is no longer managed; the rule \(rule) doesn't adopt it again until the rule is "
@@ -44,7 +44,7 @@ extension ExternalAdoption {
   func release(_ id: WorkerID, then done: @escaping (String?) -> Void) {
     guard let worker = workers[id], isAlive(id) else { return done(nil) }
     if !worker.isBusy, driver.state.state(of: id)?.runs == true {
-      letGo(worker)
+      finishRelease(worker)
       return done(nil)
     }
     releasing.insert(id)
@@ -66,7 +66,7 @@ extension ExternalAdoption {
     releasing.contains(id) ? "it is being released" : nil
   }
 
-  private func letGo(_ worker: WorkerUnit) {
+  private func finishRelease(_ worker: WorkerUnit) {
     releasing.remove(worker.id)
     ends.log(.notice, "\(worker.id): released")
     clearAway(worker)
@@ -75,7 +75,7 @@ extension ExternalAdoption {
   }
 
   private func remove(_ worker: WorkerUnit) {
-    part(worker.id)
+    removeFromPeers(worker.id)
     ends.supervision.removeWorker(worker.id)
     // If a reload has declared the name meanwhile, the configuration's worker has it from now on.
     guard worker.isDeclared else { return }
@@ -98,7 +98,7 @@ extension ExternalAdoption {
 
   /// Handles the end of an external worker's first process. The processes that it leaves behind
   /// belong to its manager.
-  func externalRootHasEnded(_ worker: WorkerUnit) {
+  func didEndExternalRoot(_ worker: WorkerUnit) {
     releasing.remove(worker.id)
     if !worker.isKilled, followSuccessor(worker) { return }
     let id = worker.id
@@ -117,7 +117,7 @@ extension ExternalAdoption {
         .min(by: { $0.startTime < $1.startTime })
     else { return false }
     do {
-      let process = try ends.memory.hold(eldest.identity, old.plan)
+      let process = try ends.memory.adopt(eldest.identity, old.plan)
       // If there is no list, each check reads what runs in the cgroup.
       worker.external?.jobs = (try? ends.memory.tree(of: process)).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)

@@ -27,7 +27,7 @@ final class HibernationCosts {
   ) {
     let id = worker.id
     let written = Int64(summary.written)
-    imageDisk.imageWritten(
+    imageDisk.didWriteImage(
       of: id.name, length: Int64(summary.imageLength), bytes: written, took: duration)
     worker.noteImageWritten(written)
     worker.lastHibernation = LastHibernation(

@@ -107,10 +107,10 @@ final class DependencyStarter {
 
   /// Starts what can be started now, because a worker has changed its state or has ended.
   func advance() {
-    for id in waits.keys.sorted() { look(at: id) }
+    for id in waits.keys.sorted() { check(id) }
   }
 
-  private func look(at id: WorkerID) {
+  private func check(_ id: WorkerID) {
     guard let wait = waits[id] else { return }
     if let failure = wait.failure { return conclude(id, failure) }
     for dependency in dependencies(of: id) {

@@ -49,7 +49,7 @@ extension RestartSupervisor {
 
   /// The last output of a worker that has ended, as the end of a sentence about a failed start;
   /// empty if there is none.
-  func lastWords(of id: WorkerID) -> String {
+  func lastOutput(of id: WorkerID) -> String {
     guard driver.state.state(of: id) == .terminated,
       let line = histories[id]?.exits.last?.lastWords
     else { return "" }

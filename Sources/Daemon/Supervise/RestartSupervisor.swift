@@ -28,7 +28,7 @@ final class RestartSupervisor {
   let timers: any Timers
   /// Nanoseconds since 1970.
   private let wallClock: () -> Int64
-  private let stopped: StoppedByPerson
+  private let stopped: StoppedByOperator
   private let phase: DaemonPhase
   let driver: EngineDriver
   private let workers: WorkerRegistry
@@ -41,7 +41,7 @@ final class RestartSupervisor {
 
   init(
     timers: any Timers, wallClock: @escaping () -> Int64 = { Clocks.realtime },
-    stopped: StoppedByPerson, phase: DaemonPhase, driver: EngineDriver, workers: WorkerRegistry,
+    stopped: StoppedByOperator, phase: DaemonPhase, driver: EngineDriver, workers: WorkerRegistry,
     log: DaemonLog
   ) {
     self.timers = timers
@@ -89,7 +89,7 @@ final class RestartSupervisor {
   }
 
   /// Applies a configuration that was read again.
-  func termsChanged(of id: WorkerID) {
+  func didChangeTerms(of id: WorkerID) {
     guard let condition = terms(of: id)?.rules.condition else { return }
     if condition == .never { cancel(id) }
     if condition != .unlessStopped { setStopped(id, false) }
@@ -124,9 +124,9 @@ final class RestartSupervisor {
   func record(leftBehind count: Int, by id: WorkerID) { histories[id]?.leftBehind = count }
 
   /// Records facts about the run whose end is recorded next.
-  func record(footprint: ByteCount, lastWords: String?, of id: WorkerID) {
+  func record(footprint: ByteCount, lastLine: String?, of id: WorkerID) {
     histories[id]?.footprint = footprint
-    histories[id]?.lastWords = lastWords
+    histories[id]?.lastLine = lastLine
   }
 
   /// Records why the worker isn't started, as a clause.
@@ -209,7 +209,7 @@ final class RestartSupervisor {
 
   /// Handles an operator's request, which resets the history: a stop is no failure, and a start
   /// clears the back-off.
-  func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
+  func operatorRequested(_ verb: Request.Verb, _ id: WorkerID) {
     guard histories[id] != nil else { return }
     switch verb {
     case .start, .restart:
@@ -276,6 +276,6 @@ final class RestartSupervisor {
     if case .backingOff(let due, _) = history.plan {
       text += "; it restarts in \((due - timers.now).spoken)"
     }
-    answerWatchers(of: id, with: Answer(.failed, text + lastWords(of: id)))
+    answerWatchers(of: id, with: Answer(.failed, text + lastOutput(of: id)))
   }
 }

@@ -16,7 +16,7 @@ extension RestartSupervisor {
     if ran > rules.backoff.max { histories[id]?.memoryStreak = 0 }
     histories[id]?.memoryStreak += 1
     waitForRoom(id, reason)
-    startWhatFits()
+    startFittingWorkers()
   }
 
   func waitForRoom(_ id: WorkerID, _ reason: String) {
@@ -24,7 +24,7 @@ extension RestartSupervisor {
     guard roomCheck == nil else { return }
     roomCheck = timers.after(Self.betweenRoomChecks) { [unowned self] in
       roomCheck = nil
-      startWhatFits()
+      startFittingWorkers()
     }
   }
 
@@ -40,7 +40,7 @@ extension RestartSupervisor {
 
   /// Starts the waiting workers that fit, the most important first and one second apart, so that
   /// they don't raise the pressure together. Call it also when the pressure is normal again.
-  func startWhatFits() {
+  func startFittingWorkers() {
     var waiting: [(id: WorkerID, terms: RestartTerms, reason: String)] = []
     for (id, history) in histories {
       guard case .waitingForMemory(let reason) = history.plan, let terms = terms(of: id) else {

@@ -27,7 +27,7 @@ struct SurvivorAdoption {
   let log: DaemonLog
 
   /// An adoption that takes longer than this is logged, and continues.
-  static let patience = Duration.seconds(60)
+  static let timeout = Duration.seconds(60)
 
   // MARK: adoption
 
@@ -81,16 +81,16 @@ struct SurvivorAdoption {
     }
     guard let sleep = worker.sleep, let target = worker.target() else { return }
     worker.returnsToFront = record.wasInFront || record.state == WorkerState.foreground.rawValue
-    switch memory.rest(of: target, by: record) {
+    switch memory.survivorState(of: target, by: record) {
     case .asleep(let state, let image):
       sleep.adopt(asleepWith: image)
-      conversations.findOffersAgain(record, worker)
+      conversations.restoreOffers(record, worker)
       begin(worker.id)
       sleep.perform {
         $0.findInputs(then: $1)
       } then: { [weak worker] in
         if let worker, let inputs = $0 { sleepsOn(worker, record, in: state, wokenBy: inputs) }
-        isOver(WorkerID(record.name))
+        finish(WorkerID(record.name))
       }
     case .withoutImage(let path):
       // A resume is recorded before it begins, so the worker's memory must still be in the image.
@@ -105,30 +105,30 @@ struct SurvivorAdoption {
         $0.recover(expecting: .of(record), then: $1)
       } then: { [weak worker] in
         if let worker, let recovery = $0 { recovered(worker, record, by: recovery) }
-        isOver(WorkerID(record.name))
+        finish(WorkerID(record.name))
       }
     }
   }
 
   private func begin(_ id: WorkerID) {
     returning.begin(id)
-    timers.after(Self.patience) { [returning, log] in
+    timers.after(Self.timeout) { [returning, log] in
       guard let requests = returning.requestCount(id) else { return }
       log(
         .warning,
-        "\(id): adopting it takes longer than \(Self.patience.spoken); "
+        "\(id): adopting it takes longer than \(Self.timeout.spoken); "
           + "requests that wait for it: \(requests)")
     }
   }
 
-  private func isOver(_ id: WorkerID) {
+  private func finish(_ id: WorkerID) {
     // The messages that the worker sent meanwhile are received first.
-    if let worker = workers[id] { hearAgain(worker) }
-    returning.isOver(id)
+    if let worker = workers[id] { receiveMessages(worker) }
+    returning.finish(id)
   }
 
   /// Receives the worker's messages from now on, as those of any other worker.
-  private func hearAgain(_ worker: WorkerUnit) {
+  private func receiveMessages(_ worker: WorkerUnit) {
     watchdogs.startWatchdog(of: worker)
     do throws(SystemCallError) { try worker.conversation?.listenToConnections() } catch {
       log(.warning, "\(worker.id): adopted without its channels to the daemon: \(error)")

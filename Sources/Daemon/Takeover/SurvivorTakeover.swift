@@ -53,7 +53,7 @@ struct SurvivorTakeover {
       notifySocket: record.notifySocket, pressureWatch: record.pressureWatch)
     plan.workerSocket = record.workerSocket
     planner.complete(adopted: &plan, of: worker)
-    let process = try memory.hold(record.process, plan)
+    let process = try memory.adopt(record.process, plan)
     try memory.openMemories(of: process)
     if worker.external != nil, cgroup != nil {
       worker.external?.jobs = ManagerJobs(

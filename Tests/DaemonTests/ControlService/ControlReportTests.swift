@@ -66,7 +66,7 @@ import WorkerProtocol
   func statusOfWrapped() throws {
     control.wrap("web")
     let first = control.ask(.status, "web")
-    #expect(world.wrapped.asks.first?.patience == .seconds(2))
+    #expect(world.wrapped.asks.first?.timeout == .seconds(2))
     world.wrapped.answer(.done, "", WorkerReport(name: "web", state: "foreground"))
     #expect(try control.only(first).workers?.map(\.state) == ["foreground"])
     let second = control.ask(.status, "web")

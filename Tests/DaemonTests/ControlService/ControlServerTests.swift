@@ -26,10 +26,10 @@ import Testing
   }
 
   private func server(
-    quota: ClientQuota = ClientQuota(), lookInterval: Duration = .seconds(5)
+    quota: ClientQuota = ClientQuota(), checkInterval: Duration = .seconds(5)
   ) throws -> ControlServer {
     let server = try ControlServer(
-      path: path, loop, DaemonLog(), quota: quota, lookInterval: lookInterval)
+      path: path, loop, DaemonLog(), quota: quota, checkInterval: checkInterval)
     try server.connect(requests.control.service)
     requests.control.sent.server = server
     return server
@@ -176,8 +176,8 @@ import Testing
   @Test("A connection that takes too long to send a request is closed, and no other")
   func overdue() throws {
     var quota = ClientQuota()
-    quota.patience = .milliseconds(200)
-    let server = try server(quota: quota, lookInterval: .milliseconds(10))
+    quota.timeout = .milliseconds(200)
+    let server = try server(quota: quota, checkInterval: .milliseconds(10))
     requests.answersAtOnce = true
     let (slow, idle) = (try ControlTestClient(path), try ControlTestClient(path))
     try slow.send("{\"id\":")

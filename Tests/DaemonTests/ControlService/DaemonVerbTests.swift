@@ -128,7 +128,7 @@ import Testing
     let response = try control.only(control.ask(request))
     #expect(response.result == .badRequest && response.text.hasPrefix("use "))
     #expect(world.wrappers.leads(WorkerID("job")))
-    control.service.hasLeft(control.client)
+    control.service.didDisconnect(control.client)
     #expect(!world.wrappers.leads(WorkerID("job")))
   }
 

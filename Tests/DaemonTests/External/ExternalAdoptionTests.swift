@@ -223,7 +223,7 @@ import Testing
   @Test("An adopted worker whose process ends is removed, and its other processes are left running")
   func ended() throws {
     try adopt()
-    externals.externalRootHasEnded(try #require(world.workers[web]))
+    externals.didEndExternalRoot(try #require(world.workers[web]))
     #expect(world.looks.begun.isEmpty && world.looks.forgotten == ["web"])
     #expect(world.events.suffix(2) == ["exited", "removed"])
     #expect(world.state() == nil && world.workers.count == 0 && world.recorded() == nil)
@@ -243,7 +243,7 @@ import Testing
   func successor() throws {
     let worker = try adoptInGroup()
     let old = worker.process
-    externals.externalRootHasEnded(worker)
+    externals.didEndExternalRoot(worker)
     #expect(world.state() == .background && world.workers[web] === worker)
     #expect(worker.process !== old && world.recorded()?.state == "background")
     let path = world.base.scratch.path + "/group"
@@ -255,12 +255,12 @@ import Testing
   func noSuccessor() throws {
     let worker = try adoptInGroup()
     world.memory.endsWhenHeld = { _ in true }
-    externals.externalRootHasEnded(worker)
+    externals.didEndExternalRoot(worker)
     #expect(world.workers.count == 0)
     world.memory.endsWhenHeld = { _ in false }
     let next = try adoptInGroup()
     world.memory.tree = ProcessTree(processes: [])
-    externals.externalRootHasEnded(next)
+    externals.didEndExternalRoot(next)
     #expect(world.workers.count == 0)
   }
 
@@ -269,7 +269,7 @@ import Testing
     let worker = try adoptInGroup()
     world.base.ends.kill(web)
     #expect(worker.isKilled)
-    externals.externalRootHasEnded(worker)
+    externals.didEndExternalRoot(worker)
     #expect(world.workers.count == 0)
   }
 }

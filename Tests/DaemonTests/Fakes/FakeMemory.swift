@@ -24,7 +24,7 @@ final class FakeMemory: WorkerMemory {
   // of them.
   /// Whether the worker's process ends right before it is opened.
   var endsWhenHeld: (String) -> Bool = { _ in false }
-  var rests: [String: SurvivorRest] = [:]
+  var rests: [String: SurvivorState] = [:]
   var tree = ProcessTree(processes: [])
   private var recoveries: [String: (Recovered) -> Void] = [:]
   private var searches: [String: (Result<any WakeInputs, SystemCallError>) -> Void] = [:]
@@ -91,7 +91,7 @@ final class FakeMemory: WorkerMemory {
   }
   func dropIdleBases() { dropped += 1 }
 
-  func hold(
+  func adopt(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
     if endsWhenHeld(plan.name) {
@@ -104,7 +104,7 @@ final class FakeMemory: WorkerMemory {
   }
   func tree(of process: WorkerProcess) throws(SystemCallError) -> ProcessTree { tree }
   func openMemories(of process: WorkerProcess) {}
-  func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest {
+  func survivorState(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorState {
     rests[record.name] ?? .inDoubt
   }
   func findInputs(

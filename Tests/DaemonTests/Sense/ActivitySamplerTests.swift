@@ -10,13 +10,13 @@ import Testing
 @testable import Daemon
 
 @Suite("The activity sampler") struct ActivitySamplerTests {
-  private final class Looks: ActivityLooking {
-    let pending = Pending<ActivityFindings?>()
+  private final class Looks: ActivitySource {
+    let pending = Pending<ActivityReading?>()
     var latchesTaken = 0
 
-    func look(
-      at worker: WorkerUnit, _ process: WorkerProcess,
-      then: @escaping (ActivityFindings?) -> Void
+    func sample(
+      _ worker: WorkerUnit, _ process: WorkerProcess,
+      then: @escaping (ActivityReading?) -> Void
     ) { pending.add(then) }
     func collectLatches() { latchesTaken += 1 }
   }
@@ -39,7 +39,8 @@ import Testing
       clock: world.timers, driver: world.driver, workers: world.workers, source: source,
       log: world.log)
     sampler = ActivitySampler(
-      clock: world.timers, driver: world.driver, workers: world.workers, looks: looks, meter: meter)
+      clock: world.timers, driver: world.driver, workers: world.workers, source: looks, meter: meter
+    )
   }
 
   private static func automatic(_ configuration: inout WorkerConfiguration) {
@@ -54,7 +55,7 @@ import Testing
   ) throws -> [Event] {
     world.timers.advance(by: .seconds(1))
     #expect(sampler.sample(worker))
-    var found = ActivityFindings(
+    var found = ActivityReading(
       root: try #require(worker.process).identity, cpu: milliseconds * 1000,
       anonymous: kilobytes << 10, hasTraffic: traffic)
     if let work { found.work = (work, WorkMeter()) }
@@ -190,9 +191,9 @@ import Testing
   func ended() throws {
     let worker = try world.add()
     let process = try #require(worker.process)
-    let found = ActivityFindings(root: process.identity, cpu: 1, anonymous: 1, hasTraffic: true)
+    let found = ActivityReading(root: process.identity, cpu: 1, anonymous: 1, hasTraffic: true)
     var answers: [Bool] = []
-    func look() { sampler.lookAtActivity(of: worker) { answers.append($0 != nil) } }
+    func look() { sampler.readActivity(of: worker) { answers.append($0 != nil) } }
 
     look()
     looks.pending.answer(found)
@@ -219,11 +220,11 @@ import Testing
     let (web, api) = (try world.add("web"), try world.add("api"))
     var answers: [String] = []
     for worker in [web, api] {
-      sampler.lookAtActivity(of: worker) { answers.append("\(worker.id) \($0?.cpu ?? 0)") }
+      sampler.readActivity(of: worker) { answers.append("\(worker.id) \($0?.cpu ?? 0)") }
     }
     let root = try #require(web.process).identity
-    looks.pending.answer(ActivityFindings(root: root, cpu: 2, anonymous: 0), at: 1)
-    looks.pending.answer(ActivityFindings(root: root, cpu: 1, anonymous: 0))
+    looks.pending.answer(ActivityReading(root: root, cpu: 2, anonymous: 0), at: 1)
+    looks.pending.answer(ActivityReading(root: root, cpu: 1, anonymous: 0))
     #expect(answers == ["api 2", "web 1"])
   }
 }

@@ -67,7 +67,7 @@ import Testing
     let worker = try world.add()
     let measurement = found(5)
     world.timers.advance(by: .seconds(1))
-    worker.measuring.rests(measurement)
+    worker.measuring.didSuspend(measurement)
     meter.measure(worker.id)
     // An input that came while the worker fell asleep is reported to the engine first.
     #expect(world.takeEvents().isEmpty)
@@ -75,14 +75,14 @@ import Testing
     #expect(world.takeEvents() == [.footprint(worker.id, .megabytes(5))])
     #expect(worker.measuring.last?.at == measurement.at + .seconds(1))
     #expect(source.pending.count == 0 && worker.sample.anonymous == 5 << 20)
-    #expect(worker.measuring.atRest?.footprint == .megabytes(5))
+    #expect(worker.measuring.fromSuspension?.footprint == .megabytes(5))
     // A second caller wants to know whether memory was freed since.
     meter.measure(worker.id)
-    #expect(worker.measuring.atRest == nil)
+    #expect(worker.measuring.fromSuspension == nil)
     source.pending.answer(found(4))
     #expect(world.takeEvents() == [.footprint(worker.id, .megabytes(4))])
-    worker.measuring.rests(found(5))
-    worker.measuring.memoryMoves()
+    worker.measuring.didSuspend(found(5))
+    worker.measuring.didMoveMemory()
     meter.measure(worker.id)
     #expect(world.takeEvents().isEmpty && source.pending.count == 2)
   }
@@ -176,11 +176,11 @@ import Testing
   }
 
   @Test("A footprint from before the memory was moved is dropped, and the next one counts")
-  func memoryMoves() throws {
+  func didMoveMemory() throws {
     let worker = try world.add()
     let results = Results()
     meter.measure(worker, then: results.note("a"))
-    worker.measuring.memoryMoves()
+    worker.measuring.didMoveMemory()
     source.pending.answer(found(1))
     #expect(results.all == ["a -"] && worker.measuring.last == nil)
     #expect(worker.measuring.isDue(at: world.timers.now))

@@ -27,7 +27,7 @@ import Testing
     monitor = ImageDiskMonitor(
       directory: "/images", ledger: WriteLedger(path: scratch.path + "/writes"),
       ImageDiskMonitor.Needs(
-        look: { [disk] in disk.answers.append($0) },
+        read: { [disk] in disk.answers.append($0) },
         send: { [disk] in if case .disk(let reading) = $0 { disk.readings.append(reading) } },
         save: { [disk] in disk.saved.append($0) }, time: { [disk] in disk.time },
         log: { [disk] in disk.words.append("\($0): \($1)") }))
@@ -44,7 +44,7 @@ import Testing
 
   private func look(_ found: ImageDisk?) {
     monitor.sendReading()
-    monitor.lookBegins()
+    monitor.didBeginReading()
     disk.answer(found)
   }
 
@@ -76,19 +76,19 @@ import Testing
   func overtaken() {
     var isDone = false
     monitor.sendReading { isDone = true }
-    monitor.lookBegins()
-    monitor.imageWritten(of: "web", length: 10, bytes: 10, took: .seconds(1))
+    monitor.didBeginReading()
+    monitor.didWriteImage(of: "web", length: 10, bytes: 10, took: .seconds(1))
     disk.answer(found())
     #expect(disk.readings.isEmpty && !isDone)
-    monitor.lookBegins()
+    monitor.didBeginReading()
     disk.answer(found(images: ["web": 10]))
     #expect(disk.readings.map(\.images.bytes) == [10] && isDone)
   }
 
   @Test("The bytes that are written to the disk in a day are counted and kept")
   func costs() {
-    monitor.imageWritten(of: "web", length: 10, bytes: 7, took: .milliseconds(1500))
-    monitor.imageWritten(of: "web", length: 10, bytes: 3, took: .milliseconds(500))
+    monitor.didWriteImage(of: "web", length: 10, bytes: 7, took: .milliseconds(1500))
+    monitor.didWriteImage(of: "web", length: 10, bytes: 3, took: .milliseconds(500))
     #expect(monitor.costs == WriteLedger.Costs(bytes: 10, milliseconds: 2000, images: 2))
     #expect(disk.saved.count == 2)
     disk.time += 86_400 * 2
@@ -108,7 +108,7 @@ import Testing
     rules.budget = .megabytes(5000)
     #expect(!monitor.isShort(of: .megabytes(60), by: rules))
     #expect(monitor.isShort(of: .megabytes(860), by: rules), "less than 5 % would be free")
-    monitor.imageGone(of: "web", keepsBase: false)
+    monitor.didRemoveImage(of: "web", keepsBase: false)
     #expect(!monitor.isShort(of: .megabytes(860), by: rules), "nothing could go away any more")
   }
 }

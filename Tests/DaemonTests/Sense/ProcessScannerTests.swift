@@ -18,7 +18,7 @@ import Testing
   init() {
     scanner = ProcessScanner(
       world.timers, launchedAt: { [launches] in launches.times[$0.name] ?? .zero },
-      look: { [looks] in looks.add($0) })
+      scan: { [looks] in looks.add($0) })
   }
 
   /// For each report, whether it had a scan.

@@ -151,7 +151,7 @@ final class ShellMemory: WorkerMemory {
 
   // MARK: workers that another daemon has started
 
-  func hold(
+  func adopt(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
     if let run = world.runs.all.first(where: { $0.number == process.pid }) {
@@ -177,7 +177,7 @@ final class ShellMemory: WorkerMemory {
   }
   func openMemories(of process: WorkerProcess) {}
 
-  func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest {
+  func survivorState(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorState {
     world.run(of: WorkerID(target.name)).map { world.survivors.rest($0, by: record) } ?? .inDoubt
   }
 

@@ -204,7 +204,7 @@ import Testing
     starter.start(web) { _ in }
     starter.start(WorkerID("db")) { _ in }
     #expect(asked == ["start db"], "the engine doesn't know yet what web is")
-    world.returning.isOver(web)
+    world.returning.finish(web)
     #expect(asked == ["start db", "start web"])
   }
 }

@@ -171,9 +171,9 @@ import Testing
 
   // MARK: states of sleep
 
-  private func rest(of record: WorkerRecord) throws -> SurvivorRest {
+  private func rest(of record: WorkerRecord) throws -> SurvivorState {
     let target = try #require(try takeOver(record).target())
-    return memory.rest(of: target, by: record)
+    return memory.survivorState(of: target, by: record)
   }
 
   private func isInDoubt(_ record: WorkerRecord) throws -> Bool {

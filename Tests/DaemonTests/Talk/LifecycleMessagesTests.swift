@@ -59,7 +59,7 @@ import WorkerProtocol
     let count = try suspend()
     try answer(worker)
     #expect(count.calls == 0)
-    world.timers.advance(by: LifecycleMessages.settling)
+    world.timers.advance(by: LifecycleMessages.suspendDelay)
     world.timers.advance(by: .seconds(1))
     #expect(count.calls == 1)
   }

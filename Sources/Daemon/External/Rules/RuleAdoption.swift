@@ -15,24 +15,24 @@ final class RuleAdoption {
   private let timers: any Timers
   private let externals: ExternalAdoption
   private let released: ReleasedProcesses
-  private let looks: any WorkerProcesses
+  private let workerProcesses: any WorkerProcesses
   private let processes: any Processes
   private let phase: DaemonPhase
   private let log: DaemonLog
 
   private(set) var rules: [AdoptionRule] = []
-  private var known: [Int32: RuleLook.Known] = [:]
+  private var entries: [Int32: RuleScan.Entry] = [:]
   /// The number of changes of the rules. Matches of earlier rules aren't adopted.
   private var generation = 0
   private var next: LoopToken?
-  private var isLooking = false
+  private var isScanning = false
   /// The matches that aren't adopted yet. They are examined one after the other.
   private var waiting: [RuledProcess] = []
   private var isAdopting = false
   /// By process, what was logged, so that it isn't logged again.
   private var logged: [ProcessIdentity: String] = [:]
   private var isSlow = false
-  private var unanswering = UnansweringProcesses()
+  private var unresponsive = UnresponsiveProcesses()
 
   static let interval = Duration.seconds(5)
   /// The time after an examination or a release that has failed.
@@ -40,12 +40,13 @@ final class RuleAdoption {
 
   init(
     timers: any Timers, externals: ExternalAdoption, released: ReleasedProcesses,
-    looks: any WorkerProcesses, processes: any Processes, phase: DaemonPhase, log: DaemonLog
+    workerProcesses: any WorkerProcesses, processes: any Processes, phase: DaemonPhase,
+    log: DaemonLog
   ) {
     self.timers = timers
     self.externals = externals
     self.released = released
-    self.looks = looks
+    self.workerProcesses = workerProcesses
     self.processes = processes
     self.phase = phase
     self.log = log
@@ -59,7 +60,7 @@ final class RuleAdoption {
     guard rules != self.rules || generation == 0 else { return }
     self.rules = rules
     generation += 1
-    known = [:]
+    entries = [:]
     waiting = []
     logged = [:]
     if !rules.isEmpty, processes.forbidsStrangers {
@@ -71,11 +72,11 @@ final class RuleAdoption {
     }
     released.keepOnly(rules) { [log] in log(.warning, $0) }
     examineWorkers()
-    lookSoon()
+    scanSoon()
   }
 
   /// Records that the operator has released a process.
-  func wasReleased(_ process: ProcessIdentity, from rule: String) {
+  func didRelease(_ process: ProcessIdentity, from rule: String) {
     guard let rule = rules.first(where: { $0.name == rule }) else { return }
     released.add(process, from: rule) { [log] in log(.warning, $0) }
   }
@@ -90,55 +91,55 @@ final class RuleAdoption {
         command: worker.configuration.command, footprint: footprint(worker.id))
     }
     return AdoptionPreview(
-      look: look(known: [:]), adopted: adopted.sorted { $0.worker < $1.worker })
+      ruleScan: makeScan(entries: [:]), adopted: adopted.sorted { $0.worker < $1.worker })
   }
 
   // MARK: scans
 
-  private func look(known: [Int32: RuleLook.Known]) -> RuleLook {
+  private func makeScan(entries: [Int32: RuleScan.Entry]) -> RuleScan {
     let roots = workers.values.compactMap { $0.process?.identity }
-    return RuleLook(
+    return RuleScan(
       matching: RuleMatching(rules),
       owned: Dictionary(roots.map { ($0.pid, $0.startTime) }) { first, _ in first },
-      released: released.processes, known: known, now: timers.now,
-      passedOver: unanswering.identities)
+      released: released.processes, entries: entries, now: timers.now,
+      passedOver: unresponsive.identities)
   }
 
-  private func lookSoon() {
+  private func scanSoon() {
     if let next { timers.cancel(next) }
     next = nil
-    if !isLooking { lookNow() }
+    if !isScanning { scanNow() }
   }
 
-  private func lookLater() {
-    if next != nil || isLooking { return }
+  private func scanLater() {
+    if next != nil || isScanning { return }
     next = timers.after(Self.interval) { [unowned self] in
       next = nil
-      lookNow()
+      scanNow()
     }
   }
 
-  private func lookNow() {
+  private func scanNow() {
     guard !rules.isEmpty, !phase.isClosing else { return }
-    isLooking = true
+    isScanning = true
     let asked = generation
-    unanswering.removeAnswered()
-    let look = look(known: known)
-    looks.look(look) { [unowned self] outcome in
-      isLooking = false
+    unresponsive.removeAnswered()
+    let scan = makeScan(entries: entries)
+    workerProcesses.scan(scan) { [unowned self] outcome in
+      isScanning = false
       guard !phase.isClosing else { return }
-      if outcome == nil, let process = unanswering.add(look.progress) {
+      if outcome == nil, let process = unresponsive.add(scan.progress) {
         log(
           .warning,
           "adoption by rule: pid \(process.pid) can't be read: its memory or its file system "
             + "doesn't answer. It isn't adopted until it does")
-        return lookNow()
+        return scanNow()
       }
       // The rules have changed meanwhile.
-      guard asked == generation else { return lookNow() }
-      if let outcome { found(outcome) }
+      guard asked == generation else { return scanNow() }
+      if let outcome { adoptMatches(outcome) }
       logSlowness(outcome == nil)
-      lookLater()
+      scanLater()
     }
   }
 
@@ -150,11 +151,11 @@ final class RuleAdoption {
     self.isSlow = isSlow
   }
 
-  private func found(_ outcome: RuleLook.Outcome) {
-    known = outcome.known
+  private func adoptMatches(_ outcome: RuleScan.Outcome) {
+    entries = outcome.entries
     // Processes that still wait are matched again.
     waiting = []
-    for each in outcome.found {
+    for each in outcome.matches {
       let ruled = RuledProcess(process: each.process, rule: rules[each.rule])
       switch each.matched {
       case .ready: waiting.append(ruled)
@@ -163,7 +164,7 @@ final class RuleAdoption {
       }
     }
     // Processes that have ended aren't logged again.
-    if logged.count > 1000 { logged = logged.filter { known[$0.key.pid] != nil } }
+    if logged.count > 1000 { logged = logged.filter { entries[$0.key.pid] != nil } }
     adoptNext()
   }
 
@@ -219,7 +220,7 @@ final class RuleAdoption {
     }
     if ruled.isEmpty { return }
     let asked = generation
-    looks.chooseRules(for: ruled, by: RuleMatching(rules)) { [unowned self] choices in
+    workerProcesses.chooseRules(for: ruled, by: RuleMatching(rules)) { [unowned self] choices in
       guard asked == generation, !phase.isClosing else { return }
       guard let choices else {
         log(.warning, "the workers of rules can't be examined in time; they stay as they are")

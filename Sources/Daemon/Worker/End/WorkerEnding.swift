@@ -186,7 +186,7 @@ final class WorkerEnding {
   /// isn't reaped, since another program supervises it.
   private func externalEnds(_ worker: WorkerUnit) {
     end()
-    ends.externalRootHasEnded(worker)
+    ends.didEndExternalRoot(worker)
     // Another process represents the worker now, and has an instance of its own.
     if worker.process != nil { worker.ending = nil }
   }

@@ -75,7 +75,7 @@ protocol WorkerMemory: AnyObject {
 
   /// Opens a pidfd of the process. Its memory isn't opened yet. The error ESRCH means that the
   /// process has ended.
-  func hold(
+  func adopt(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess
 
@@ -88,7 +88,7 @@ protocol WorkerMemory: AnyObject {
   func openMemories(of process: WorkerProcess) throws(SystemCallError)
 
   /// Determines where the memory of a worker of an earlier daemon is.
-  func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest
+  func survivorState(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorState
 
   /// Finds the inputs that can wake a worker that continues to sleep.
   func findInputs(

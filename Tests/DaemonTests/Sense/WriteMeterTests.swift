@@ -7,7 +7,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What a worker writes by itself") struct OwnWritesTests {
+@Suite("What a worker writes by itself") struct WriteMeterTests {
   private static func times(_ seconds: [Int], _ written: Written, hasClients: Bool) -> [Bool] {
     var writing = RegularWriting()
     return seconds.map {
@@ -91,11 +91,11 @@ import Testing
     #expect(try eventually { try readText(path) == "begun\n" })
     let tree = try ProcessTree.discover(root: process.identity)
     var meter = WriteMeter()
-    #expect(meter.look(at: tree) == nil)
+    #expect(meter.sample(tree) == nil)
     try input.writing.writeAll("go\n")
     var sum = Written(bytes: 0, logged: 0, reachesDisk: false)
     let isSeen = try eventually {
-      if let found = meter.look(at: tree) {
+      if let found = meter.sample(tree) {
         sum.bytes += found.bytes
         sum.logged += found.logged
       }

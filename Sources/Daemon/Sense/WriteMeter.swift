@@ -20,7 +20,7 @@ struct WriteMeter: Sendable {
   private var positions: [Int64?] = []
 
   /// What was written since the last sample; nil at the first one, which only prepares.
-  mutating func look(at tree: ProcessTree) -> Written? {
+  mutating func sample(_ tree: ProcessTree) -> Written? {
     let now = [STDOUT_FILENO, STDERR_FILENO].map { number in
       tree.pids.first.flatMap { filePosition(of: number, in: $0) }
     }

@@ -8,12 +8,12 @@ import Supervision
 ///
 /// The workers then run without a manager, and their records stay: a daemon that starts later finds
 /// them. Nothing else is left: no image, no stopped process, no frozen process.
-public struct Rescue {
+public struct OfflineRecovery {
   private let state: StateDirectory
   private let records: WorkerRecordStore
   private let processes: any Processes
   private let bootID: String
-  private let patience: Duration
+  private let timeout: Duration
   private let hibernator = Hibernator()
   private var memories: [ProcessIdentity: Descriptor] = [:]
 
@@ -42,12 +42,12 @@ public struct Rescue {
 
   init(
     _ state: StateDirectory, _ processes: any Processes, bootID: String,
-    patience: Duration = KeeperStarter.patience
+    timeout: Duration = KeeperStarter.timeout
   ) throws(StartError) {
     self.state = state
     self.processes = processes
     self.bootID = bootID
-    self.patience = patience
+    self.timeout = timeout
     do throws(WorkerRecordError) {
       records = try WorkerRecordStore(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
@@ -72,7 +72,7 @@ public struct Rescue {
   ///
   /// - Parameter report: called with the outcome of each worker, on the calling thread.
   public mutating func run(_ report: (Outcome) -> Void) {
-    let handedOver = HandedOver.collect(from: state.keeper, within: patience)
+    let handedOver = HandedOver.collect(from: state.keeper, within: timeout)
     memories = handedOver?.memories ?? [:]
     var allAreAwake = true
     // If a worker still sleeps, a later daemon needs the keeper.

@@ -5,7 +5,7 @@ import Policy
 /// Finds the largest processes of the machine when memory has run out. A machine may have thousands
 /// of processes, so they are read on another thread and until a deadline. It belongs to the event
 /// loop's thread.
-final class LargestProcessLook {
+final class LargestProcessScan {
   private let jobs: LoopJobs
   private let workers: WorkerRegistry
 
@@ -13,7 +13,7 @@ final class LargestProcessLook {
   static let limit = Duration.seconds(2)
   /// The time after which the caller continues without a result. A process may keep others from
   /// reading even its small files.
-  private static let patience = Duration.seconds(5)
+  private static let timeout = Duration.seconds(5)
 
   init(jobs: LoopJobs, workers: WorkerRegistry) {
     self.jobs = jobs
@@ -31,7 +31,7 @@ final class LargestProcessLook {
             cgroup: $0.cgroup?.path)
         }
       })
-    jobs.run(about: "largest processes", within: Self.patience) {
+    jobs.run(about: "largest processes", within: Self.timeout) {
       Self.read(owners, until: Deadline(in: Self.limit))
     } then: { outcome in
       if case .done(let largest) = outcome { then(largest) } else { then(nil) }
