@@ -22,19 +22,19 @@ static long control(int operation, long a, long b, long c, long d) {
 }
 
 // Finds a key in the user keyring, and possesses it by a link in this thread's keyring.
-static long take(const char *description) {
+static long find_key(const char *description) {
   return control(KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING, (long)"user", (long)description,
                  KEY_SPEC_THREAD_KEYRING);
 }
 
-static void let_go(long key) { control(KEYCTL_UNLINK, key, KEY_SPEC_THREAD_KEYRING, 0, 0); }
+static void drop_link(long key) { control(KEYCTL_UNLINK, key, KEY_SPEC_THREAD_KEYRING, 0, 0); }
 
 int64_t clinux_key_read(const char *description, void *buffer, int64_t capacity) {
-  long key = take(description);
+  long key = find_key(description);
   if (key < 0) return key;
   // Returns the whole length even if the buffer is smaller.
   long length = control(KEYCTL_READ, key, (long)buffer, (long)capacity, 0);
-  let_go(key);
+  drop_link(key);
   return length > capacity ? -EMSGSIZE : length;
 }
 
@@ -48,14 +48,14 @@ int clinux_key_add(const char *description, const void *payload, int64_t length)
                         POSSESSOR_VIEW | POSSESSOR_READ | POSSESSOR_SEARCH | POSSESSOR_LINK |
                             OWNER_VIEW, 0, 0);
   if (result >= 0) result = control(KEYCTL_LINK, key, KEY_SPEC_USER_KEYRING, 0, 0);
-  let_go(key);
+  drop_link(key);
   return result < 0 ? (int)result : 0;
 }
 
 int clinux_key_remove(const char *description) {
-  long key = take(description);
+  long key = find_key(description);
   if (key < 0) return (int)key;
   long result = control(KEYCTL_UNLINK, key, KEY_SPEC_USER_KEYRING, 0, 0);
-  let_go(key);
+  drop_link(key);
   return result < 0 ? (int)result : 0;
 }

@@ -34,7 +34,7 @@ int64_t clinux_receive(int fd, void *buffer, int64_t capacity, struct clinux_pas
   // those that don't fit, and the last close of a socket can take as long as its SO_LINGER.
   union {
     struct cmsghdr header;
-    char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(CLINUX_MOST_PASSED * sizeof(int))];
+    char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(CLINUX_MAX_PASSED * sizeof(int))];
   } control;
   struct msghdr message = {.msg_iov = &area,
                            .msg_iovlen = 1,
@@ -54,7 +54,7 @@ int64_t clinux_receive(int fd, void *buffer, int64_t capacity, struct clinux_pas
       passed->uid = credentials.uid;
     } else if (c->cmsg_type == SCM_RIGHTS) {
       int count = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-      if (count > CLINUX_MOST_PASSED - passed->count) count = CLINUX_MOST_PASSED - passed->count;
+      if (count > CLINUX_MAX_PASSED - passed->count) count = CLINUX_MAX_PASSED - passed->count;
       memcpy(passed->descriptors + passed->count, CMSG_DATA(c), (size_t)count * sizeof(int));
       passed->count += count;
     }

@@ -88,7 +88,7 @@ int clinux_ptrace_poll(pid_t thread, int *signal) {
   return *signal == (SIGTRAP | 0x80) ? CLINUX_STOP_SYSCALL : CLINUX_STOP_SIGNAL;
 }
 
-int clinux_ptrace_bury(pid_t thread) {
+int clinux_ptrace_reap(pid_t thread) {
   siginfo_t info;
   memset(&info, 0, sizeof info);
   int scope = __WALL | __WNOTHREAD | WNOHANG;

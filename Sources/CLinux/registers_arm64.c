@@ -19,9 +19,9 @@
 // its program counter is where the kernel set it.
 enum { RESTART_BY_FLAG = 512, RESTART_UNLESS_HANDLED = 514, RESTART_BY_BLOCK = 516 };
 enum { SVC = 0xd4000001u, NATIVE_WORDS = 34 };
-// BEHIND_KNOWN: the first argument, which the result has replaced, is known. MENDED: on `svc`,
-// because it was BEHIND_KNOWN; it had returned EINTR to the kernel.
-enum position { ELSEWHERE = 0, ON_SVC = 1, BEHIND_SVC = 2, BEHIND_KNOWN = 3, MENDED = 4 };
+// AFTER_COMPLETED: the first argument, which the result has replaced, is known. RESTARTED: it was
+// AFTER_COMPLETED and is on `svc` now; it had returned EINTR to the kernel.
+enum position { ELSEWHERE = 0, ON_SVC = 1, AFTER_SVC = 2, AFTER_COMPLETED = 3, RESTARTED = 4 };
 
 struct native {
   uint64_t x[31], sp, pc, pstate;
@@ -38,7 +38,7 @@ static const struct native *native_const(const struct clinux_registers *register
 }
 
 static int is_made_again(const struct native *r) {
-  return r->position == ON_SVC || r->position == MENDED;
+  return r->position == ON_SVC || r->position == RESTARTED;
 }
 
 int clinux_registers_supported(void) { return 1; }
@@ -62,19 +62,19 @@ int clinux_registers_complete(pid_t thread, struct clinux_registers *registers) 
   r->thread_pointer = r->first_argument = 0;
   struct iovec area = {&r->thread_pointer, sizeof r->thread_pointer};
   if (ptrace(PTRACE_GETREGSET, thread, (void *)NT_ARM_TLS, &area) < 0) return -errno;
-  r->position = is_svc(thread, r->pc) ? ON_SVC : is_svc(thread, r->pc - 4) ? BEHIND_SVC : ELSEWHERE;
+  r->position = is_svc(thread, r->pc) ? ON_SVC : is_svc(thread, r->pc - 4) ? AFTER_SVC : ELSEWHERE;
   return 0;
 }
 
-int clinux_registers_know_call(struct clinux_registers *registers,
+int clinux_registers_complete_call(struct clinux_registers *registers,
                                const struct clinux_call *before) {
   struct native *r = native(registers);
-  if (r->position != BEHIND_SVC || (int64_t)r->x[0] != -EINTR) return 0;
+  if (r->position != AFTER_SVC || (int64_t)r->x[0] != -EINTR) return 0;
   if ((int64_t)r->x[8] != before->number) return 0;
   if (r->sp != before->stack || r->pc != before->instruction) return 0;
   if (memcmp(r->x + 1, before->arguments + 1, 5 * sizeof *r->x)) return 0;
   r->first_argument = before->arguments[0];
-  r->position = BEHIND_KNOWN;
+  r->position = AFTER_COMPLETED;
   return 1;
 }
 
@@ -91,7 +91,7 @@ int64_t clinux_registers_result(const struct clinux_registers *registers) {
 }
 int clinux_registers_has_result(const struct clinux_registers *registers) {
   const struct native *r = native_const(registers);
-  return r->position == BEHIND_SVC && (int64_t)r->x[0] != -EINTR;
+  return r->position == AFTER_SVC && (int64_t)r->x[0] != -EINTR;
 }
 uint64_t clinux_registers_instruction(const struct clinux_registers *registers) {
   return native_const(registers)->pc;
@@ -99,7 +99,7 @@ uint64_t clinux_registers_instruction(const struct clinux_registers *registers) 
 
 int clinux_registers_newborn(const struct clinux_registers *registers) {
   const struct native *r = native_const(registers);
-  return r->position == BEHIND_SVC && r->x[0] == 0 && clinux_is_fork((int64_t)r->x[8]);
+  return r->position == AFTER_SVC && r->x[0] == 0 && clinux_is_fork((int64_t)r->x[8]);
 }
 
 // The C library's own block ends at the address in `tpidr_el0`, or a little after it. glibc's has
@@ -113,7 +113,7 @@ void clinux_registers_thread_block(const struct clinux_registers *registers, uin
 
 // Returns the result that the call returned to the kernel when it was interrupted.
 static int64_t restart_code(const struct native *r) {
-  if (r->position == MENDED) return -RESTART_UNLESS_HANDLED;
+  if (r->position == RESTARTED) return -RESTART_UNLESS_HANDLED;
   switch (r->x[8]) {
     case SYS_restart_syscall:
     case SYS_nanosleep: return -RESTART_BY_BLOCK;
@@ -140,13 +140,13 @@ static int64_t restart_code(const struct native *r) {
   return -RESTART_BY_FLAG;
 }
 
-int clinux_registers_mend_interrupted(struct clinux_registers *registers) {
+int clinux_registers_restart_interrupted(struct clinux_registers *registers) {
   struct native *r = native(registers);
-  if (r->position != BEHIND_KNOWN || (int64_t)r->x[0] != -EINTR) return 0;
+  if (r->position != AFTER_COMPLETED || (int64_t)r->x[0] != -EINTR) return 0;
   if (!clinux_may_be_made_again((int64_t)r->x[8])) return 0;
   r->x[0] = r->first_argument;
   r->pc -= 4;
-  r->position = MENDED;
+  r->position = RESTARTED;
   return 1;
 }
 
@@ -159,7 +159,7 @@ int clinux_registers_interrupt_for_signal(struct clinux_registers *registers,
   if (restart_code(r) == -RESTART_BY_FLAG && !every_handler_ends_it) return 0;
   r->first_argument = r->x[0];
   clinux_registers_end_call(registers, -EINTR);
-  r->position = BEHIND_KNOWN;
+  r->position = AFTER_COMPLETED;
   return 1;
 }
 
@@ -184,7 +184,7 @@ int clinux_registers_call(const struct clinux_registers *registers, struct clinu
       .is_made_again = again,
       .keeps_its_end = again && restart_code(r) == -RESTART_BY_BLOCK,
       // It isn't known. A correction changes no call on a socket without a timeout.
-      .was_mended = again,
+      .was_restarted = again,
   };
   return 1;
 }
@@ -199,7 +199,7 @@ void clinux_registers_change_call(struct clinux_registers *registers, int64_t nu
 void clinux_registers_end_call(struct clinux_registers *registers, int64_t result) {
   struct native *r = native(registers);
   if (is_made_again(r)) r->pc += 4;
-  r->position = BEHIND_SVC;
+  r->position = AFTER_SVC;
   r->x[0] = (uint64_t)result;
 }
 

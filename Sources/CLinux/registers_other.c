@@ -34,8 +34,8 @@ void clinux_registers_thread_block(const struct clinux_registers *r, uint64_t *s
   *start = *length = 0;
 }
 int clinux_registers_newborn(const struct clinux_registers *r) { (void)r; return 0; }
-int clinux_registers_mend_interrupted(struct clinux_registers *r) { (void)r; return 0; }
-int clinux_registers_know_call(struct clinux_registers *r, const struct clinux_call *before) {
+int clinux_registers_restart_interrupted(struct clinux_registers *r) { (void)r; return 0; }
+int clinux_registers_complete_call(struct clinux_registers *r, const struct clinux_call *before) {
   (void)r, (void)before;
   return 0;
 }

@@ -79,7 +79,7 @@ void clinux_registers_thread_block(const struct clinux_registers *registers, uin
   *length = 2560;
 }
 
-int clinux_registers_mend_interrupted(struct clinux_registers *registers) {
+int clinux_registers_restart_interrupted(struct clinux_registers *registers) {
   struct user_regs_struct *r = native(registers);
   if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR) return 0;
   if (!clinux_may_be_made_again((int64_t)r->orig_rax)) return 0;
@@ -87,7 +87,7 @@ int clinux_registers_mend_interrupted(struct clinux_registers *registers) {
   return 1;
 }
 
-int clinux_registers_know_call(struct clinux_registers *r, const struct clinux_call *before) {
+int clinux_registers_complete_call(struct clinux_registers *r, const struct clinux_call *before) {
   (void)r, (void)before;
   return 0;
 }
@@ -102,7 +102,7 @@ int clinux_registers_call(const struct clinux_registers *registers, struct clinu
       .instruction = r->rip,
       .is_made_again = is_made_again(result),
       .keeps_its_end = result == -RESTART_BY_BLOCK,
-      .was_mended = result == -RESTART_UNLESS_HANDLED,
+      .was_restarted = result == -RESTART_UNLESS_HANDLED,
   };
   return 1;
 }

@@ -31,7 +31,7 @@ int clinux_writes_read_only_pages(void) {
 // Forks a child whose end sends no signal to this process, so no handler sees it.
 static long fork_silently(void) { return syscall(SYS_clone, 0, 0, 0, 0, 0); }
 
-static int await(pid_t child, int *status) {
+static int wait_for(pid_t child, int *status) {
   while (waitpid(child, status, __WALL) < 0)
     if (errno != EINTR) return -errno;
   return 0;
@@ -65,7 +65,7 @@ int clinux_try_as_tracer(int *writes, int *shows_rseq) {
     *writes = write_through_file((pid_t)child, page);
     result = clinux_ptrace_interrupt((pid_t)child);
   }
-  if (result == 0) result = await((pid_t)child, &status);
+  if (result == 0) result = wait_for((pid_t)child, &status);
   if (result == 0) {
     int area = clinux_ptrace_get_rseq_area((pid_t)child, &address, &length);
     *shows_rseq = area < 0 ? area : 1;
@@ -73,7 +73,7 @@ int clinux_try_as_tracer(int *writes, int *shows_rseq) {
   if (child > 0) {
     kill((pid_t)child, SIGKILL);
     do {
-      if (await((pid_t)child, &status) < 0) break;
+      if (wait_for((pid_t)child, &status) < 0) break;
     } while (!WIFEXITED(status) && !WIFSIGNALED(status));
   }
   munmap(page, size);
@@ -127,7 +127,7 @@ int clinux_rseq_survives_restore(void) {
     change_rseq_area(area);
   }
   int status = 0;
-  int ended = await((pid_t)child, &status);
+  int ended = wait_for((pid_t)child, &status);
   if (ended < 0) return ended;
   return WIFEXITED(status) ? 1 : 0;
 }

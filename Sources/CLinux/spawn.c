@@ -21,7 +21,7 @@
 
 static int oom_score_adjustment = CLINUX_OOM_SCORE_KEPT;
 
-void clinux_spawn_with_oom_score(int adjustment) { oom_score_adjustment = adjustment; }
+void clinux_set_spawn_oom_score(int adjustment) { oom_score_adjustment = adjustment; }
 
 static struct rlimit descriptor_limit;
 static int descriptor_limit_raised;
@@ -74,8 +74,8 @@ void clinux_restore_core_files(void) {
 // -1 and sets errno if it fails.
 static int set_oom_score(int value) {
   char text[8];
-  int position = sizeof text, rest = value < 0 ? -value : value;
-  do text[--position] = (char)('0' + rest % 10); while (rest /= 10);
+  int position = sizeof text, left = value < 0 ? -value : value;
+  do text[--position] = (char)('0' + left % 10); while (left /= 10);
   if (value < 0) text[--position] = '-';
   int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (file < 0) return -1;
@@ -118,7 +118,7 @@ static void leave_session_keyring(int report) {
 }
 
 // These are direct system calls: glibc's wrappers signal all threads, and the child has only one.
-static int take_identity(const struct clinux_terms *terms) {
+static int set_identity(const struct clinux_terms *terms) {
   if (syscall(SYS_setgroups, (long)terms->group_count, terms->groups) < 0) return -1;
   if (syscall(SYS_setresgid, terms->group, terms->group, terms->group) < 0) return -1;
   return (int)syscall(SYS_setresuid, terms->user, terms->user, terms->user);
@@ -126,35 +126,35 @@ static int take_identity(const struct clinux_terms *terms) {
 
 // Applies the terms. Limits come before the identity, because only root can raise them. The pid
 // comes last, when it can't change any more.
-static void meet(const struct clinux_terms *terms, const struct clinux_birth *birth, int report) {
+static void apply(const struct clinux_terms *terms, const struct clinux_birth *birth, int report) {
   begin(birth, CLINUX_SPAWN_LIMIT);
   for (int index = 0; index < terms->limit_count; index++) {
     struct rlimit limit = {terms->limits[index].soft, terms->limits[index].hard};
     if (setrlimit(terms->limits[index].resource, &limit) < 0)
       fail(report, CLINUX_SPAWN_LIMIT | index << 8);
   }
-  if (terms->own_keyring) leave_session_keyring(report);
+  if (terms->new_keyring) leave_session_keyring(report);
   if (terms->changes_identity) {
     begin(birth, CLINUX_SPAWN_IDENTITY);
-    if (take_identity(terms) < 0) fail(report, CLINUX_SPAWN_IDENTITY);
+    if (set_identity(terms) < 0) fail(report, CLINUX_SPAWN_IDENTITY);
     end_with_parent(birth->parent);
   }
   if (terms->umask >= 0) umask((mode_t)terms->umask);
-  if (!terms->own_number_count) return;
+  if (!terms->pid_digits_count) return;
   // After fork the child has its own copy of the environment.
   char digits[12];
   int position = sizeof digits;
   digits[--position] = 0;
-  for (int rest = (int)getpid(); rest > 0; rest /= 10) digits[--position] = (char)('0' + rest % 10);
-  for (int index = 0; index < terms->own_number_count; index++)
-    memcpy(terms->own_numbers[index], digits + position, sizeof digits - (size_t)position);
+  for (int left = (int)getpid(); left > 0; left /= 10) digits[--position] = (char)('0' + left % 10);
+  for (int index = 0; index < terms->pid_digits_count; index++)
+    memcpy(terms->pid_digits[index], digits + position, sizeof digits - (size_t)position);
 }
 
 // Waits until the parent releases the child, or ends. Without shared memory the child doesn't wait.
 static void wait_for_release(const struct clinux_birth *birth) {
-  struct timespec most = {.tv_sec = 1};
+  struct timespec interval = {.tv_sec = 1};
   while (birth->step && !__atomic_load_n(birth->step + 1, __ATOMIC_ACQUIRE)) {
-    syscall(SYS_futex, birth->step + 1, FUTEX_WAIT, 0, &most, NULL, 0);
+    syscall(SYS_futex, birth->step + 1, FUTEX_WAIT, 0, &interval, NULL, 0);
     if (getppid() != birth->parent) _exit(127);
   }
 }
@@ -200,11 +200,11 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
     for (int fd = 3; fd < 1024; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
   for (int index = 0; index < what->kept_count; index++) fcntl(what->kept[index], F_SETFD, 0);
 
-  if (what->terms && clinux_place(what->terms, &report) < 0) fail(report, CLINUX_SPAWN_DESCRIPTORS);
-
+  if (what->terms && clinux_renumber(what->terms, &report) < 0)
+    fail(report, CLINUX_SPAWN_DESCRIPTORS);
   if (descriptor_limit_raised) setrlimit(RLIMIT_NOFILE, &descriptor_limit);
   clinux_restore_core_files();
-  if (what->terms) meet(what->terms, birth, report);
+  if (what->terms) apply(what->terms, birth, report);
 
   // This comes after the change of user: the program's user must be able to enter the directory.
   begin(birth, CLINUX_SPAWN_DIRECTORY);

@@ -13,8 +13,8 @@ int clinux_above_standard(int fd) {
 
 // Gives the descriptors their numbers. All of them are moved above these numbers first, because one
 // may have the number that another will get, and so may the report pipe.
-int clinux_place(const struct clinux_terms *terms, int *report) {
-  int moved[CLINUX_MOST_PLACED];
+int clinux_renumber(const struct clinux_terms *terms, int *report) {
+  int moved[CLINUX_MAX_PLACED];
   int above = 3;
   for (int index = 0; index < terms->placed_count; index++)
     if (terms->placed[index].number >= above) above = terms->placed[index].number + 1;

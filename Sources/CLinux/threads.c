@@ -32,7 +32,7 @@ struct thread {
 // The thread that ended last; it isn't joined yet.
 static struct thread *_Atomic ended;
 
-static void let_go(struct thread *thread) {
+static void free_thread(struct thread *thread) {
   if (!thread) return;
   // The thread has executed all but its last instructions.
   pthread_join(thread->id, NULL);
@@ -47,7 +47,7 @@ static void *run(void *argument) {
   if (self->is_apart) sched_setaffinity(0, sizeof self->allowed, &self->allowed);
   self->body(self->argument);
   // A thread can't unmap the stack on which it runs; the next one unmaps it.
-  let_go(atomic_exchange(&ended, self));
+  free_thread(atomic_exchange(&ended, self));
   return NULL;
 }
 
@@ -79,7 +79,7 @@ static int create(struct thread *thread, size_t guard) {
 }
 
 int clinux_start_thread(void (*body)(void *), void *argument, size_t stack_size, int apart) {
-  let_go(atomic_exchange(&ended, NULL));
+  free_thread(atomic_exchange(&ended, NULL));
   size_t guard = (size_t)sysconf(_SC_PAGESIZE);
   struct thread *thread = malloc(sizeof *thread);
   if (!thread) return -ENOMEM;

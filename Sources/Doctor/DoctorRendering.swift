@@ -8,7 +8,7 @@ extension DoctorDocument {
   ///   - width: The width of the terminal in columns.
   ///   - isVerbose: Adds a table of all checks, and what is lost without each that doesn't work.
   public func rendered(width: Int, color: Bool, isVerbose: Bool = false) -> String {
-    var lines = wrapped(report.verdict.text, to: width) + wrapped(place, to: width)
+    var lines = wrapped(report.verdict.text, to: width) + wrapped(source, to: width)
     if let daemon {
       lines += wrapped(daemon.sentence, to: width)
       if isVerbose { lines += daemon.rights.flatMap { wrapped($0, to: width) } }
@@ -23,7 +23,7 @@ extension DoctorDocument {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  private var place: String {
+  private var source: String {
     let what = "dormouse \(report.version) on Linux \(report.kernel), as user \(report.user)"
     return daemon.map { "asked of the running daemon (pid \($0.pid)): \(what)" } ?? what
   }
@@ -33,10 +33,11 @@ extension DoctorDocument {
     guard let shell else { return nil }
     let names = differences.map { "\($0.name) (\($0.result.rawValue))" }
     if names.isEmpty { return "Tried from your shell (user \(shell.user)), all of it is the same." }
-    let most = 8
-    let rest = names.count > most ? ["and \(names.count - most) more (--shell lists them)"] : []
+    let maxNames = 8
+    let others =
+      names.count > maxNames ? ["and \(names.count - maxNames) more (--shell lists them)"] : []
     return "Tried from your shell (user \(shell.user)), these are different: "
-      + (names.prefix(most) + rest).joined(separator: ", ") + "."
+      + (names.prefix(maxNames) + others).joined(separator: ", ") + "."
   }
 }
 
@@ -64,25 +65,25 @@ extension DoctorReport {
   ///   - count: The number of lines above.
   ///   - footer: The lines below.
   fileprivate func summary(width: Int, after count: Int, before footer: [String]) -> [String] {
-    let wanting = checks.filter { $0.result != .works && $0.need != .informational }
+    let notWorking = checks.filter { $0.result != .works && $0.need != .informational }
       .sorted { $0.need == .required && $1.need != .required }
     let works = checks.count { $0.result == .works }
     let all =
       ["", "\(works) of \(checks.count) mechanisms work; `dormouse doctor -v` lists them all."]
       + footer
     var lines: [String] = []
-    for (index, check) in wanting.enumerated() {
-      let part =
+    for (index, check) in notWorking.enumerated() {
+      let section =
         ["", "\(check.name): \(check.result.rawValue)"]
         + labelled("without it  ", check.lost, width: width)
         + labelled("to enable   ", check.enable, width: width)
       // Two lines are reserved for the line that counts the omitted mechanisms.
-      if count + lines.count + part.count + 2 + all.count > Self.maxLines {
-        let count = wanting.count - index
+      if count + lines.count + section.count + 2 + all.count > Self.maxLines {
+        let count = notWorking.count - index
         lines += ["", "\(count) more \(count == 1 ? "doesn't" : "don't") work, or only partly."]
         break
       }
-      lines += part
+      lines += section
     }
     return lines + all
   }

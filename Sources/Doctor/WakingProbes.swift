@@ -24,14 +24,14 @@ extension Probe {
     let sources = try WakeSources(of: tree, ownChannels: [])
     if let refusal = sources.refusals.first { throw refusal }
     try child.send("wake up")
-    guard let why = sources.nextReason() else {
+    guard let reason = sources.nextReason() else {
       throw ProbeFailure("data for a stopped shell was not seen at its socket")
     }
     try tree.continueAll()
     guard try child.line() == "wake up" else {
       throw ProbeFailure("the shell did not read what was sent while it was stopped")
     }
-    return .works("saw \(why) for a stopped shell, which then read it")
+    return .works("saw \(reason) for a stopped shell, which then read it")
   }
 
   private static let latch = Probe(

@@ -25,11 +25,11 @@ import Testing
 
     /// A process that is in no group of version 1 and whose workers are in `group`.
     func read(_ group: String, _ machine: MemoryInfo) throws -> MemoryInfo {
-      try ContainingLimits(own: KernelRecord(own("0::/\n")), workers: top + group)
+      try ContainingLimits(membership: KernelRecord(membership("0::/\n")), workers: top + group)
         .applied(to: machine)
     }
 
-    func own(_ text: String) throws -> String {
+    func membership(_ text: String) throws -> String {
       try Descriptor.open("\(top)/own", O_WRONLY | O_CREAT | O_TRUNC, mode: 0o644).writeAll(text)
       return "\(top)/own"
     }
@@ -92,7 +92,7 @@ import Testing
     let groups = try Groups()
     try groups.make("/a", files(max: "max", current: 1000))
     let limits = try ContainingLimits(
-      own: KernelRecord(groups.own("0::/\n")), workers: groups.top + "/a")
+      membership: KernelRecord(groups.membership("0::/\n")), workers: groups.top + "/a")
     #expect(limits.applied(to: machine) == machine)
     try groups.make("/a", files(max: "900", current: 1000))
     #expect(limits.applied(to: machine).total == 900)
@@ -106,7 +106,7 @@ import Testing
     let groups = try Groups()
     try groups.make("/a", files(max: "1000", current: 400))
     let limits = try ContainingLimits(
-      own: KernelRecord(groups.own("0::/\n")), workers: groups.top + "/a")
+      membership: KernelRecord(groups.membership("0::/\n")), workers: groups.top + "/a")
     let before = limits.applied(to: machine)
     #expect(before.available == 600)
     // A directory replaces the file. Reading it fails with EISDIR, as it would with EMFILE.

@@ -10,17 +10,17 @@ import Testing
   }
 
   @Test("Workers belong beside the daemon's own group if the group around both is empty")
-  func place() throws {
+  func rootForChildren() throws {
     // Directories imitate groups, because only names and files matter here.
     let scratch = try Scratch()
     let unit = scratch.path
     let procs = "\(unit)/cgroup.procs"
     try write(procs, "")
-    #expect(DelegatedGroup.place(of: "\(unit)/daemon") == unit)
-    #expect(DelegatedGroup.place(of: "\(unit)/self") == unit)
-    #expect(DelegatedGroup.place(of: "\(unit)/other") == "\(unit)/other")
+    #expect(DelegatedGroup.rootForChildren(of: "\(unit)/daemon") == unit)
+    #expect(DelegatedGroup.rootForChildren(of: "\(unit)/self") == unit)
+    #expect(DelegatedGroup.rootForChildren(of: "\(unit)/other") == "\(unit)/other")
     try write(procs, "1\n")
-    #expect(DelegatedGroup.place(of: "\(unit)/daemon") == "\(unit)/daemon")
+    #expect(DelegatedGroup.rootForChildren(of: "\(unit)/daemon") == "\(unit)/daemon")
   }
 
   @Test(

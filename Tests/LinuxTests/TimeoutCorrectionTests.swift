@@ -153,7 +153,7 @@ import Testing
     let waits = TimedWaits(TimedWaits.Kept(restsSince: 1000, began: [5: 400]))
     #expect(waits.waited(5, since: 2000) == 1600)
     #expect(waits.rested(5, since: 2000) == 1000)
-    waits.isCorrected(5, now: 2000, call: nil)
+    waits.didCorrect(5, now: 2000, call: nil)
     #expect(waits.waited(5, since: 2500) == 500)
     #expect(waits.rested(5, since: 2500) == 500)
   }

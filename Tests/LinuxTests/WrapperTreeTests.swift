@@ -54,7 +54,7 @@ import Testing
     ("/dormouse-7/worker-a/below", true), ("/", false), ("/user.slice/dormouse-7", false),
     ("/dormouse-7/other", false), ("/worker-a/dormouse-7", false),
   ])
-  func `A worker's cgroup is known by its path`(group: String, isWorkers: Bool) {
-    #expect(OuterWrapper.isWorkers(group) == isWorkers)
+  func `A worker's cgroup is known by its path`(group: String, isWorkerGroup: Bool) {
+    #expect(OuterWrapper.isWorkerGroup(group) == isWorkerGroup)
   }
 }

@@ -7,10 +7,10 @@
 #define CLINUX_H
 
 #include "clinux_epoll.h"
+#include "clinux_files.h"
 #include "clinux_inputs.h"
 #include "clinux_keyring.h"
 #include "clinux_memory.h"
-#include "clinux_more.h"
 #include "clinux_passing.h"
 #include "clinux_ptrace.h"
 #include "clinux_purgeable.h"

@@ -43,6 +43,12 @@ int clinux_has_writer(int reader);
 // Makes an inotify descriptor that becomes readable when another process opens the same file.
 int clinux_watch_opens(int descriptor);
 
+// Calls accept4(2) with SOCK_CLOEXEC | SOCK_NONBLOCK. The client's address isn't read.
+int clinux_accept(int listener);
+// Accepts a connection from a listener that other processes share, and which may block because of
+// them. It waits for at most 10 ms.
+int clinux_accept_shared(int listener);
+
 // Linux's native AIO, used only for a poll that is submitted once, and whose completion stays until
 // it is read (IOCB_CMD_POLL, Linux 4.18).
 uint64_t clinux_aio_setup(int capacity, int *error);
@@ -52,5 +58,5 @@ int clinux_aio_request_size(void);
 int clinux_aio_poll(uint64_t context, void *request, int fd, uint32_t events, uint64_t token);
 int clinux_aio_cancel(uint64_t context, void *request);
 // Stores the tokens of requests that have ended, at most 64, without waiting. Returns their number.
-int clinux_aio_take(uint64_t context, uint64_t *tokens, int capacity);
+int clinux_aio_collect(uint64_t context, uint64_t *tokens, int capacity);
 #endif

@@ -56,6 +56,9 @@ int clinux_try_as_tracer(int *writes, int *shows_rseq);
 // as that of a restored process has. Returns 0 if the kernel ends it; -errno if it couldn't be
 // tried. It tries that on a child, for some milliseconds.
 int clinux_rseq_survives_restore(void);
+// Calls process_madvise(2) with MADV_PAGEOUT: the kernel moves pages of another process's range to
+// swap, as far as it permits.
+int clinux_page_out(int pidfd, const struct clinux_range *range);
 // Returns 1 if both processes run in one address space (kcmp(2)), 0 if they don't, -errno if the
 // kernel can't compare them.
 int clinux_share_memory(pid_t one, pid_t other);

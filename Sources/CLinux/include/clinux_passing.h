@@ -4,7 +4,7 @@
 #include <sys/types.h>
 
 // The kernel's own limit for one message, SCM_MAX_FD.
-#define CLINUX_MOST_PASSED 253
+#define CLINUX_MAX_PASSED 253
 
 // The sender of a message if the socket requests it (SO_PASSCRED; otherwise pid is 0), and all
 // descriptors that came with it (SCM_RIGHTS). The caller must close them, on a thread that may
@@ -13,7 +13,7 @@ struct clinux_passed {
   pid_t pid;
   uid_t uid;
   int count;
-  int descriptors[CLINUX_MOST_PASSED];
+  int descriptors[CLINUX_MAX_PASSED];
 };
 
 // Calls recvmsg(2) without waiting.

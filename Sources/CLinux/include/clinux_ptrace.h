@@ -41,5 +41,5 @@ enum {
 int clinux_ptrace_poll(pid_t thread, int *signal);
 // Reaps a traced thread that has ended and isn't its group's leader. Until then the group's end
 // isn't reported to any process. Returns 1 if it did so, 0 if the thread hasn't ended.
-int clinux_ptrace_bury(pid_t thread);
+int clinux_ptrace_reap(pid_t thread);
 #endif

@@ -39,7 +39,7 @@ int clinux_registers_has_result(const struct clinux_registers *registers);
 // if they were written today: the kernel decides when the thread continues. If a signal handler
 // runs then, the call returns EINTR; otherwise it is made again. Returns 1 if it changed the
 // registers.
-int clinux_registers_mend_interrupted(struct clinux_registers *registers);
+int clinux_registers_restart_interrupted(struct clinux_registers *registers);
 // A call that was interrupted.
 struct clinux_call {
   int64_t number;
@@ -48,12 +48,13 @@ struct clinux_call {
   uint64_t instruction;
   int is_made_again;  // its result is one of the kernel's restart codes
   int keeps_its_end;  // ERESTART_RESTARTBLOCK: the kernel has stored when it ends
-  int was_mended;  // ERESTARTNOHAND; for some calls, clinux_registers_mend_interrupted has set it
+  // ERESTARTNOHAND; for some calls, clinux_registers_restart_interrupted has set it
+  int was_restarted;
 };
 // On arm64 a call that returned EINTR for a stop has lost its first argument. `before` is the call
 // in which the thread was before. Returns 1 if it is the same call; then the argument is restored
 // from it.
-int clinux_registers_know_call(struct clinux_registers *registers,
+int clinux_registers_complete_call(struct clinux_registers *registers,
                                const struct clinux_call *before);
 // Reads the thread's call. Returns 0 if the thread isn't in a call.
 int clinux_registers_call(const struct clinux_registers *registers, struct clinux_call *call);

@@ -25,7 +25,7 @@ struct clinux_spawn {
   int waits;  // it waits for clinux_spawn_release before it executes the program
 };
 enum {
-  CLINUX_OOM_SCORE_USUAL = 10000,  // the value set by clinux_spawn_with_oom_score
+  CLINUX_OOM_SCORE_USUAL = 10000,  // the value set by clinux_set_spawn_oom_score
   CLINUX_OOM_SCORE_KEPT = 10001,  // this process's value
 };
 
@@ -39,17 +39,17 @@ struct clinux_terms {
   const struct clinux_limit { int resource; uint64_t soft, hard; } *limits;  // setrlimit(2)
   int limit_count;
   // Descriptors of this process that get these numbers, 3 or higher. There are at most
-  // CLINUX_MOST_PLACED.
+  // CLINUX_MAX_PLACED.
   const struct clinux_placed { int descriptor, number; } *placed;
   int placed_count;
   int umask;  // or -1
-  int own_keyring;  // the process joins a new session keyring
+  int new_keyring;  // the process joins a new session keyring
   // Pointers into `environment` at which the pid is written. Each has room for ten digits and a
-  // NUL. There are at most CLINUX_MOST_OWN_NUMBERS.
-  char *const *own_numbers;
-  int own_number_count;
+  // NUL. There are at most CLINUX_MAX_PID_VARIABLES.
+  char *const *pid_digits;
+  int pid_digits_count;
 };
-enum { CLINUX_MOST_PLACED = 768, CLINUX_MOST_OWN_NUMBERS = 4 };
+enum { CLINUX_MAX_PLACED = 768, CLINUX_MAX_PID_VARIABLES = 4 };
 
 // The steps that can fail, for the error message.
 enum {
@@ -66,7 +66,7 @@ enum {
 
 // Sets the oom_score_adj (-1000…1000) that spawned processes usually get. Otherwise they inherit
 // that of a daemon, whose own value may be lower. Call it once, before other threads spawn.
-void clinux_spawn_with_oom_score(int adjustment);
+void clinux_set_spawn_oom_score(int adjustment);
 
 // Raises this process's limit on descriptors to the hard limit, 65,536 at most: a worker needs
 // seven or more. Spawned processes get the earlier limit, because some programs use select(2).

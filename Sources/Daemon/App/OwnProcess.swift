@@ -59,7 +59,7 @@ struct OwnOOMScore {
   /// From now on, programs are started with the value for workers. Call this before `lower`, which
   /// lowers the value of this process.
   func useForWorkers() {
-    if let ofWorkers { clinux_spawn_with_oom_score(ofWorkers) }
+    if let ofWorkers { clinux_set_spawn_oom_score(ofWorkers) }
   }
 
   /// Lowers the value of the daemon if that is permitted.

@@ -109,7 +109,8 @@ import Testing
     try home.project(
       "shop",
       """
-      workers: { one: { command: [\(home.scratch.path)/later] }, two: { command: [sh, -c, exit 3] } }
+      workers: { one: { command: [\(home.scratch.path)/later] }, two: { command: [sh, -c, exit 3] \
+      } }
       """)
     #expect(
       try eventually {

@@ -7,7 +7,8 @@ import Testing
   private static let four = """
     policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
     workers:
-      large: { command: [\(TestMachine.python), -c, "x = bytearray(30 << 20); import time; time.sleep(671)"] }
+      large: { command: [\(TestMachine.python), -c, "x = bytearray(30 << 20); import time; \
+    time.sleep(671)"] }
       busy: { command: "sh -c 'while :; do :; done'" }
       talker: { command: "sh -c 'printf \\"\\\\033[2J\\\\033[31mhello\\\\n\\"; sleep 672 & wait'" }
       failed: { command: "sh -c 'exit 3'", restart: { when: always, backoff: { initial: 1h } } }
@@ -23,7 +24,8 @@ import Testing
     return daemon
   }
 
-  /// A worker that was just launched is measured a moment later, and isn't the first in the list until then.
+  /// A worker that was just launched is measured a moment later, and isn't the first in the list
+  /// until then.
   private func awaitLargest(_ daemon: TestDaemon) throws {
     #expect(try eventually { try daemon.worker("large").footprint > 30 << 20 })
   }

@@ -22,7 +22,8 @@ private final class KitProbe {
       memory: { budget: 300MB }
       background: { suspend_after: 1h, shed_deadline: 2s }
       hibernate: { after: never, cooldown: 0s, min_footprint: 0B, max_footprint: 1GB }
-      pressure: { warning: never, urgent: { available_below: 50% }, critical: { available_below: 1% } }
+      pressure: { warning: never, urgent: { available_below: 50% }, critical: { available_below: \
+    1% } }
       terminate: { settle: 100ms }
       ladder: { urgent: [purge] }
 
@@ -48,7 +49,8 @@ private final class KitProbe {
     daemon = try TestDaemon(
       policy + """
         workers:
-          probe: { command: ["\(Self.program)", "\(socket)", "\(log)"], readiness: { notify: true } }
+          probe: { command: ["\(Self.program)", "\(socket)", "\(log)"], readiness: { notify: true \
+        } }
 
         """ + front.entry(), setting: setting)
     try daemon.wait("probe", toBe: "foreground")
@@ -111,7 +113,7 @@ private final class KitProbe {
 
 @Suite("WorkerKit under a daemon") struct KitUnderDaemonTests {
   @Test(
-    "Purgeable data is whole or lost, never torn, when it is taken from a running, suspended or hibernated worker",
+    "Purgeable data is whole or lost, never torn, when it is taken from a worker in any state",
     arguments: ["background", "suspend", "hibernate"])
   func taken(state: String) throws {
     for setting in Nightly.one(of: Setting.ofOwnUser) {
@@ -139,7 +141,7 @@ private final class KitProbe {
   }
 
   @Test(
-    "The next daemon takes a sleeping worker's purgeable data, and the worker detects the loss when it runs",
+    "The next daemon takes a sleeping worker's purgeable data, and the worker detects the loss",
     .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"))
   func nextDaemon() throws {
     let probe = try KitProbe(KitProbe.purging, setting: .frozen)
@@ -175,7 +177,7 @@ private final class KitProbe {
   }
 
   @Test(
-    "A background task keeps a worker awake until it ends or expires, and `explain` and `status` name it"
+    "A background task keeps a worker awake until it ends or expires; `explain`, `status` name it"
   )
   func tasks() throws {
     let probe = try KitProbe(KitProbe.hasty)

@@ -5,24 +5,25 @@ import Testing
   private static let failing = "echo looking; echo 'no module named `x`' >&2; exit 3"
 
   @Test(
-    "`start`, `run` and `restart` report the exit and the last log line of a worker that ends at once"
+    "`start`, `run` and `restart` report exit and last log line of a worker that ends at once"
   )
   func endsAtOnce() throws {
     let daemon = try TestDaemon(
       BadWorkerTests.calm + """
         workers:
           fails: { command: [sh, -c, "\(Self.failing)"], autostart: false }
-          waits: { command: [sh, -c, "sleep 0.05; exit 4"], autostart: false, readiness: { log_line: up } }
+          waits: { command: [sh, -c, "sleep 0.05; exit 4"], autostart: false, readiness: { \
+        log_line: up } }
         """)
-    func isTold(_ outcome: Outcome, of name: String) {
+    func expect(_ outcome: Outcome, of name: String) {
       #expect(outcome.code == 1 && !outcome.output.contains("is running\n"), "\(outcome)")
       #expect(outcome.error.contains("exited with status 3"), "\(outcome)")
       #expect(outcome.error.contains("no module named `x`"), "\(outcome)")
       #expect(outcome.error.contains("`dormouse logs \(name)`"), "\(outcome)")
     }
-    isTold(try daemon.verb("start", "fails"), of: "fails")
-    isTold(try daemon.verb("restart", "fails"), of: "fails")
-    isTold(try daemon.verb("run", "adhoc", "--", "/bin/sh", "-c", Self.failing), of: "adhoc")
+    expect(try daemon.verb("start", "fails"), of: "fails")
+    expect(try daemon.verb("restart", "fails"), of: "fails")
+    expect(try daemon.verb("run", "adhoc", "--", "/bin/sh", "-c", Self.failing), of: "adhoc")
     #expect(try daemon.worker("fails").exits?.last?.lastWords == "no module named `x`")
     #expect(try daemon.done("status", "fails").contains("no module named `x`"))
 
@@ -31,7 +32,7 @@ import Testing
   }
 
   @Test(
-    "`start` reports when a failed worker restarts, and succeeds for a job that ends at once with status 0"
+    "`start` reports when a failed worker restarts, and succeeds for a job that ends with status 0"
   )
   func restartedAndDone() throws {
     let daemon = try TestDaemon(

@@ -47,7 +47,7 @@ import Testing
     #expect(try daemon.done("warn", "hoarder").hasPrefix("hoarder freed nothing"))
   }
 
-  /// The same with an HTTP server: a POST empties the cache.
+  /// An HTTP server whose cache a POST empties.
   private static let server = """
     import ctypes, gc, http.server, os, sys, time
     cache = [bytearray(os.urandom(1 << 20)) for _ in range(8)]
@@ -171,7 +171,7 @@ import Testing
   }
 
   @Test(
-    "A shed signal that no process of the worker handles isn't sent, because it would end the worker"
+    "A shed signal that no process of the worker handles isn't sent: it would end the worker"
   )
   func unhandled() throws {
     let daemon = try TestDaemon(

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A notice before a termination under a daemon") struct TerminationNoticeUnderDaemonTests {
   @Test(
-    "A notice is shown, a veto keeps the worker, and without one it is terminated and the report says so"
+    "A notice is shown; a veto keeps the worker, and without one it is terminated and reported"
   )
   func notice() throws {
     let daemon = try TestDaemon(
@@ -18,7 +18,8 @@ import Testing
       workers:
         large:
           directory: /
-          command: [\(TestMachine.python), -c, "x = bytearray(30 << 20); import time; time.sleep(673)"]
+          command: [\(TestMachine.python), -c, "x = bytearray(30 << 20); import time; \
+      time.sleep(673)"]
 
       """)
     try daemon.wait("large", toBe: "foreground")

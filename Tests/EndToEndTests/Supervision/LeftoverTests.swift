@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Processes that no valid record describes") struct LeftoverTests {
   @Test(
-    "A worker with a damaged record isn't started a second time, and the error says which process to end",
+    "A worker with a damaged record isn't started twice, and the error says which process to end",
     arguments: Nightly.one(of: Setting.ofOwnUser))
   func flippedBit(setting: Setting) throws {
     let daemon = try TestDaemon(
@@ -72,7 +72,8 @@ import Testing
       """
       workers:
         looker:
-          command: [sh, -c, "grep core /proc/self/limits; cat /proc/self/coredump_filter; exec sleep 1000"]
+          command: [sh, -c, "grep core /proc/self/limits; cat /proc/self/coredump_filter; exec \
+      sleep 1000"]
           directory: /
 
       """,
@@ -105,7 +106,8 @@ import Testing
       #"""
       workers:
         loud:
-          command: [sh, -c, "printf 'a\\033]0;owned\\007b\\302\\233c\\342\\200\\256d\\033[31mred\\n'; exec sleep 1000"]
+          command: [sh, -c, "printf \#
+      'a\\033]0;owned\\007b\\302\\233c\\342\\200\\256d\\033[31mred\\n'; exec sleep 1000"]
           directory: /
 
       """#)

@@ -6,21 +6,24 @@ import Testing
 
 @Suite("The policy of restart") struct RestartPolicyTests {
   @Test(
-    "A failing worker is restarted, gets its last exit in its environment, and is given up after the limit"
+    "A failing worker is restarted with its last exit in its environment, up to the limit"
   )
   func givesUp() throws {
     let daemon = try TestDaemon(
       """
       workers:
         flaky:
-          command: [sh, -c, 'echo "<$DORMOUSE_LAST_EXIT|$DORMOUSE_LAST_EXIT_STATUS|$DORMOUSE_RESTARTS>"; exit 3']
-          restart: { when: on-failure, backoff: { initial: 100ms }, give_up: { after: 2, within: 1m } }
+          command: [sh, -c, 'echo \
+      "<$DORMOUSE_LAST_EXIT|$DORMOUSE_LAST_EXIT_STATUS|$DORMOUSE_RESTARTS>"; exit 3']
+          restart: { when: on-failure, backoff: { initial: 100ms }, give_up: { after: 2, within: \
+      1m } }
         fine:
           command: ["true"]
           restart: on-failure
         absent:
           command: [no-such-program]
-          restart: { when: on-failure, backoff: { initial: 50ms }, give_up: { after: 1, within: 1m } }
+          restart: { when: on-failure, backoff: { initial: 50ms }, give_up: { after: 1, within: \
+      1m } }
 
       """)
     for name in ["flaky", "absent"] {
@@ -76,7 +79,7 @@ import Testing
   }
 
   @Test(
-    "`always` and `unless-stopped` restart a killed worker, and the next daemon starts only `always` after a stop"
+    "`always` and `unless-stopped` restart a killed worker; a stopped one starts by `always` only"
   )
   func always() throws {
     let daemon = try TestDaemon(
@@ -117,7 +120,7 @@ import Testing
   }
 
   @Test(
-    "After a termination for memory, `always` restarts once memory is free, and `on-failure` doesn't"
+    "After a termination for memory, `always` restarts when memory is free; `on-failure` doesn't"
   )
   func memory() throws {
     let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")

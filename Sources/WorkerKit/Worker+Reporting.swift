@@ -6,8 +6,8 @@ import WorkerProtocol
 extension Worker {
   /// Reports that the worker has started and can be used, as `READY=1` at `NOTIFY_SOCKET` does.
   public func ready() {
-    connection?.say { said in
-      said.isReady = true
+    connection?.update { session in
+      session.isReady = true
       return [.ready]
     }
   }
@@ -16,10 +16,10 @@ extension Worker {
   ///
   /// For work that ends, prefer `withBackgroundTask`: it can't be left open by mistake.
   public func hold(_ on: Bool) {
-    connection?.say { said in
-      guard said.holds != on else { return [] }
-      said.holds = on
-      said.hasHeld = true
+    connection?.update { session in
+      guard session.holds != on else { return [] }
+      session.holds = on
+      session.hasHeld = true
       return [.hold(on)]
     }
   }
@@ -30,8 +30,8 @@ extension Worker {
     // A line longer than the protocol's limit would end this connection, and each later one.
     let fits = WorkerMessage.status(text).line.count <= WorkerProtocol.maxLine
     let text = fits ? text : WorkerProtocol.shown(text)
-    connection?.say { said in
-      said.status = text
+    connection?.update { session in
+      session.status = text
       return [.status(text)]
     }
   }
@@ -41,10 +41,10 @@ extension Worker {
   /// - Returns: false if the snapshot is too large, and then the one before stays. A line of the
   ///   protocol has at most 262,144 bytes, and an image becomes a third longer in it.
   @discardableResult public func setSnapshot(_ snapshot: Snapshot) -> Bool {
-    let message = WorkerMessage.snapshot(snapshot.said)
+    let message = WorkerMessage.snapshot(snapshot.message)
     guard message.line.count <= WorkerProtocol.maxLine else { return false }
-    connection?.say { said in
-      said.snapshot = snapshot.said
+    connection?.update { session in
+      session.snapshot = snapshot.message
       return [message]
     }
     return true
@@ -58,7 +58,7 @@ public enum Snapshot: Sendable, Hashable {
   /// An image. `mime` is its type, such as `image/png`; `bytes` is the content of the file.
   case image(mime: String, bytes: [UInt8])
 
-  var said: WorkerMessage.Snapshot {
+  var message: WorkerMessage.Snapshot {
     switch self {
     case .text(let text): .text(text)
     case .image(let mime, let bytes): .image(mime: mime, base64: Base64.encode(bytes))

@@ -1,7 +1,7 @@
 import WorkerProtocol
 
 /// What the worker has sent and what still holds. It is sent again to each later daemon.
-struct Said {
+struct SessionState {
   var isReady = false
   var holds = false
   /// True if the worker has ever held: the end of the hold may have been lost with a connection.
@@ -32,8 +32,8 @@ struct Said {
     for task in endedTasks { outbox.append(WorkerMessage.endTask(name: task).line) }
     let now = ContinuousClock.now
     for task in tasks {
-      let rest = task.deadline.map { max(0, ($0 - now).inSeconds) }
-      outbox.append(WorkerMessage.beginTask(name: task.name, limitSeconds: rest).line)
+      let remaining = task.deadline.map { max(0, ($0 - now).inSeconds) }
+      outbox.append(WorkerMessage.beginTask(name: task.name, limitSeconds: remaining).line)
     }
     if let status { outbox.append(WorkerMessage.status(status).line) }
     if let snapshot { outbox.append(WorkerMessage.snapshot(snapshot).line) }

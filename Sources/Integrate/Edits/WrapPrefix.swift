@@ -1,5 +1,5 @@
 /// The arguments that are inserted before a command: `/usr/bin/dormouse wrap [options] --`.
-public struct WrapWords: Hashable, Sendable {
+public struct WrapPrefix: Hashable, Sendable {
   public var program: String
   public var options: [String]
   /// True if options that suit a server are added unless they are given: those of its host, and its
@@ -16,27 +16,27 @@ public struct WrapWords: Hashable, Sendable {
   /// are no others.
   private var given: [String]?
 
-  private static let naming = "--name"
+  private static let nameOption = "--name"
 
   private func has(_ option: String) -> Bool {
     options.contains { $0 == option || $0.hasPrefix("\(option)=") }
   }
 
   /// Returns these arguments with the options that suit the host's servers.
-  func suiting(_ host: IntegratedHost) -> WrapWords {
-    let more = host.options
-    guard addsOptions, let first = more.first, !has(first) else { return self }
-    var words = WrapWords(program: program, options: more + options, addsOptions: true)
-    words.given = options
-    return words
+  func suiting(_ host: IntegratedHost) -> WrapPrefix {
+    let hostOptions = host.options
+    guard addsOptions, let first = hostOptions.first, !has(first) else { return self }
+    var suited = WrapPrefix(program: program, options: hostOptions + options, addsOptions: true)
+    suited.given = options
+    return suited
   }
 
   /// Returns these arguments with the server's name, if its command doesn't show it.
-  func of(_ server: String, command: [String]) -> WrapWords {
-    guard addsOptions, !has(Self.naming), let label = Self.label(server),
+  func named(_ server: String, command: [String]) -> WrapPrefix {
+    guard addsOptions, !has(Self.nameOption), let label = Self.label(server),
       label != command.first.map(baseName)
     else { return self }
-    return WrapWords(program: program, options: options + [Self.naming, label])
+    return WrapPrefix(program: program, options: options + [Self.nameOption, label])
   }
 
   /// Returns a label that `--name` accepts; nil if the server's name has no usable character.
@@ -51,32 +51,32 @@ public struct WrapWords: Hashable, Sendable {
   }
 
   /// Returns whether a command was wrapped with these options, with or without a name.
-  func wrote(_ found: [String]) -> Bool {
-    let isNamed = addsOptions && !has(Self.naming)
+  func matches(_ other: [String]) -> Bool {
+    let isNamed = addsOptions && !has(Self.nameOption)
     return [options, given].compactMap(\.self).contains { options in
-      if found == options { return true }
-      return isNamed && found.count == options.count + 2 && found.starts(with: options)
-        && found[options.count] == Self.naming
+      if other == options { return true }
+      return isNamed && other.count == options.count + 2 && other.starts(with: options)
+        && other[options.count] == Self.nameOption
     }
   }
 
   public var all: [String] { [program, "wrap"] + options + ["--"] }
 
   /// The `dormouse wrap` at the beginning of a command.
-  enum Found: Hashable {
+  enum Match: Hashable {
     case nothing
     /// The number of arguments in front of the wrapped command.
-    case words(Int)
+    case arguments(Int)
     /// There is no `--`, so the beginning of the wrapped command is unknown.
     case unclear
   }
 
-  static func find(in command: [String]) -> Found {
+  static func find(in command: [String]) -> Match {
     guard let program = command.first, baseName(program) == "dormouse",
       command.dropFirst().first == "wrap"
     else { return .nothing }
     guard let end = command.firstIndex(of: "--"), end + 1 < command.count else { return .unclear }
-    return .words(end + 1)
+    return .arguments(end + 1)
   }
 }
 

@@ -4,15 +4,15 @@ import Linux
 import Synchronization
 
 /// An order to wake the program, which another thread carries out, or which is complete already.
-final class Order: Sendable {
+final class WakeOrder: Sendable {
   private let outcome = Mutex<Result<Void, any Error>?>(nil)
   private let done: EventCounter
 
   init() throws(SystemCallError) { done = try EventCounter() }
 
   /// Carries out an order. It is complete when this returns.
-  static func performed(_ body: () throws -> Void) throws -> Order {
-    let order = try Order()
+  static func performed(_ body: () throws -> Void) throws -> WakeOrder {
+    let order = try WakeOrder()
     order.complete(Result(catching: body))
     return order
   }

@@ -1,5 +1,5 @@
 /// The location of one server's command in a configuration.
-struct CommandPlace: Sendable {
+struct CommandLocation: Sendable {
   enum Shape: Hashable, Sendable {
     /// A text with the program and a list of its arguments, both in the table at this path.
     case split(table: [String], command: String, arguments: String)
@@ -24,10 +24,10 @@ struct CommandPlace: Sendable {
       return try [program] + texts(list, arguments)
     case .list(let path):
       guard let list = root[path] else { throw .noCommand }
-      let words = try texts(list, path.last ?? "")
-      guard let program = words.first else { throw .noCommand }
+      let arguments = try texts(list, path.last ?? "")
+      guard let program = arguments.first else { throw .noCommand }
       if program.isEmpty { throw .notText("`\(path.last ?? "")`") }
-      return words
+      return arguments
     }
   }
 
@@ -50,28 +50,28 @@ extension ConfigValue {
   /// Returns this value without the values at these paths.
   func removing(_ paths: [ArraySlice<String>]) -> ConfigValue {
     if let list {
-      var rest = self
-      rest.kind = .list(
+      var result = self
+      result.kind = .list(
         list.enumerated().map { index, value in
           guard let name = value["name"]?.text,
             index == list.firstIndex(where: { $0.isNamed(name) })
           else { return value }
           return value.removing(paths.filter { $0.first == name }.map { $0.dropFirst() })
         })
-      return rest
+      return result
     }
     guard let members else { return self }
     let inner = Dictionary(grouping: paths.filter { !$0.isEmpty }) { $0[$0.startIndex] }
-    var rest = self
-    rest.kind = .table(
+    var result = self
+    result.kind = .table(
       ConfigTable(
         members.lazy.compactMap { member in
-          guard let own = inner[member.name]?.map({ $0.dropFirst() }) else { return member }
-          if own.contains(where: \.isEmpty) { return nil }
+          guard let nested = inner[member.name]?.map({ $0.dropFirst() }) else { return member }
+          if nested.contains(where: \.isEmpty) { return nil }
           var member = member
-          member.value = member.value.removing(own)
+          member.value = member.value.removing(nested)
           return member
         }))
-    return rest
+    return result
   }
 }

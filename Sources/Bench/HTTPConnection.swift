@@ -4,7 +4,7 @@ import Supervision
 
 /// A connection to the program, which stays open while the program sleeps. It is opened again only
 /// if the server has closed it.
-final class HTTPLine {
+final class HTTPConnection {
   private let address: HTTPAddress
   private let interruptions: Interruptions
   private var socket: Descriptor?
@@ -17,7 +17,7 @@ final class HTTPLine {
   }
 
   /// Returns whether a program accepts connections at the address.
-  static func isTaken(_ address: HTTPAddress) -> Bool {
+  static func isInUse(_ address: HTTPAddress) -> Bool {
     let probe = TCPProbe(port: address.port)
     // The first attempt only begins a connection.
     for _ in 0..<20 {
@@ -39,7 +39,7 @@ final class HTTPLine {
     }
     // If the request can't be sent, the program doesn't answer yet.
     guard (try? send()) != nil else { return nil }
-    do { return try receive(nil, until: deadline).response } catch is HangUp {
+    do { return try receive(nil, until: deadline).response } catch is ConnectionClosed {
       close()
       return nil
     }
@@ -47,7 +47,7 @@ final class HTTPLine {
 
   /// Sends the request. A sleeping program finds it when it runs again.
   func ask() throws {
-    if let socket, hasBeenClosed(socket) {
+    if let socket, isClosedByServer(socket) {
       close()
       reconnections += 1
     }
@@ -64,26 +64,26 @@ final class HTTPLine {
   }
 
   /// Receives the response to `ask`. Returns the time of its first byte (CLOCK_MONOTONIC, ns).
-  func answer(to order: Order, until deadline: Deadline) throws -> Int64 {
-    let taken: (moment: Int64, response: HTTPResponse)
-    do { taken = try receive(order, until: deadline) } catch is HangUp {
+  func answer(to order: WakeOrder, until deadline: Deadline) throws -> Int64 {
+    let received: (moment: Int64, response: HTTPResponse)
+    do { received = try receive(order, until: deadline) } catch is ConnectionClosed {
       // The server's timeout closed the connection when the program resumed. The time of a new
       // connection is part of the measurement.
       close()
       reconnections += 1
       try connect()
       try send()
-      taken = try receive(order, until: deadline)
+      received = try receive(order, until: deadline)
     }
-    guard taken.response.isSuccess else {
-      throw BenchError.program("the program answered with status \(taken.response.status)")
+    guard received.response.isSuccess else {
+      throw BenchError.program("the program answered with status \(received.response.status)")
     }
-    return taken.moment
+    return received.moment
   }
 
   // MARK: the socket
 
-  private struct HangUp: Error {}
+  private struct ConnectionClosed: Error {}
 
   private func connect() throws(SystemCallError) {
     let new = try Descriptor.socket(family: AF_INET, type: SOCK_STREAM)
@@ -102,7 +102,7 @@ final class HTTPLine {
     socket = new
   }
 
-  private func hasBeenClosed(_ socket: Descriptor) -> Bool {
+  private func isClosedByServer(_ socket: Descriptor) -> Bool {
     var byte: UInt8 = 0
     // A server sends nothing between two requests. If the socket can be read, the server has closed
     // it.
@@ -118,13 +118,13 @@ final class HTTPLine {
   }
 
   private func receive(
-    _ order: Order?, until deadline: Deadline
+    _ order: WakeOrder?, until deadline: Deadline
   ) throws -> (moment: Int64, response: HTTPResponse) {
     var response = HTTPResponse()
     var moment: Int64?
     var order = order
     while !response.isComplete {
-      guard let socket else { throw HangUp() }
+      guard let socket else { throw ConnectionClosed() }
       guard
         let ready = try interruptions.wait(
           for: [socket.raw] + (order.map { [$0.descriptor] } ?? []), until: deadline)
@@ -136,7 +136,7 @@ final class HTTPLine {
       }
       let bytes = try read(socket)
       moment = moment ?? Clocks.monotonic
-      if bytes.isEmpty, !response.end() { throw HangUp() }
+      if bytes.isEmpty, !response.end() { throw ConnectionClosed() }
       do throws(HTTPResponse.Failure) { try response.feed(bytes[...]) } catch {
         throw BenchError.program("the program's answer is not HTTP/1.1: \(error)")
       }

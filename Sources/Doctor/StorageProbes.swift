@@ -4,7 +4,7 @@ import Hibernation
 import Linux
 
 extension Probe {
-  static let ofPlaces = [images, libcrypto, keyring, socket]
+  static let ofStorage = [images, libcrypto, keyring, socket]
 
   private static let images = Probe(
     "state-directory", "a place for images", need: .required,
@@ -47,8 +47,8 @@ extension Probe {
     return .works("stored a key in the user keyring and read it back")
   }
 
-  private static func space(_ system: FileSystem, at place: String) -> Finding {
-    let free = "\(place): \(sizeText(system.free)) free"
+  private static func space(_ system: FileSystem, at path: String) -> Finding {
+    let free = "\(path): \(sizeText(system.free)) free"
     if system.isMemory { return .limited("\(free), but it is in memory (tmpfs)") }
     // The limit is the default of `hibernate.disk.min_free`.
     if system.free < system.size / 20 {
@@ -111,10 +111,10 @@ struct FileSystem {
       return nil
     }
     for line in mounts.split(separator: "\n") {
-      let words = line.split(separator: " ")
-      guard words.first == mount, let dash = words.firstIndex(of: "-"), dash + 1 < words.count
+      let fields = line.split(separator: " ")
+      guard fields.first == mount, let dash = fields.firstIndex(of: "-"), dash + 1 < fields.count
       else { continue }
-      return words[dash + 1]
+      return fields[dash + 1]
     }
     return nil
   }
