@@ -32,7 +32,7 @@ import Testing
       } then: {
         calls.withLock { $0.append("after \(name)") }
       }
-      for part in ["a", "b", "c"] { file.append(bytes("\(name)\(part)\n")) }
+      for chunk in ["a", "b", "c"] { file.append(bytes("\(name)\(chunk)\n")) }
     }
     #expect(queue.drain(within: .seconds(60)))
     #expect(try text("1") == "1a\n1b\n1c\n" && text("2") == "2a\n2b\n2c\n")
@@ -125,11 +125,11 @@ import Testing
     file.append([1, 2, 3])
     #expect(queue.drain(within: .seconds(60)))
     #expect(file.consumeFailure()?.code == EAGAIN)
-    var found: [UInt8] = []
+    var written: [UInt8] = []
     // The read throws when nothing is left, because the test itself has the other end open.
-    while let part = try? reader.read(upTo: 1 << 16), !part.isEmpty { found += part }
+    while let chunk = try? reader.read(upTo: 1 << 16), !chunk.isEmpty { written += chunk }
     #expect(
-      found.count >= 4096 && found.count < bytes.count
-        && found.elementsEqual(bytes.prefix(found.count)))
+      written.count >= 4096 && written.count < bytes.count
+        && written.elementsEqual(bytes.prefix(written.count)))
   }
 }

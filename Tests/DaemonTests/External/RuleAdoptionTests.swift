@@ -122,16 +122,16 @@ import Testing
   func owned() throws {
     try worker("r-3", of: Self.rule("r", "y"))
     rules.follow([Self.rule()])
-    let own = try ProcessStat.read(getpid()).identity
-    answer(RuleScan.Match(process: own, rule: 0, matched: .ready, command: ["x"]))
+    let process = try ProcessStat.read(getpid()).identity
+    answer(RuleScan.Match(process: process, rule: 0, matched: .ready, command: ["x"]))
     #expect(processes.examined.isEmpty && world.lines("isn't adopted") == 0)
   }
 
   @Test("A reason why a process isn't adopted is logged once, and again when it is another")
   func reasons() {
     rules.follow([Self.rule()])
-    for why in ["it is stopped", "it is stopped", "it is traced"] {
-      answer(Self.match(7, .refused(why)))
+    for reason in ["it is stopped", "it is stopped", "it is traced"] {
+      answer(Self.match(7, .refused(reason)))
       timers.advance(by: .seconds(5))
     }
     #expect(world.lines("rule r: pid \(Self.pid(7)) isn't adopted: it is stopped") == 1)

@@ -58,7 +58,7 @@ import Testing
     return program
   }
 
-  private func found(
+  private func match(
     _ scan: RuleScan, _ pid: Int32
   ) throws -> RuleScan.Matched? {
     try #require(scan.perform()).matches.first { $0.process.pid == pid }?.matched
@@ -68,9 +68,9 @@ import Testing
   func finds() throws {
     let program = try sleeper()
     let outcome = try #require(scan(rule()).perform())
-    let found = outcome.matches.filter { $0.process == program.identity }
-    #expect(found.map(\.matched) == [.ready])
-    #expect(found.first?.command.last == "\(scratch.path)/x")
+    let match = outcome.matches.filter { $0.process == program.identity }
+    #expect(match.map(\.matched) == [.ready])
+    #expect(match.first?.command.last == "\(scratch.path)/x")
     #expect(outcome.listed > 1 && outcome.read >= outcome.matches.count)
   }
 
@@ -79,14 +79,14 @@ import Testing
     let program = try sleeper()
     var scan = scan(rule())
     scan.passedOver = [program.identity]
-    #expect(try found(scan, program.pid) == nil)
+    #expect(try match(scan, program.pid) == nil)
     #expect(scan.progress.reading == nil)
     let child = try #require(children(of: program.pid).first)
     var shell = rule()
     shell.matches[0].command = [Glob("sleep 60")]
     scan = self.scan(shell)
     scan.passedOver = [program.identity]
-    #expect(try found(scan, child) == .ready)
+    #expect(try match(scan, child) == .ready)
   }
 
   @Test("A process whose ancestor matches belongs to it")
@@ -102,21 +102,21 @@ import Testing
     }
     try #require(isThere)
     let pid = try #require(child)
-    #expect(try found(scan(rule()), pid) == .contained(program.pid))
-    #expect(try found(scan(rule()), program.pid) == .ready)
+    #expect(try match(scan(rule()), pid) == .contained(program.pid))
+    #expect(try match(scan(rule()), program.pid) == .ready)
   }
 
   @Test("A process that is too young or too small is found with what is missing")
   func conditions() throws {
     let program = try sleeper()
     let old = scan(rule { $0.olderThan = .seconds(3600) })
-    guard case .tooYoung(let remaining) = try found(old, program.pid) else {
+    guard case .tooYoung(let remaining) = try match(old, program.pid) else {
       Issue.record("it isn't too young")
       return
     }
     #expect(remaining > .seconds(3000) && remaining <= .seconds(3600))
     let large = scan(rule { $0.minFootprint = .gigabytes(64) })
-    guard case .tooSmall(let size, let minimum) = try found(large, program.pid) else {
+    guard case .tooSmall(let size, let minimum) = try match(large, program.pid) else {
       Issue.record("it isn't too small")
       return
     }
@@ -128,14 +128,14 @@ import Testing
     let program = try sleeper()
     var owned = scan(rule())
     owned.owned = [program.pid: program.identity.startTime]
-    #expect(try found(owned, program.pid) == nil)
+    #expect(try match(owned, program.pid) == nil)
     // Another process has the pid now.
     owned.owned = [program.pid: program.identity.startTime - 1]
     owned.matching.rules[0].limit = 1
-    #expect(try found(owned, program.pid) == .ready)
+    #expect(try match(owned, program.pid) == .ready)
     var released = scan(rule())
     released.released = [program.identity]
-    #expect(try found(released, program.pid) == .released)
+    #expect(try match(released, program.pid) == .released)
   }
 
   @Test("A stopped process isn't adopted, with the reason")
@@ -144,11 +144,11 @@ import Testing
     kill(program.pid, SIGSTOP)
     let isStopped = try eventually { try ProcessStat.read(program.pid).state == .stopped }
     #expect(isStopped)
-    guard case .refused(let why) = try found(scan(rule()), program.pid) else {
+    guard case .refused(let reason) = try match(scan(rule()), program.pid) else {
       Issue.record("it isn't refused")
       return
     }
-    #expect(why.contains("is stopped"))
+    #expect(reason.contains("is stopped"))
   }
 
   @Test("A wrapper and what runs under it are left to the wrapper")
@@ -168,11 +168,11 @@ import Testing
       })
     for (pid, command) in [(program.pid, "*python3*"), (child, "sh *")] {
       let only = rule { $0.command = [Glob("\(command)\(scratch.path)*")] }
-      guard case .refused(let why) = try found(scan(only), pid) else {
+      guard case .refused(let reason) = try match(scan(only), pid) else {
         Issue.record("\(command) isn't refused")
         continue
       }
-      #expect(why.contains("another Dormouse"), "\(why)")
+      #expect(reason.contains("another Dormouse"), "\(reason)")
     }
   }
 
@@ -240,7 +240,7 @@ import Testing
   private let timers = FakeTimers()
 
   @Test("A look that reads one process for 2 s is given up, and its outcome comes too late")
-  func hangingLook() {
+  func hangingScan() {
     let progress = ScanProgress()
     var outcomes: [Int?] = []
     let wait = ScanWait(for: progress, timers) { outcomes.append($0?.listed) }
@@ -257,7 +257,7 @@ import Testing
   }
 
   @Test("A look that ends in time is waited for no longer")
-  func endedLook() {
+  func endedScan() {
     var outcomes: [Int?] = []
     let wait = ScanWait(for: ScanProgress(), timers) { outcomes.append($0?.listed) }
     wait.end(RuleScan.Outcome())

@@ -103,7 +103,7 @@ final class RestartWorld {
   }
 
   /// Reports a transition to the supervisor only. The engine's state doesn't change.
-  func note(_ name: String = "web", to state: WorkerState, _ cause: Cause) {
+  func record(_ name: String = "web", to state: WorkerState, _ cause: Cause) {
     supervisor.record(
       Transition(
         worker: WorkerID(name), from: self.state(of: name) ?? .terminated, to: state,

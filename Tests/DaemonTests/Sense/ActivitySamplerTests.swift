@@ -55,12 +55,12 @@ import Testing
   ) throws -> [Event] {
     world.timers.advance(by: .seconds(1))
     #expect(sampler.sample(worker))
-    var found = ActivityReading(
+    var reading = ActivityReading(
       root: try #require(worker.process).identity, cpu: milliseconds * 1000,
       anonymous: kilobytes << 10, hasTraffic: traffic)
-    if let work { found.work = (work, WorkMeter()) }
-    (found.written, found.hasClients) = (written, hasClients)
-    #expect(looks.pending.answer(found))
+    if let work { reading.work = (work, WorkMeter()) }
+    (reading.written, reading.hasClients) = (written, hasClients)
+    #expect(looks.pending.answer(reading))
     return world.takeEvents()
   }
 
@@ -110,8 +110,8 @@ import Testing
     // 0.3 s in each 20 s are 1.5 %.
     var worked = 0
     for second in 1...60 {
-      let found = try sample(worker, milliseconds: UInt64(second / 20 * 300))
-      if found == [.worked(worker.id)] { worked += 1 }
+      let reading = try sample(worker, milliseconds: UInt64(second / 20 * 300))
+      if reading == [.worked(worker.id)] { worked += 1 }
     }
     #expect(worked == 3)
   }
@@ -191,27 +191,27 @@ import Testing
   func ended() throws {
     let worker = try world.add()
     let process = try #require(worker.process)
-    let found = ActivityReading(root: process.identity, cpu: 1, anonymous: 1, hasTraffic: true)
+    let reading = ActivityReading(root: process.identity, cpu: 1, anonymous: 1, hasTraffic: true)
     var answers: [Bool] = []
-    func look() { sampler.readActivity(of: worker) { answers.append($0 != nil) } }
+    func read() { sampler.readActivity(of: worker) { answers.append($0 != nil) } }
 
-    look()
-    looks.pending.answer(found)
-    look()
+    read()
+    looks.pending.answer(reading)
+    read()
     looks.pending.answer(nil)
     #expect(answers == [true, false])
-    look()
+    read()
     world.end(worker)
-    looks.pending.answer(found)
-    look()
+    looks.pending.answer(reading)
+    read()
     #expect(answers == [true, false, false, false] && looks.pending.isEmpty)
     // The sample is of an earlier run.
     try world.begin(worker, as: getppid())
-    look()
-    looks.pending.answer(found)
-    look()
+    read()
+    looks.pending.answer(reading)
+    read()
     world.workers[worker.id] = nil
-    looks.pending.answer(found)
+    looks.pending.answer(reading)
     #expect(answers.dropFirst(4) == [false, false])
   }
 

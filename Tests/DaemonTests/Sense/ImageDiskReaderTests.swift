@@ -37,16 +37,16 @@ import Testing
   }
 
   @Test("A reader finds the file system's free space and the bases of running workers")
-  func found() throws {
+  func readings() throws {
     try world.add("web")
     try world.add("none")
     try writeBase(of: "web", 1234)
     var begun = 0
     reader.onBegin { begun += 1 }
-    var found: [ImageDisk?] = []
-    for _ in 0..<3 { reader.ask { found.append($0) } }
-    try turn { found.count == 3 }
-    let disk = try #require(found.first ?? nil)
+    var readings: [ImageDisk?] = []
+    for _ in 0..<3 { reader.ask { readings.append($0) } }
+    try turn { readings.count == 3 }
+    let disk = try #require(readings.first ?? nil)
     #expect(disk.total > .zero && disk.bases == ["web": 1234] && disk.images.isEmpty)
     // The two callers that came while the first reading was under way share the second.
     #expect(begun == 2)

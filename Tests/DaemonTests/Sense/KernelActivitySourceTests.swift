@@ -33,16 +33,16 @@ import Testing
 
   @Test(
     "Two source find a worker's processor time and memory, and traffic only where it counts")
-  func found() throws {
+  func readings() throws {
     let worker = try world.add()
     let process = try #require(worker.process)
-    var found: [ActivityReading?] = []
-    for _ in 0..<2 { source.sample(worker, process) { found.append($0) } }
-    #expect(found.isEmpty && scans.count == 2)
+    var readings: [ActivityReading?] = []
+    for _ in 0..<2 { source.sample(worker, process) { readings.append($0) } }
+    #expect(readings.isEmpty && scans.count == 2)
     let scan = try ProcessScan.read()
     while scans.answer(scan) {}
-    try turn { found.count == 2 }
-    for each in found {
+    try turn { readings.count == 2 }
+    for each in readings {
       let each = try #require(each)
       #expect(each.root == process.identity && each.anonymous > 0 && each.hasTraffic == nil)
     }
@@ -55,12 +55,12 @@ import Testing
       $0.policy.foreground = ForegroundRules(mode: .activity)
     }
     let process = try #require(worker.process)
-    var found: [ActivityReading?] = []
-    source.sample(worker, process) { found.append($0) }
+    var readings: [ActivityReading?] = []
+    source.sample(worker, process) { readings.append($0) }
     scans.answer(try ProcessScan.read())
-    try turn { !found.isEmpty }
+    try turn { !readings.isEmpty }
     // The first sample only prepares.
-    #expect(found.first??.hasTraffic == false && worker.traffic != nil)
+    #expect(readings.first??.hasTraffic == false && worker.traffic != nil)
   }
 
   @Test(
@@ -69,16 +69,16 @@ import Testing
   func ended() throws {
     let worker = try world.add()
     let process = try #require(worker.process)
-    var found: [ActivityReading?] = []
-    source.sample(worker, process) { found.append($0) }
+    var readings: [ActivityReading?] = []
+    source.sample(worker, process) { readings.append($0) }
     world.end(worker)
     scans.answer(try ProcessScan.read())
-    #expect(found.count == 1 && found[0]?.root == nil)
+    #expect(readings.count == 1 && readings[0]?.root == nil)
     try world.begin(worker)
-    source.sample(worker, try #require(worker.process)) { found.append($0) }
+    source.sample(worker, try #require(worker.process)) { readings.append($0) }
     scans.answer(nil)
     // The last scan of all processes is used instead.
-    try turn { found.count == 2 }
-    #expect(found.last??.root == worker.process?.identity)
+    try turn { readings.count == 2 }
+    #expect(readings.last??.root == worker.process?.identity)
   }
 }

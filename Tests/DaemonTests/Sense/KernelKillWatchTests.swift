@@ -184,9 +184,9 @@ import Testing
 
   @Test("The cause of a kill is the innermost limit that was reached, or the machine")
   func cause() {
-    func hits(_ own: Int, _ above: Int, hidden: Bool = false) -> MemoryLimitHits {
+    func hits(_ cgroup: Int, _ above: Int, hidden: Bool = false) -> MemoryLimitHits {
       MemoryLimitHits(
-        groups: [.init(path: "/a/own", count: own), .init(path: "/a", count: above)],
+        groups: [.init(path: "/a/own", count: cgroup), .init(path: "/a", count: above)],
         mayHaveHiddenLimits: hidden)
     }
     func cause(
@@ -215,11 +215,11 @@ import Testing
     let worker = try world.add("web") { $0.limits.memory = .megabytes(64) }
     watch.keepReport(ofKernelKill: worker)
     let id = try #require(jetsam.ids.first)
-    var found: [JetsamRecord?] = []
-    jetsam.load(id) { found.append($0) }
+    var records: [JetsamRecord?] = []
+    jetsam.load(id) { records.append($0) }
     let end = EventLoop.now + .seconds(30)
-    while found.isEmpty, EventLoop.now < end { try loop.turn(until: end) }
-    let record = try #require(found.first ?? nil)
+    while records.isEmpty, EventLoop.now < end { try loop.turn(until: end) }
+    let record = try #require(records.first ?? nil)
     #expect(record.largest == "web" && record.workers.map(\.name) == ["web"])
     #expect(record.why.code == "out_of_memory" && record.why.text.contains("64 MB"))
     #expect(record.workers.first?.victimBecause?.code == "chosen_by_kernel")

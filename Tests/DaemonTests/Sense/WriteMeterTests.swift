@@ -43,13 +43,13 @@ import Testing
   @Test("A file's page that isn't on the disk yet is counted once, and the writes to it each time")
   func pages() {
     var writing = RegularWriting()
-    var found: [Bool] = []
+    var results: [Bool] = []
     for second in 0..<10 {
       let written = Written(bytes: 29, logged: 0, reachesDisk: second == 0)
-      found.append(
+      results.append(
         writing.record(written, hasClients: true, at: Instant.zero + .seconds(second * 2)))
     }
-    #expect(found == [false, false] + Array(repeating: true, count: 8))
+    #expect(results == [false, false] + Array(repeating: true, count: 8))
   }
 
   @Test("Writing is under way for 50 s after the last of several writes")
@@ -95,9 +95,9 @@ import Testing
     try input.writing.writeAll("go\n")
     var sum = Written(bytes: 0, logged: 0, reachesDisk: false)
     let isSeen = try eventually {
-      if let found = meter.sample(tree) {
-        sum.bytes += found.bytes
-        sum.logged += found.logged
+      if let written = meter.sample(tree) {
+        sum.bytes += written.bytes
+        sum.logged += written.logged
       }
       return sum.bytes >= 11 && sum.logged >= 6
     }

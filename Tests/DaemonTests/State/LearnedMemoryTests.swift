@@ -42,11 +42,11 @@ import Testing
   @Test func `Damage at any byte of the learned facts, and any truncation, is detected`() throws {
     let bytes = Array(try Self.sample().encoded(at: .zero).utf8)
     #expect(LearnedMemory(bytes, at: .zero, time: 0) != nil)
-    for place in bytes.indices {
+    for index in bytes.indices {
       var damaged = bytes
-      damaged[place] ^= 1
-      #expect(LearnedMemory(damaged, at: .zero, time: 0) == nil, "byte \(place)")
-      #expect(LearnedMemory(Array(bytes[..<place]), at: .zero, time: 0) == nil, "cut at \(place)")
+      damaged[index] ^= 1
+      #expect(LearnedMemory(damaged, at: .zero, time: 0) == nil, "byte \(index)")
+      #expect(LearnedMemory(Array(bytes[..<index]), at: .zero, time: 0) == nil, "cut at \(index)")
     }
     for text in ["", "\n\n\n", "dormouse memory 1\n{}\ncrc32c 00000000\n"] {
       #expect(LearnedMemory(Array(text.utf8), at: .zero, time: 0) == nil)

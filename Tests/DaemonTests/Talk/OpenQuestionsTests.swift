@@ -46,8 +46,8 @@ private final class TalkWorld {
     }
   }
 
-  func answer(_ number: UInt64 = 1, by place: Int = 0) -> StrayAnswers.Kind? {
-    talk.answered(number, by: talk.socket.connectionIDs[place])
+  func answer(_ number: UInt64 = 1, by index: Int = 0) -> StrayAnswers.Kind? {
+    talk.answered(number, by: talk.socket.connectionIDs[index])
   }
 }
 
