@@ -42,7 +42,7 @@ struct ConfigurationReloader {
   static func reader(
     _ jobs: LoopJobs, _ read: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
   ) -> Reader {
-    let shared = SharedLook<ParseResult<DaemonConfiguration>>(
+    let shared = CoalescedProbe<ParseResult<DaemonConfiguration>>(
       jobs, about: "configuration", within: timeout
     ) { read }
     return { shared.ask(then: $0) }

@@ -9,14 +9,14 @@ import Supervision
 final class SelfExamination {
   typealias Outcome = Result<DoctorReport, ExaminationFailure>
 
-  private let probe: SharedLook<Outcome>
+  private let probe: CoalescedProbe<Outcome>
 
   /// - Parameter examine: runs the tests, on another thread.
   init(
     _ jobs: LoopJobs, within limit: Duration = .seconds(40),
     examine: @escaping @Sendable () -> Outcome
   ) {
-    probe = SharedLook(jobs, about: "doctor", within: limit) { examine }
+    probe = CoalescedProbe(jobs, about: "doctor", within: limit) { examine }
   }
 
   /// Runs the tests. `then` is called once, on the event loop, and never before this function

@@ -213,7 +213,7 @@ final class ExternalAdoption {
       name: configuration.name, command: configuration.command,
       directory: configuration.directory, environment: [:], cgroup: candidate.cgroup,
       logPath: ends.launchPlanner.logPath(of: worker))
-    let process = try ends.memory.adopt(candidate.root.identity, plan)
+    let process = try ends.memory.openProcess(candidate.root.identity, plan)
     if let memories = candidate.memories { process.adopt(memories) }
     try holder.adopt(process, as: worker)
   }

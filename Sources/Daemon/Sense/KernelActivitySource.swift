@@ -56,7 +56,7 @@ final class KernelActivitySource: ActivitySource {
   private let jobs: LoopJobs
   private let driver: EngineDriver
   private let scanner: ProcessScanner
-  private let limiter: LookLine
+  private let limiter: ConcurrencyLimiter
   /// The kernel's record of traffic; nil if the kernel has none. One of the kernel's rings serves
   /// all workers; see `TrafficMonitor`.
   private let latches: InputLatches?
@@ -72,7 +72,7 @@ final class KernelActivitySource: ActivitySource {
     self.jobs = jobs
     self.driver = driver
     self.scanner = scanner
-    limiter = LookLine(loop)
+    limiter = ConcurrencyLimiter(loop)
     // Without it, a sample sees only traffic on connections that are still open.
     latches = try? InputLatches(capacity: 512)
     work = metersWork ? WorkMeter() : nil
@@ -100,7 +100,7 @@ final class KernelActivitySource: ActivitySource {
   }
 
   private func perform(
-    _ probe: SharedLook<ActivityReading?>, of worker: WorkerUnit, as process: WorkerProcess,
+    _ probe: CoalescedProbe<ActivityReading?>, of worker: WorkerUnit, as process: WorkerProcess,
     _ then: @escaping (ActivityReading?) -> Void
   ) {
     limiter.enter { done in
@@ -114,8 +114,8 @@ final class KernelActivitySource: ActivitySource {
     }
   }
 
-  private func makeProbe(_ worker: WorkerUnit) -> SharedLook<ActivityReading?> {
-    SharedLook(jobs, about: "activity of \(worker.id)", within: Self.timeout) {
+  private func makeProbe(_ worker: WorkerUnit) -> CoalescedProbe<ActivityReading?> {
+    CoalescedProbe(jobs, about: "activity of \(worker.id)", within: Self.timeout) {
       [unowned self, weak worker] () -> @Sendable () -> ActivityReading? in
       guard let worker else { return { nil } }
       return job(worker)

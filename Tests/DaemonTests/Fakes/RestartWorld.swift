@@ -90,8 +90,8 @@ final class RestartWorld {
     let id = WorkerID(name)
     self.cause = cause
     switch cause {
-    case .failed(let why) where state(of: name) == .launching:
-      driver.send(.launchFailed(id, why))
+    case .failed(let reason) where state(of: name) == .launching:
+      driver.send(.launchFailed(id, reason))
     case .exited(let status): driver.send(.exited(id, status))
     default: driver.send(.exited(id, .signaled(15)))
     }

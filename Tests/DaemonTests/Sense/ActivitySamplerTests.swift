@@ -61,7 +61,7 @@ import Testing
     if let work { reading.work = (work, WorkMeter()) }
     (reading.written, reading.hasClients) = (written, hasClients)
     #expect(looks.pending.answer(reading))
-    return world.takeEvents()
+    return world.drainEvents()
   }
 
   private func measured(_ kilobytes: UInt64 = 0) {
@@ -69,7 +69,7 @@ import Testing
       Measurement(
         footprint: ByteCount(Int64(kilobytes) << 10), anonymous: kilobytes << 10,
         at: world.timers.now, took: .milliseconds(1)))
-    _ = world.takeEvents()
+    _ = world.drainEvents()
   }
 
   @Test("The first sample has nothing to compare with, and has the worker's footprint measured")
