@@ -214,7 +214,7 @@ final class ExternalAdoption {
       directory: configuration.directory, environment: [:], cgroup: candidate.cgroup,
       logPath: ends.launchPlanner.logPath(of: worker))
     let process = try ends.memory.openProcess(candidate.root.identity, plan)
-    if let memories = candidate.memories { process.adopt(memories) }
+    if let memories = candidate.memories { process.store(memories) }
     try holder.adopt(process, as: worker)
   }
 
