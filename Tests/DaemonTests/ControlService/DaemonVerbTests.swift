@@ -112,7 +112,7 @@ import Testing
       (Verb.adopt, "`adopt` needs"), (.release, "not adopted"),
       (.reloadWorker, "web has no `reload_signal`"),
     ])
-  func passedOn(verb: ControlRequest.Verb, words: String) throws {
+  func passedOn(verb: ControlRequest.Verb, text: String) throws {
     try world.add("web")
     let response = try control.only(control.ask(verb, "web"))
     #expect(response.result != .done && response.text.contains(text), "\(response.text)")

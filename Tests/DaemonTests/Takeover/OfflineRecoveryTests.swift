@@ -20,11 +20,11 @@ import Testing
   }
 
   private func leave(
-    _ name: String, _ state: String, image: Bool = false, cgroup: String? = nil
+    _ name: String, _ workerState: String, image: Bool = false, cgroup: String? = nil
   ) throws {
     var record = WorkerRecord(
       name: name, process: try ProcessStat.read(getpid()).identity, session: getpid(),
-      bootID: "boot", command: [name], directory: "/", logPath: "/dev/null", state: state)
+      bootID: "boot", command: [name], directory: "/", logPath: "/dev/null", state: workerState)
     record.cgroupPath = cgroup
     record.imagePath = image ? state.image(of: name) : nil
     try records.save(record)
