@@ -1,8 +1,8 @@
-/// What went wrong between this program and a runtime's CRI.
+/// A failure between this program and a runtime's CRI.
 public enum CRIError: Error, Hashable, Sendable, CustomStringConvertible {
   case unreachable(String)
   case timedOut
-  /// It has no such call.
+  /// The runtime has no such call.
   case unsupported
   case notFound
   case refused(String)

@@ -10,9 +10,9 @@ public struct KubernetesClient: Sendable {
   private let http: HTTPClient
   private let patience: Duration
 
-  /// An answer of more bytes isn't read.
+  /// The maximum length of an answer in bytes.
   static let mostBytes = 8 << 20
-  /// What the API notes as the author of a change.
+  /// The name that the API records as the author of a change.
   static let fieldManager = "dormouse-containers"
 
   public init(
@@ -45,7 +45,7 @@ public struct KubernetesClient: Sendable {
     _ = try await call(.POST, Self.events(event.pod.namespace), body: event.json)
   }
 
-  /// The event has happened again.
+  /// Records that the event has happened again.
   public func repeated(_ event: KubernetesEvent) async throws(KubernetesError) {
     let path = Self.events(event.pod.namespace) + "/" + Self.escaped(event.name)
     _ = try await call(.PATCH, path, body: event.repetition)
@@ -61,7 +61,8 @@ public struct KubernetesClient: Sendable {
     "/api/v1/namespaces/\(escaped(namespace))/events"
   }
 
-  /// Names come from the runtime: one with a slash must not become another path.
+  /// Escapes a name for a path. Names come from the runtime, and one with a slash must not become
+  /// another path.
   private static func escaped(_ name: String) -> String {
     let isPlain = name.utf8.allSatisfy { byte in
       switch byte {
@@ -111,7 +112,7 @@ public struct KubernetesClient: Sendable {
     } catch { throw failure(error) }
   }
 
-  /// Of a `Status` object.
+  /// Returns the message of a `Status` object.
   private static func message(_ body: [UInt8]) -> String {
     let text = JSON(body)?["message"]?.text ?? String(decoding: body.prefix(200), as: UTF8.self)
     return Control.escaped(String(text.prefix(400)))

@@ -3,15 +3,15 @@ import Control
 import Glibc
 import KubernetesAPI
 
-/// Reports to the Kubernetes API what happens to pods. What it is notified of only changes its memory: it never waits
-/// for the API. `run` does the rest, one request at a time.
+/// Reports to the Kubernetes API what happens to pods. A notification only changes the reporter's
+/// state and never waits for the API. `run` sends, one request at a time.
 public actor PodReporter {
   typealias Instant = ContinuousClock.Instant
 
   public struct Settings: Sendable {
     /// The node's name, for events.
     public var node: String
-    /// Requests shrink while a pod sleeps.
+    /// True if requests shrink while a pod sleeps.
     public var resizes: Bool
     public var timing: ReportTiming
 
@@ -22,7 +22,7 @@ public actor PodReporter {
     }
   }
 
-  /// What a worker is a part of.
+  /// The pod and the container of a worker.
   private struct Place {
     var pod: PodReference
     var container: String
@@ -30,7 +30,7 @@ public actor PodReporter {
   }
 
   let client: KubernetesClient
-  /// Of the API, for messages.
+  /// The API's title, for messages.
   let title: String
   let settings: Settings
   let log: @Sendable (String) -> Void
@@ -42,10 +42,10 @@ public actor PodReporter {
   private var changed: [String: Instant] = [:]
   private var daemonAwaySince: Instant?
 
-  // What sending needs.
+  // The state of sending.
   var outageUntil: Instant?
   var outageDelay: Duration
-  /// Since it answered last.
+  /// The failures since the API's last answer.
   var failures = 0
   var blocked: [Right: Instant] = [:]
   var noted: Set<String> = []
@@ -67,9 +67,12 @@ public actor PodReporter {
 
   // MARK: what happens
 
+  /// Compares a new list of pods with the last one.
+  ///
   /// - Parameters:
-  ///   - isComplete: all runtimes have answered, so that a pod that isn't among these has ended.
-  ///   - began: before the runtimes and the daemon were asked.
+  ///   - isComplete: True if all runtimes have answered. A pod that isn't in the list has ended
+  ///     then.
+  ///   - began: The time before the runtimes and the daemon were asked.
   public func looked(
     _ found: [PodView], isComplete: Bool, began: ContinuousClock.Instant
   ) {
@@ -85,7 +88,7 @@ public actor PodReporter {
       views[view.pod] = view
       want(view)
     }
-    // An event about a worker may come after its end was seen.
+    // An event about a worker may come after its end was noticed.
     places = places.filter { now - $0.value.seen < .seconds(60) }
     if isComplete {
       let present = Set(found.map(\.pod))
@@ -107,7 +110,7 @@ public actor PodReporter {
     ring()
   }
 
-  /// An event of the daemon.
+  /// The daemon has sent an event.
   public func happened(_ record: EventRecord) {
     guard let worker = record.worker, let place = places[worker] else { return }
     let now = Instant.now
@@ -137,7 +140,7 @@ public actor PodReporter {
         container: container))
   }
 
-  /// The daemon doesn't adopt it.
+  /// The daemon has refused a container.
   public func refused(_ pod: PodReference, container: String, why: String) {
     note(
       PodHappening(
@@ -150,7 +153,7 @@ public actor PodReporter {
     ring()
   }
 
-  /// The answer of a look may be older than the last event.
+  /// Returns the view with later events: it may be older than the last event.
   private func withNewerEvents(_ view: PodView) -> PodView {
     var view = view
     for (number, container) in view.containers.enumerated() {
@@ -172,7 +175,7 @@ public actor PodReporter {
     states[view.pod] = state
   }
 
-  /// nil: the pod is awake, or fell asleep just now.
+  /// Returns the footprints; nil if the pod is awake, or fell asleep just now.
   private func footprints(_ view: PodView) -> [String: Int64]? {
     let least = settings.timing.resizeAfter / .seconds(1)
     guard view.isAsleep, view.containers.allSatisfy({ $0.secondsInState >= least }) else {
@@ -183,7 +186,8 @@ public actor PodReporter {
 
   // MARK: the end
 
-  /// Restores requests and removes conditions: nothing keeps them true from now on. Call it after `run`.
+  /// Restores requests and removes conditions: nothing updates them from now on. Call it after
+  /// `run`.
   public func finish() async {
     for pod in states.keys { states[pod]?.want(nil, asleep: nil) }
     outageUntil = nil
@@ -206,7 +210,7 @@ public actor PodReporter {
     waiter.resume()
   }
 
-  /// Until news comes, that time is reached, or the task is cancelled.
+  /// Waits until there is work, that time is reached, or the task is cancelled.
   func wait(until time: Instant?) async {
     if isRung || Task.isCancelled {
       isRung = false
@@ -214,7 +218,7 @@ public actor PodReporter {
     }
     let timer = time.map { time in
       Task {
-        // Cancelled: the wait is over.
+        // If the task is cancelled, the wait is over.
         try? await Task.sleep(until: time, clock: .continuous)
         if !Task.isCancelled { self.ring() }
       }

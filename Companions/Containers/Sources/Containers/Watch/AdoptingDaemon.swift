@@ -3,16 +3,17 @@ import Control
 import NIOPosix
 import Synchronization
 
-/// The daemon's control socket. Its calls wait, so they run on threads that may wait.
+/// The daemon's control socket. Its calls wait, so they run on threads of their own.
 final class AdoptingDaemon: Sendable {
   private let path: String
   private let isNamed: Bool
   private let client = Mutex<ControlClient?>(nil)
 
-  /// Adoption examines processes for up to 5 s, and a release reads an image.
+  /// The timeout of a call: adoption examines processes for up to 5 s, and a release reads an
+  /// image.
   private static let patience = Duration.seconds(60)
 
-  /// `isNamed`: as for `ControlClient`.
+  /// - Parameter isNamed: True if the user has named the socket, as for `ControlClient`.
   init(path: String, isNamed: Bool) {
     self.path = path
     self.isNamed = isNamed
@@ -21,7 +22,7 @@ final class AdoptingDaemon: Sendable {
   struct Found: Sendable {
     var pid: Int32
     var workers: [WorkerReport]
-    /// Not activity, but requests alone bring workers to the foreground.
+    /// True if only requests bring workers to the foreground, and not activity.
     var isManual: Bool
   }
 

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Lets one task wait until another part calls, or until a time is over or the task is cancelled. A call that comes before the wait ends it at
-/// once.
+/// Lets one task wait until another one calls `ring`, until a timeout, or until the task is
+/// cancelled. A call that comes before the wait ends it at once.
 final class Bell: Sendable {
   private struct State {
     var isRung = false
@@ -19,11 +19,11 @@ final class Bell: Sendable {
     waiter?.resume()
   }
 
-  /// `limit`: nil: without one.
+  /// Waits. Without `limit` there is no timeout.
   func wait(atMost limit: Duration? = nil) async {
     let timer = limit.map { limit in
       Task {
-        // Ends early only if the wait is over.
+        // The sleep ends early only if the wait is over.
         try? await Task.sleep(for: limit)
         if !Task.isCancelled { self.ring() }
       }

@@ -1,42 +1,42 @@
 import Control
 import Synchronization
 
-/// The one connection over which all pages' looks at the daemon are made. Its calls wait; they run on a thread of
-/// `BlockingPool`.
+/// The one connection over which the daemon is polled for all pages. Its calls wait, so they run on
+/// a thread of `BlockingPool`.
 final class DaemonLink: Sendable {
   private let path: String
   private let isNamed: Bool
   private let parts = Mutex(Parts())
 
-  /// `isNamed`: as for `ControlClient`.
+  /// - Parameter isNamed: True if the user has named the socket, as for `ControlClient`.
   init(path: String, isNamed: Bool) {
     self.path = path
     self.isNamed = isNamed
   }
 
-  /// What a look is for, in addition to the overview.
+  /// The reports that a poll asks for, in addition to the overview.
   struct Wishes: Sendable {
-    /// Workers whose page is open.
+    /// The workers whose page is open.
     var watched: [String] = []
     var snapshots: [String] = []
   }
 
   enum Outcome: Sendable {
     case answered(Answer)
-    /// No daemon, or none that may be used: a sentence.
+    /// There is no daemon, or none that may be used; the text is a sentence.
     case absent(String)
-    /// It hasn't answered for this long. The next call continues the same look.
+    /// The daemon hasn't answered for this time. The next call continues the same poll.
     case slow(Duration)
   }
 
   private struct Parts: ~Copyable {
     var client: ControlClient?
     var look: Look?
-    /// The ladder changes only with the configuration.
+    /// The number of polls since the ladder was read: it changes only with the configuration.
     var ladderAge = 0
   }
 
-  /// Requests that were sent together, and the answers that have come.
+  /// Requests that were sent together, and the answers that have arrived.
   private struct Look {
     var began = ContinuousClock.now
     var requests: [(id: UInt64, what: Question)] = []
@@ -49,7 +49,7 @@ final class DaemonLink: Sendable {
     case explanation(String)
   }
 
-  /// One look at the daemon. It returns within `patience`, connecting apart.
+  /// Polls the daemon once. It returns within `patience`, to which the time to connect is added.
   func look(_ wishes: Wishes, patience: Duration = .seconds(2)) -> Outcome {
     parts.withLock { parts in
       do throws(ControlError) {
@@ -73,7 +73,7 @@ final class DaemonLink: Sendable {
     }
   }
 
-  /// Until the next look.
+  /// Closes the connection until the next poll.
   func close() {
     parts.withLock { parts in
       parts.client = nil
@@ -105,7 +105,7 @@ final class DaemonLink: Sendable {
     parts.look = look
   }
 
-  /// False: not all answers have come in time.
+  /// Reads answers. The result is false if not all have arrived in time.
   private static func receive(
     _ parts: inout Parts, until deadline: ContinuousClock.Instant
   ) throws(ControlError) -> Bool {

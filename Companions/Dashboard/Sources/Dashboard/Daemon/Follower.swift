@@ -1,5 +1,5 @@
-/// Asks the daemon while a page is open, and passes on what it says. When no page is open, it asks nothing, and has
-/// no connection.
+/// Polls the daemon while a page is open, and passes its answers on. While no page is open, it asks
+/// nothing and has no connection.
 struct Follower: Sendable {
   let hub: Hub
   private let link: DaemonLink
@@ -13,7 +13,7 @@ struct Follower: Sendable {
     events = EventLink(path: path, isNamed: isNamed)
   }
 
-  /// Until it is cancelled.
+  /// Runs until the task is cancelled.
   func run() async {
     await withTaskGroup { group in
       group.addTask { await look() }
@@ -29,9 +29,9 @@ struct Follower: Sendable {
         continue
       }
       let wishes = hub.wishes
-      // The pool is never closed; a failure would only mean no news.
+      // The pool is never closed; a failure would only mean that there are no updates.
       try? await pool.run { publish(link.look(wishes)) }
-      // Many changes in a short time are one.
+      // Many changes in a short time are handled as one.
       try? await Task.sleep(for: .milliseconds(150))
       await hub.bell.wait(atMost: .milliseconds(850))
     }
@@ -59,12 +59,12 @@ struct Follower: Sendable {
         await hub.eventBell.wait()
         continue
       }
-      // As above.
+      // The pool is never closed; a failure would only mean that there are no events.
       let happened = try? await pool.run { events.next() }
       if let happened = happened ?? nil {
         hub.publish(happened)
       } else {
-        // Only this task waits here; the next page rings at once.
+        // Only this task waits here; the next page that is opened ends the wait.
         await hub.eventBell.wait(atMost: .seconds(1))
       }
     }

@@ -5,13 +5,13 @@ import Synchronization
 final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = NIOAny
 
-  /// Sent through the pipeline when a request was permitted.
+  /// The event that is sent through the pipeline when a request was permitted.
   struct Permitted: Sendable {}
 
-  /// For all connections of a server.
+  /// The state that all connections of a server share.
   final class Shared: Sendable {
     let gate: RequestGate
-    /// For /proc.
+    /// The threads for reading /proc.
     let files: BlockingPool
     let places = Mutex(ConnectionPlaces())
 
@@ -41,7 +41,7 @@ final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
       try await shared.files.run { shared.gate.owner(peer: peer, own: own) }
     }
     found.futureResult.assumeIsolated().whenComplete { result in
-      // No answer is no known user.
+      // A user that can't be found counts as a stranger.
       self.settle((try? result.get()) ?? .stranger, channel)
     }
     context.fireChannelActive()
