@@ -91,16 +91,16 @@ public struct AdoptionLedger: Sendable {
   }
 
   /// Records that the daemon has adopted a container. Returns a line for the log.
-  public mutating func adopted(_ wish: Wish, as name: String, by daemon: Int32) -> String {
+  public mutating func didAdopt(_ wish: Wish, as name: String, by daemon: Int32) -> String {
     entries[wish.container.run] = .adopted(wish.container, name: name, by: daemon)
     return "\(wish.container.title): adopted as \(name), pid \(wish.container.pid): \(wish.terms)"
   }
 
   /// Records that the daemon has refused a container; it will be asked again. Returns a line for
   /// the log, or nil if it was logged before.
-  public mutating func refused(_ wish: Wish, _ why: String) -> String? {
+  public mutating func didRefuse(_ wish: Wish, _ reason: String) -> String? {
     var plan = Plan()
-    note("not adopted: \(why)", wish.container, &plan)
+    note("not adopted: \(reason)", wish.container, &plan)
     return plan.notes.first
   }
 

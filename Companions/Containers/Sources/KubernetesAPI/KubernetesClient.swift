@@ -11,7 +11,7 @@ public struct KubernetesClient: Sendable {
   private let patience: Duration
 
   /// The maximum length of an answer in bytes.
-  static let mostBytes = 8 << 20
+  static let maxBytes = 8 << 20
   /// The name that the API records as the author of a change.
   static let fieldManager = "dormouse-containers"
 
@@ -102,7 +102,7 @@ public struct KubernetesClient: Sendable {
       let response = try await http.execute(
         request, timeout: .nanoseconds(Int64(patience / .nanoseconds(1))))
       let bytes = Array(
-        (try await response.body.collect(upTo: Self.mostBytes)).readableBytesView)
+        (try await response.body.collect(upTo: Self.maxBytes)).readableBytesView)
       guard (200..<300).contains(response.status.code) else {
         throw KubernetesError.status(
           Int(response.status.code), Self.message(bytes), after: Self.delay(response.headers))
@@ -131,7 +131,7 @@ public struct KubernetesClient: Sendable {
     case let error as HTTPClientError
     where error == .deadlineExceeded || error == .readTimeout || error == .connectTimeout:
       .timedOut(patience)
-    case is NIOTooManyBytesError: .tooLong(Self.mostBytes)
+    case is NIOTooManyBytesError: .tooLong(Self.maxBytes)
     default: .unreachable(Control.escaped(String("\(error)".prefix(300))))
     }
   }

@@ -35,13 +35,13 @@ public struct KubernetesEvent: Hashable, Sendable {
   }
 
   /// The maximum length of a message: the API refuses longer ones for newer kinds of events.
-  static let longestMessage = 1024
+  static let maxMessage = 1024
 
   private var shownMessage: JSON {
-    if message.utf8.count <= Self.longestMessage { return .string(message) }
+    if message.utf8.count <= Self.maxMessage { return .string(message) }
     // A cut character becomes U+FFFD, which has three bytes.
     return .string(
-      String(decoding: message.utf8.prefix(Self.longestMessage - 6), as: UTF8.self) + "…")
+      String(decoding: message.utf8.prefix(Self.maxMessage - 6), as: UTF8.self) + "…")
   }
 
   var json: JSON {

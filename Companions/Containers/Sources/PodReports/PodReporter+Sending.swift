@@ -29,7 +29,7 @@ struct Pace: Sendable {
 extension PodReporter {
   enum Work: Sendable {
     case pod(PodReference, PodState.Step)
-    case event(EventBook.Delivery)
+    case event(EventQueue.Delivery)
   }
 
   /// Sends reports until the task is cancelled.
@@ -57,7 +57,7 @@ extension PodReporter {
       return .pod(pod, step)
     }
     guard !ending, !isBlocked(.events, at: now) else { return nil }
-    return book.next(at: now).map { .event($0) }
+    return queue.next(at: now).map { .event($0) }
   }
 
   private static func order(_ entry: (PodReference, PodState.Step)) -> (Int, String) {
@@ -73,7 +73,7 @@ extension PodReporter {
   private func nextTime(after now: Instant) -> Instant? {
     var times = states.values.compactMap { $0.nextTime(after: now) }
     times += blocked.values.filter { $0 > now }
-    if let next = book.nextTime { times.append(max(next, now + .milliseconds(100))) }
+    if let next = queue.nextTime { times.append(max(next, now + .milliseconds(100))) }
     return times.min()
   }
 
@@ -162,7 +162,7 @@ extension PodReporter {
 
   // MARK: events
 
-  private func send(_ delivery: EventBook.Delivery) async {
+  private func send(_ delivery: EventQueue.Delivery) async {
     do throws(KubernetesError) {
       if delivery.isNew {
         try await client.create(delivery.event)
@@ -170,23 +170,23 @@ extension PodReporter {
         try await client.repeated(delivery.event)
       }
       succeeded()
-      book.delivered(delivery, at: .now)
+      queue.delivered(delivery, at: .now)
     } catch {
       if error.isOutage { return failed(error) }
       succeeded()
-      if error.code == 404, !delivery.isNew { return book.isMissing(delivery) }
-      if error.code == 409, delivery.isNew { return book.isThereAlready(delivery) }
+      if error.code == 404, !delivery.isNew { return queue.didDisappear(delivery) }
+      if error.code == 409, delivery.isNew { return queue.didExist(delivery) }
       if isMissingRight(error) {
         block(.events, error)
         return
       }
-      book.isRefused(delivery)
+      queue.didRefuse(delivery)
       once("\(title): an event of \(delivery.event.pod.title) was refused: \(error)")
     }
   }
 
   private func noteLost() {
-    let lost = book.takeLost()
+    let lost = queue.drainLost()
     if lost > 0 { log("\(title): \(lost) events of pods were lost; it didn't answer for too long") }
   }
 

@@ -36,7 +36,7 @@ public actor PodReporter {
   let log: @Sendable (String) -> Void
 
   var states: [PodReference: PodState] = [:]
-  var book: EventBook
+  var queue: EventQueue
   private var views: [PodReference: PodView] = [:]
   private var places: [String: Place] = [:]
   private var changed: [String: Instant] = [:]
@@ -61,7 +61,7 @@ public actor PodReporter {
     title = "the Kubernetes API at \(escaped(access.url))"
     self.settings = settings
     self.log = log
-    book = EventBook(node: settings.node, limits: settings.timing.events)
+    queue = EventQueue(node: settings.node, limits: settings.timing.events)
     outageDelay = settings.timing.firstOutage
   }
 
@@ -99,7 +99,7 @@ public actor PodReporter {
   }
 
   /// The daemon doesn't answer.
-  public func daemonIsAway() {
+  public func daemonDidDisconnect() {
     let now = Instant.now
     let since = daemonAwaySince ?? now
     daemonAwaySince = since
@@ -130,26 +130,26 @@ public actor PodReporter {
   }
 
   /// The daemon has adopted a container.
-  public func adopted(
+  public func didAdopt(
     _ pod: PodReference, container: String, as worker: String, terms: String
   ) {
     places[worker] = Place(pod: pod, container: container, seen: .now)
     note(
-      PodHappening(
+      PodOccurrence(
         "Adopted", "Container \(container) is managed by Dormouse: \(terms)", of: pod,
         container: container))
   }
 
   /// The daemon has refused a container.
-  public func refused(_ pod: PodReference, container: String, why: String) {
+  public func didRefuse(_ pod: PodReference, container: String, reason: String) {
     note(
-      PodHappening(
-        "NotAdopted", "Container \(container) isn't managed by Dormouse: \(why)", of: pod,
+      PodOccurrence(
+        "NotAdopted", "Container \(container) isn't managed by Dormouse: \(reason)", of: pod,
         container: container, kind: .warning))
   }
 
-  func note(_ happening: PodHappening) {
-    book.note(happening, at: .now, wall: Int64(time(nil)))
+  func note(_ happening: PodOccurrence) {
+    queue.record(happening, at: .now, wall: Int64(time(nil)))
     ring()
   }
 

@@ -108,7 +108,7 @@ struct PodState: Sendable {
   /// Lines for the log, each only once, and occurrences for the pod's events.
   struct Outcome: Sendable {
     var lines: [String] = []
-    var happenings: [PodHappening] = []
+    var happenings: [PodOccurrence] = []
   }
 
   mutating func answered(_ step: Step, _ record: PodRecord, at now: Instant) -> Outcome {
@@ -175,7 +175,7 @@ struct PodState: Sendable {
     outcome.lines.append(
       "\(pod.title): its restored memory requests aren't applied: \(pending.reason)\(text)")
     outcome.happenings.append(
-      PodHappening(
+      PodOccurrence(
         "RequestsNotRestored",
         "The pod is awake, and the node has no room for its memory requests: "
           + "\(pending.reason)\(text)",

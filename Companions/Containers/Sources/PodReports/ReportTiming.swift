@@ -21,7 +21,7 @@ public struct ReportTiming: Hashable, Sendable {
   public var daemonPatience = Duration.seconds(15)
   /// The timeout of the end of this program.
   public var end = Duration.seconds(8)
-  public var events = EventBook.Limits()
+  public var events = EventQueue.Limits()
 
   public init() {}
 }

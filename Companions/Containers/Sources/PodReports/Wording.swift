@@ -6,9 +6,9 @@ public enum Wording {
   /// Returns the event; nil if it isn't for a pod.
   public static func happening(
     _ record: EventRecord, of pod: PodReference, container: String
-  ) -> PodHappening? {
+  ) -> PodOccurrence? {
     guard let (reason, kind) = reason(of: record) else { return nil }
-    return PodHappening(
+    return PodOccurrence(
       reason, "Container \(container)\(clause(reason, record))", of: pod, container: container,
       kind: kind)
   }

@@ -25,7 +25,7 @@ import Testing
   ) -> [String] {
     ledger.plan(look).actions.compactMap { action in
       guard case .adopt(let wish, let name) = action else { return nil }
-      _ = ledger.adopted(wish, as: name, by: look.daemon)
+      _ = ledger.didAdopt(wish, as: name, by: look.daemon)
       return name
     }
   }
@@ -151,7 +151,7 @@ import Testing
         Issue.record("it isn't tried")
         return
       }
-      #expect((ledger.refused(wish, text) != nil) == isNew)
+      #expect((ledger.didRefuse(wish, text) != nil) == isNew)
     }
   }
 
@@ -230,7 +230,7 @@ import Testing
         #expect(NameRule.allows(name))
         #expect(!workers.contains { $0.name == name || $0.pid == wish.container.pid }, "\(name)")
         workers.append(ManagedWorker(name: name, pid: wish.container.pid))
-        _ = ledger.adopted(wish, as: name, by: daemon)
+        _ = ledger.didAdopt(wish, as: name, by: daemon)
       case .release(let name, _): workers.removeAll { $0.name == name }
       }
     }

@@ -205,7 +205,7 @@ struct PodReporterTests {
     let running = try RunningReporter(KubernetesAccess(url: server.url))
     await running.look("hibernated")
     try await Self.expect(server, running, status: "True", request: "4Mi")
-    await running.reporter.daemonIsAway()
+    await running.reporter.daemonDidDisconnect()
     try await Self.expect(server, running, status: "Unknown")
     await running.look("hibernated")
     try await Self.expect(server, running, status: "True", request: "4Mi")

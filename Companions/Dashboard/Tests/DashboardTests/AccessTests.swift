@@ -243,26 +243,26 @@ import Testing
   }
 
   @Test("Strangers and other machines have places of their own, and leave this user's free")
-  func places() throws {
-    var places = ConnectionPlaces()
-    func fill(_ owner: ConnectionPlaces.Owner) -> Int {
-      (0..<1000).count { _ in places.take(owner) }
+  func quota() throws {
+    var quota = ConnectionQuota()
+    func fill(_ owner: ConnectionQuota.Owner) -> Int {
+      (0..<1000).count { _ in quota.take(owner) }
     }
     let machines = try (1...9).map {
-      ConnectionPlaces.Owner.remote(try #require(IPAddress("10.0.0.\($0)")))
+      ConnectionQuota.Owner.remote(try #require(IPAddress("10.0.0.\($0)")))
     }
-    #expect(fill(.stranger) == ConnectionPlaces.ofStrangers)
-    #expect(fill(machines[0]) == ConnectionPlaces.ofOneRemote)
+    #expect(fill(.stranger) == ConnectionQuota.ofStrangers)
+    #expect(fill(machines[0]) == ConnectionQuota.ofOneRemote)
     #expect(
       machines.dropFirst().reduce(0) { $0 + fill($1) }
-        == ConnectionPlaces.ofRemotes - ConnectionPlaces.ofOneRemote)
-    #expect(fill(.own) == ConnectionPlaces.ofOwn)
+        == ConnectionQuota.ofRemotes - ConnectionQuota.ofOneRemote)
+    #expect(fill(.own) == ConnectionQuota.ofOwn)
     // None of them can stop the server from accepting.
     #expect(
-      ConnectionPlaces.ofOwn + ConnectionPlaces.ofStrangers + ConnectionPlaces.ofRemotes
-        < ConnectionPlaces.all)
+      ConnectionQuota.ofOwn + ConnectionQuota.ofStrangers + ConnectionQuota.ofRemotes
+        < ConnectionQuota.all)
     for owner in [.own, .stranger, machines[0]] {
-      places.free(owner)
+      quota.free(owner)
       #expect(fill(owner) == 1)
     }
   }

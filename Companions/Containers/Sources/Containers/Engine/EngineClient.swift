@@ -13,7 +13,7 @@ struct EngineClient: RuntimeClient {
   private let patience: Duration
 
   /// The maximum length of an answer in bytes.
-  static let mostBytes = 32 << 20
+  static let maxBytes = 32 << 20
 
   init(_ runtime: Runtime, _ http: HTTPClient, patience: Duration = .seconds(10)) {
     self.runtime = runtime
@@ -104,8 +104,8 @@ struct EngineClient: RuntimeClient {
     let response = try await answer(path, body: patience)
     let bytes: [UInt8]
     do {
-      bytes = Array((try await response.body.collect(upTo: Self.mostBytes)).readableBytesView)
-    } catch is NIOTooManyBytesError { throw .tooLong(Self.mostBytes) } catch {
+      bytes = Array((try await response.body.collect(upTo: Self.maxBytes)).readableBytesView)
+    } catch is NIOTooManyBytesError { throw .tooLong(Self.maxBytes) } catch {
       throw Self.failure(error, patience)
     }
     do { return try WireCodec.decode(type, from: bytes) } catch {

@@ -57,10 +57,11 @@ public actor ContainerWatch {
 
   /// Watches until the task is cancelled.
   public func run() async {
-    let (rings, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let (wakeups, wakeup) = AsyncStream.makeStream(
+      of: Void.self, bufferingPolicy: .bufferingNewest(1))
     await withTaskGroup { group in
       for engine in engines {
-        group.addTask { await self.follow(engine) { bell.yield() } }
+        group.addTask { await self.follow(engine) { wakeup.yield() } }
       }
       if let reporter {
         group.addTask { await reporter.run() }
@@ -69,12 +70,12 @@ public actor ContainerWatch {
       }
       group.addTask { [interval = settings.daemonInterval] in
         while !Task.isCancelled {
-          bell.yield()
+          wakeup.yield()
           // If the task is cancelled, the loop ends.
           try? await Task.sleep(for: interval)
         }
       }
-      for await _ in rings {
+      for await _ in wakeups {
         if Task.isCancelled { break }
         _ = await look()
       }
@@ -82,22 +83,22 @@ public actor ContainerWatch {
     }
   }
 
-  private func follow(_ engine: any RuntimeClient, ring: @escaping @Sendable () -> Void) async {
+  private func follow(_ engine: any RuntimeClient, wake: @escaping @Sendable () -> Void) async {
     var delays = settings.retry
     while !Task.isCancelled {
       let began = ContinuousClock.now
       do throws(EngineError) {
         try await engine.followEvents {
-          await self.isFollowed(engine.runtime)
-          ring()
+          await self.didFollow(engine.runtime)
+          wake()
         } changed: {
-          await self.hasChanged(engine.runtime)
-          ring()
+          await self.didChange(engine.runtime)
+          wake()
         }
       } catch {
         if Task.isCancelled { return }
         // Events in the meantime are lost.
-        hasChanged(engine.runtime)
+        didChange(engine.runtime)
         note("events \(engine.runtime.name)", trouble: "\(engine.runtime): \(error)")
       }
       // If the task is cancelled, the loop ends.
@@ -106,12 +107,12 @@ public actor ContainerWatch {
   }
 
   /// Handles the begin of a stream. Earlier events are unknown.
-  private func isFollowed(_ runtime: Runtime) {
+  private func didFollow(_ runtime: Runtime) {
     note("events \(runtime.name)", trouble: nil, relief: "\(runtime): its events are followed")
-    hasChanged(runtime)
+    didChange(runtime)
   }
 
-  private func hasChanged(_ runtime: Runtime) { asked[runtime.name] = nil }
+  private func didChange(_ runtime: Runtime) { asked[runtime.name] = nil }
 
   // MARK: one look
 
@@ -124,7 +125,7 @@ public actor ContainerWatch {
       if await !list(engine) { isDone = false }
     }
     guard let found = await askDaemon() else {
-      await reporter?.daemonIsAway()
+      await reporter?.daemonDidDisconnect()
       return false
     }
     dropEnded()
@@ -241,9 +242,9 @@ public actor ContainerWatch {
         await note(wish, escaped(response.text))
         return false
       }
-      log(ledger.adopted(wish, as: name, by: pid))
+      log(ledger.didAdopt(wish, as: name, by: pid))
       if let member = container.member {
-        await reporter?.adopted(
+        await reporter?.didAdopt(
           member.reference, container: member.container, as: name, terms: wish.terms)
       }
       if let every = container.healthInterval, wish.healthChecks.isEmpty {
@@ -260,11 +261,11 @@ public actor ContainerWatch {
   }
 
   /// Logs once that a container wasn't adopted.
-  private func note(_ wish: Wish, _ why: String) async {
-    guard let line = ledger.refused(wish, why) else { return }
+  private func note(_ wish: Wish, _ reason: String) async {
+    guard let line = ledger.didRefuse(wish, reason) else { return }
     log(line)
     if let member = wish.container.member {
-      await reporter?.refused(member.reference, container: member.container, why: why)
+      await reporter?.didRefuse(member.reference, container: member.container, reason: reason)
     }
   }
 

@@ -31,13 +31,13 @@ final class DaemonLink: Sendable {
 
   private struct Parts: ~Copyable {
     var client: ControlClient?
-    var look: Look?
+    var poll: Poll?
     /// The number of polls since the ladder was read: it changes only with the configuration.
     var ladderAge = 0
   }
 
   /// Requests that were sent together, and the answers that have arrived.
-  private struct Look {
+  private struct Poll {
     var began = ContinuousClock.now
     var requests: [(id: UInt64, what: Question)] = []
     var answer = Answer()
@@ -50,24 +50,24 @@ final class DaemonLink: Sendable {
   }
 
   /// Polls the daemon once. It returns within `patience`, to which the time to connect is added.
-  func look(_ wishes: Wishes, patience: Duration = .seconds(2)) -> Outcome {
+  func poll(_ wishes: Wishes, patience: Duration = .seconds(2)) -> Outcome {
     parts.withLock { parts in
       do throws(ControlError) {
         if parts.client == nil {
           parts.client = try ControlClient(connectingTo: path, isNamed: isNamed)
-          parts.look = nil
+          parts.poll = nil
           parts.ladderAge = 0
         }
         try Self.ask(&parts, wishes)
         guard try Self.receive(&parts, until: ContinuousClock.now + patience) else {
-          return .slow(ContinuousClock.now - (parts.look?.began ?? .now))
+          return .slow(ContinuousClock.now - (parts.poll?.began ?? .now))
         }
-        let answer = parts.look?.answer ?? Answer()
-        parts.look = nil
+        let answer = parts.poll?.answer ?? Answer()
+        parts.poll = nil
         return .answered(answer)
       } catch {
         parts.client = nil
-        parts.look = nil
+        parts.poll = nil
         return .absent(error.description)
       }
     }
@@ -77,20 +77,20 @@ final class DaemonLink: Sendable {
   func close() {
     parts.withLock { parts in
       parts.client = nil
-      parts.look = nil
+      parts.poll = nil
     }
   }
 
   private static func ask(
     _ parts: inout Parts, _ wishes: Wishes
   ) throws(ControlError) {
-    guard parts.look == nil else { return }
+    guard parts.poll == nil else { return }
     var questions: [Question] = [.workers, .ranking]
     if parts.ladderAge % 30 == 0 { questions.append(.policy) }
     parts.ladderAge += 1
     questions += Set(wishes.watched + wishes.snapshots).sorted().map { .status($0) }
     questions += wishes.watched.map { .explanation($0) }
-    var look = Look()
+    var poll = Poll()
     for question in questions {
       let id =
         switch question {
@@ -100,16 +100,16 @@ final class DaemonLink: Sendable {
         case .status(let name): try parts.client?.send(.status, worker: name)
         case .explanation(let name): try parts.client?.send(.explain, worker: name)
         }
-      if let id { look.requests.append((id, question)) }
+      if let id { poll.requests.append((id, question)) }
     }
-    parts.look = look
+    parts.poll = poll
   }
 
   /// Reads answers. The result is false if not all have arrived in time.
   private static func receive(
     _ parts: inout Parts, until deadline: ContinuousClock.Instant
   ) throws(ControlError) -> Bool {
-    while let next = parts.look?.requests.first {
+    while let next = parts.poll?.requests.first {
       let response: ControlResponse?
       do throws(ControlError) {
         let left = max(deadline - ContinuousClock.now, .zero)
@@ -118,8 +118,8 @@ final class DaemonLink: Sendable {
         guard case .timedOut = error else { throw error }
         return false
       }
-      parts.look?.requests.removeFirst()
-      if let response { parts.look?.answer.take(response, to: next.what) }
+      parts.poll?.requests.removeFirst()
+      if let response { parts.poll?.answer.take(response, to: next.what) }
     }
     return true
   }

@@ -25,15 +25,15 @@ struct Follower: Sendable {
     while !Task.isCancelled {
       guard hub.hasViewers else {
         link.close()
-        await hub.bell.wait()
+        await hub.wakeup.wait()
         continue
       }
       let wishes = hub.wishes
       // The pool is never closed; a failure would only mean that there are no updates.
-      try? await pool.run { publish(link.look(wishes)) }
+      try? await pool.run { publish(link.poll(wishes)) }
       // Many changes in a short time are handled as one.
       try? await Task.sleep(for: .milliseconds(150))
-      await hub.bell.wait(atMost: .milliseconds(850))
+      await hub.wakeup.wait(atMost: .milliseconds(850))
     }
   }
 
@@ -56,7 +56,7 @@ struct Follower: Sendable {
     while !Task.isCancelled {
       guard hub.hasViewers else {
         events.close()
-        await hub.eventBell.wait()
+        await hub.eventWakeup.wait()
         continue
       }
       // The pool is never closed; a failure would only mean that there are no events.
@@ -65,7 +65,7 @@ struct Follower: Sendable {
         hub.publish(happened)
       } else {
         // Only this task waits here; the next page that is opened ends the wait.
-        await hub.eventBell.wait(atMost: .seconds(1))
+        await hub.eventWakeup.wait(atMost: .seconds(1))
       }
     }
   }

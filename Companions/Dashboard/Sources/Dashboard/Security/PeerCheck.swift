@@ -49,10 +49,10 @@ enum PeerCheck {
         place = UnsafePointer(found) + columns.utf8.count
         let line = UnsafeRawBufferPointer(start: place, count: strcspn(place, "\n"))
         // The fields are: state, queues, timer, retransmits, user, timeout, inode.
-        let words = String(decoding: line, as: UTF8.self).split(separator: " ", maxSplits: 7)
+        let fields = String(decoding: line, as: UTF8.self).split(separator: " ", maxSplits: 7)
         // A socket that its process has closed has no inode, and no user any more: many kernels
         // show it as root's.
-        if words.count > 6, words[6] != "0" { return UInt32(words[4]) }
+        if fields.count > 6, fields[6] != "0" { return UInt32(fields[4]) }
       }
       return nil
     }

@@ -79,7 +79,7 @@ struct RequestGate: Sendable {
   private static func isOwn(_ user: UInt32) -> Bool { user == geteuid() || user == 0 }
 
   /// Returns the owner of a connection before a request has arrived. It reads a file of /proc.
-  func owner(peer: Endpoint?, own: Endpoint?) -> ConnectionPlaces.Owner {
+  func owner(peer: Endpoint?, own: Endpoint?) -> ConnectionQuota.Owner {
     guard let peer, let own else { return .stranger }
     if !peer.address.isLoopback, hosts.allowsRemote { return .remote(peer.address) }
     // A user that can't be found counts as a stranger.

@@ -13,7 +13,7 @@ final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
     let gate: RequestGate
     /// The threads for reading /proc.
     let files: BlockingPool
-    let places = Mutex(ConnectionPlaces())
+    let quota = Mutex(ConnectionQuota())
 
     init(gate: RequestGate, files: BlockingPool) {
       self.gate = gate
@@ -24,7 +24,7 @@ final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
   static let patience = TimeAmount.seconds(10)
 
   private let shared: Shared
-  private var owner: ConnectionPlaces.Owner?
+  private var owner: ConnectionQuota.Owner?
   private var end: Scheduled<Void>?
   private var isOpen = false
 
@@ -36,7 +36,7 @@ final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
     end = context.eventLoop.scheduleTask(in: Self.patience) { channel.close(promise: nil) }
     let peer = ConnectionContext.endpoint(channel.remoteAddress)
     let own = ConnectionContext.endpoint(channel.localAddress)
-    let found = context.eventLoop.makePromise(of: ConnectionPlaces.Owner.self)
+    let found = context.eventLoop.makePromise(of: ConnectionQuota.Owner.self)
     found.completeWithTask { [shared] in
       try await shared.files.run { shared.gate.owner(peer: peer, own: own) }
     }
@@ -47,16 +47,16 @@ final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
     context.fireChannelActive()
   }
 
-  private func settle(_ owner: ConnectionPlaces.Owner, _ channel: any Channel) {
+  private func settle(_ owner: ConnectionQuota.Owner, _ channel: any Channel) {
     guard isOpen else { return }
-    guard shared.places.withLock({ $0.take(owner) }) else { return channel.close(promise: nil) }
+    guard shared.quota.withLock({ $0.take(owner) }) else { return channel.close(promise: nil) }
     self.owner = owner
   }
 
   func channelInactive(context: ChannelHandlerContext) {
     isOpen = false
     end?.cancel()
-    if let owner { shared.places.withLock { $0.free(owner) } }
+    if let owner { shared.quota.withLock { $0.free(owner) } }
     owner = nil
     context.fireChannelInactive()
   }

@@ -157,7 +157,7 @@ struct Dashboard: HTTPResponder {
       let worker = Self.name(parts.dropFirst(2).first)
     else { return Self.text(404, "There is no such request.") }
     let outcome = await actions.perform(verb, worker: worker)
-    hub.bell.ring()
+    hub.wakeup.signal()
     // A sentence and a truth value always have a JSON form.
     let bytes = (try? WireCodec.json(for: outcome)) ?? []
     return Response(

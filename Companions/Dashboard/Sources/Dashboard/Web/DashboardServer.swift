@@ -47,7 +47,7 @@ public func serve(
     configuration: ApplicationConfiguration(
       address: .hostname(settings.listen.host, port: settings.listen.port), serverName: nil,
       backlog: 64,
-      availableConnectionsDelegate: .maximum(ConnectionPlaces.all, logger: logger)),
+      availableConnectionsDelegate: .maximum(ConnectionQuota.all, logger: logger)),
     onServerRunning: { channel in
       let port = channel.localAddress?.port ?? settings.listen.port
       isListening("\(settings.listen.url(port: port))/?token=\(settings.token.text)")

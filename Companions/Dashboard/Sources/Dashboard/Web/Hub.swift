@@ -33,9 +33,9 @@ final class Hub: Sendable {
   private let began = ContinuousClock.now
   private let hello: ServerEvent
   /// Rings when a page is opened, and when something has probably changed.
-  let bell = Bell()
+  let wakeup = Wakeup()
   /// Rings when a page is opened.
-  let eventBell = Bell()
+  let eventWakeup = Wakeup()
 
   static let mostViewers = 32
   private static let mostEvents = 100
@@ -72,8 +72,8 @@ final class Hub: Sendable {
       return state.nextID
     }
     guard let id else { return nil }
-    bell.ring()
-    eventBell.ring()
+    wakeup.signal()
+    eventWakeup.signal()
     return (id, stream)
   }
 
@@ -161,7 +161,7 @@ final class Hub: Sendable {
         }
       }
     }
-    bell.ring()
+    wakeup.signal()
   }
 
   // MARK: parts

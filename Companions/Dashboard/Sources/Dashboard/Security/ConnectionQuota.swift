@@ -1,6 +1,6 @@
 /// Limits the number of open connections by owner. Another user of this machine, or another
 /// machine, can't use up the connections of this user.
-struct ConnectionPlaces: Sendable {
+struct ConnectionQuota: Sendable {
   enum Owner: Hashable, Sendable {
     /// This user, or root.
     case own

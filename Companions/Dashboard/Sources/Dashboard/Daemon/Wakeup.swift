@@ -2,7 +2,7 @@ import Synchronization
 
 /// Lets one task wait until another one calls `ring`, until a timeout, or until the task is
 /// cancelled. A call that comes before the wait ends it at once.
-final class Bell: Sendable {
+final class Wakeup: Sendable {
   private struct State {
     var isRung = false
     var waiter: CheckedContinuation<Void, Never>?
@@ -10,7 +10,7 @@ final class Bell: Sendable {
 
   private let state = Mutex(State())
 
-  func ring() {
+  func signal() {
     let waiter = state.withLock { state in
       state.isRung = state.waiter == nil
       defer { state.waiter = nil }
@@ -25,7 +25,7 @@ final class Bell: Sendable {
       Task {
         // The sleep ends early only if the wait is over.
         try? await Task.sleep(for: limit)
-        if !Task.isCancelled { self.ring() }
+        if !Task.isCancelled { self.signal() }
       }
     }
     defer { timer?.cancel() }

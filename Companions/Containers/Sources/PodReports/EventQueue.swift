@@ -1,7 +1,7 @@
 import KubernetesAPI
 
 /// An occurrence in a pod, for people.
-public struct PodHappening: Hashable, Sendable {
+public struct PodOccurrence: Hashable, Sendable {
   public var pod: PodReference
   /// The container; nil if it concerns the whole pod.
   public var container: String?
@@ -25,7 +25,7 @@ public struct PodHappening: Hashable, Sendable {
 /// Makes few events of many occurrences. A repeated one is counted in one event, which has the
 /// newest message and is sent at growing intervals. The type is pure: it decides what to send, and
 /// is notified of the results.
-public struct EventBook: Sendable {
+public struct EventQueue: Sendable {
   public typealias Instant = ContinuousClock.Instant
 
   public struct Limits: Hashable, Sendable {
@@ -59,7 +59,7 @@ public struct EventBook: Sendable {
   }
 
   private struct Series: Sendable {
-    var happening: PodHappening
+    var happening: PodOccurrence
     /// The name of the API's object; nil if none was created.
     var name: String?
     /// True if the API has the object.
@@ -84,7 +84,7 @@ public struct EventBook: Sendable {
   /// - Parameter makeName: Makes names of the API's objects; tests provide their own.
   public init(
     node: String, limits: Limits = Limits(),
-    makeName: @escaping @Sendable (PodReference) -> String = EventBook.name
+    makeName: @escaping @Sendable (PodReference) -> String = EventQueue.name
   ) {
     self.node = node
     self.limits = limits
@@ -101,7 +101,7 @@ public struct EventBook: Sendable {
   public var isEmpty: Bool { series.values.allSatisfy { $0.unsent == 0 } }
 
   /// - Parameter wall: The time in seconds since 1970.
-  public mutating func note(_ happening: PodHappening, at now: Instant, wall: Int64) {
+  public mutating func record(_ happening: PodOccurrence, at now: Instant, wall: Int64) {
     let key = Key(
       uid: happening.pod.uid, container: happening.container, reason: happening.reason)
     if let sent = series[key]?.sent, series[key]?.unsent == 0, now - sent > limits.lifetime {
@@ -165,7 +165,7 @@ public struct EventBook: Sendable {
 
   /// Records that the API doesn't have the event any more. Another event is created, which counts
   /// what wasn't sent.
-  public mutating func isMissing(_ delivery: Delivery) {
+  public mutating func didDisappear(_ delivery: Delivery) {
     change(delivery) { entry in
       (entry.name, entry.isThere) = (nil, false)
       entry.count = entry.unsent
@@ -174,17 +174,17 @@ public struct EventBook: Sendable {
   }
 
   /// Records that the event exists because its answer was lost. Its content may be old.
-  public mutating func isThereAlready(_ delivery: Delivery) {
+  public mutating func didExist(_ delivery: Delivery) {
     change(delivery) { entry in entry.isThere = true }
   }
 
   /// Records that the API refuses the event, and will refuse it later, too.
-  public mutating func isRefused(_ delivery: Delivery) {
+  public mutating func didRefuse(_ delivery: Delivery) {
     change(delivery) { entry in entry.unsent = 0 }
   }
 
   /// Returns the number of occurrences that were lost since the last call.
-  public mutating func takeLost() -> Int {
+  public mutating func drainLost() -> Int {
     defer { lostCount = 0 }
     return lostCount
   }
