@@ -19,7 +19,7 @@ import Testing
       workers: workers.map { ManagedWorker(name: $0.0, pid: $0.1) }, daemon: daemon)
   }
 
-  /// The names under which it would adopt; all succeed.
+  /// Adopts all containers of a plan, and returns their names.
   private func adopt(
     _ ledger: inout AdoptionLedger, _ look: AdoptionLedger.Look
   ) -> [String] {
@@ -172,7 +172,8 @@ import Testing
   }
 
   @Test(
-    "In any history no process is adopted twice, names are valid and unique, and the plan comes to rest",
+    "In any history no process is adopted twice, names are valid and unique, and the plan comes to "
+      + "rest",
     arguments: 1...200)
   func histories(seed: UInt64) {
     var random = Random(state: seed)
@@ -203,7 +204,7 @@ import Testing
       case 5 where random.below(3) == 0: if !workers.isEmpty { workers.removeLast() }
       default: break
       }
-      // A few looks come to rest.
+      // A few polls finish all actions.
       var rest: AdoptionLedger.Plan?
       for _ in 0..<3 {
         let look = AdoptionLedger.Look(
@@ -213,7 +214,7 @@ import Testing
         apply(plan, &ledger, &workers, daemon)
       }
       #expect(rest == .init(), "\(String(describing: rest)), step \(step)")
-      // Whatever others do: a valid container is managed, or was released.
+      // A valid container is managed, or was released, whatever others do.
       for each in containers where LabelReading(each).wish == nil {
         #expect(!workers.contains { $0.pid == each.pid })
       }
@@ -237,7 +238,7 @@ import Testing
   }
 }
 
-/// SplitMix64: the same numbers for the same seed.
+/// A SplitMix64 generator: the same seed gives the same numbers.
 struct Random {
   var state: UInt64
 

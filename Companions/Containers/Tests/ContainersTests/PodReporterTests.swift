@@ -28,7 +28,8 @@ struct PodReporterTests {
     let states = await running.reporter.states
     #expect(
       isThere,
-      "\(status ?? "-") \(request ?? "-"); \(server.cluster); \(requests); \(running.log.all); \(states)"
+      "\(status ?? "-") \(request ?? "-"); \(server.cluster); \(requests); \(running.log.all); "
+        + "\(states)"
     )
   }
 
@@ -93,7 +94,8 @@ struct PodReporterTests {
   }
 
   @Test(
-    "An API that is away, slow or confused is logged once, and the state is right when it answers again",
+    "An API that is away, slow or confused is logged once, and the state is right when it answers "
+      + "again",
     arguments: [0, 1, 2, 3])
   func outages(kind: Int) async throws {
     let server = try Self.server()
@@ -151,7 +153,7 @@ struct PodReporterTests {
     server.state.withLock { $0.cluster.pods["shop/web"] = FakeCluster.pod("web", uid: "u2") }
     let running = try RunningReporter(KubernetesAccess(url: server.url), resizes: false)
     await running.look("hibernated")
-    // It is looked for again, in case that it comes.
+    // The API is asked again, in case the pod appears.
     let isAskedAgain = try await eventually {
       server.state.withLock { $0.requests.count } > 1
     }
@@ -209,7 +211,7 @@ struct PodReporterTests {
     try await Self.expect(server, running, status: "Unknown")
     await running.look("hibernated")
     try await Self.expect(server, running, status: "True", request: "4Mi")
-    // It is released: no Dormouse manages it.
+    // The container is released: Dormouse doesn't manage it any more.
     await running.look(nil)
     try await Self.expect(server, running, status: nil)
     try await running.end()
@@ -250,7 +252,7 @@ struct PodReporterTests {
     }
     #expect(tokens.first == "Bearer first" && tokens.last == "Bearer second")
     try await running.end()
-    // Another authority: no request gets through, so no token either.
+    // With another authority no request is sent, and so no token either.
     let count = server.state.withLock { $0.requests.count }
     access.authorityFile = try file("other.crt", TestCertificates.otherAuthority)
     let deceived = try RunningReporter(access)

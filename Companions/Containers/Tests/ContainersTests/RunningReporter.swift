@@ -12,7 +12,8 @@ final class RunningReporter: Sendable {
   private let http: HTTPClient
   private let task: Task<Void, Never>
 
-  /// - Parameter runs: its requests are made; false: another part of the test does that.
+  /// - Parameter runs: True if its requests are made here, false if another part of the test does
+  ///   that.
   init(_ access: KubernetesAccess, resizes: Bool = true, runs: Bool = true) throws {
     http = try KubernetesHTTP.client(for: access)
     var timing = ReportTiming()
@@ -29,7 +30,7 @@ final class RunningReporter: Sendable {
     task = Task { [reporter] in if runs { await reporter.run() } }
   }
 
-  /// What the daemon and the runtime say: one container, in this state.
+  /// Reports a list with one container in this state, as the daemon and the runtime would.
   func look(_ state: String?, footprint: Int64 = 500_000) async {
     let container = PodView.Container(
       "web", worker: state == nil ? nil : "shop.web.web", state: state, footprint: footprint,

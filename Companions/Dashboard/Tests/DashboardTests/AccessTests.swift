@@ -130,7 +130,7 @@ import Testing
         == .unknownPeer)
     let open = gate(user: nil, allowsRemote: true)
     #expect(denial { () throws(RequestGate.Denial) in try open.checkConnection(facts) } == nil)
-    // On this machine the user counts even so.
+    // A connection of this machine is still checked by its user.
     let local = try self.facts()
     #expect(
       denial { () throws(RequestGate.Denial) in try open.checkConnection(local) } == .unknownPeer)
@@ -144,7 +144,7 @@ import Testing
     #expect(denial { () throws(RequestGate.Denial) in _ = try gate.checkToken(facts) } == .token)
     facts.cookie = "wrong"
     #expect(denial { () throws(RequestGate.Denial) in _ = try gate.checkToken(facts) } == .token)
-    // The token is no session.
+    // The token isn't a session.
     facts.cookie = "right"
     #expect(denial { () throws(RequestGate.Denial) in _ = try gate.checkToken(facts) } == .token)
     facts.cookie = gate.sessions.begin().text
@@ -212,7 +212,7 @@ import Testing
     let own = Endpoint(address: peer.address, port: 7411)
     for (state, user, inode, found) in [
       ("05", 0, 0, nil), ("04", 0, 0, nil), ("01", 1000, 0, nil), ("06", 0, 0, nil),
-      // Only its writing half is closed: a process still has it.
+      // Only its writing half is closed: a process still has the socket.
       ("05", 1007, 2, UInt32(1007)),
     ] {
       let table = """
@@ -257,7 +257,7 @@ import Testing
       machines.dropFirst().reduce(0) { $0 + fill($1) }
         == ConnectionQuota.ofRemotes - ConnectionQuota.ofOneRemote)
     #expect(fill(.own) == ConnectionQuota.ofOwn)
-    // None of them can stop the server from accepting.
+    // None of the owners can stop the server from accepting.
     #expect(
       ConnectionQuota.ofOwn + ConnectionQuota.ofStrangers + ConnectionQuota.ofRemotes
         < ConnectionQuota.all)
