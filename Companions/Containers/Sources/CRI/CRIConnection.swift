@@ -4,11 +4,11 @@ import GRPCNIOTransportHTTP2Posix
 /// A connection to the CRI of containerd or CRI-O, on its Unix socket.
 public struct CRIConnection: Sendable {
   private let client: GRPCClient<HTTP2ClientTransport.Posix>
-  private let patience: Duration
+  private let timeout: Duration
 
   /// Connects, runs `body`, and closes the connection.
   public static func use<Value: Sendable>(
-    socket: String, patience: Duration = .seconds(10),
+    socket: String, timeout: Duration = .seconds(10),
     _ body: @Sendable (CRIConnection) async throws(CRIError) -> Value
   ) async throws(CRIError) -> Value {
     do {
@@ -17,7 +17,7 @@ public struct CRIConnection: Sendable {
         target: .unixDomainSocket(path: socket, authority: "localhost"),
         transportSecurity: .plaintext)
       return try await withGRPCClient(transport: transport) { client in
-        try await body(CRIConnection(client: client, patience: patience))
+        try await body(CRIConnection(client: client, timeout: timeout))
       }
     } catch { throw failure(error) }
   }
@@ -86,7 +86,7 @@ public struct CRIConnection: Sendable {
     _ name: String, _ request: [UInt8], _ reader: some MessageDeserializer<Answer>
   ) async throws(CRIError) -> Answer {
     var options = CallOptions.defaults
-    options.timeout = patience
+    options.timeout = timeout
     // Otherwise a call to a socket that doesn't exist would wait until its timeout.
     options.waitForReady = false
     options.maxResponseMessageBytes = 32 << 20

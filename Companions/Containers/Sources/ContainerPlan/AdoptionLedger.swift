@@ -15,7 +15,7 @@ public struct AdoptionLedger: Sendable {
   }
 
   /// The containers and workers at one time.
-  public struct Look: Sendable {
+  public struct Snapshot: Sendable {
     /// The containers by runtime. A runtime that couldn't be asked is missing.
     public var containers: [String: [Container]]
     public var workers: [ManagedWorker]
@@ -54,23 +54,23 @@ public struct AdoptionLedger: Sendable {
     return name
   }
 
-  public mutating func plan(_ look: Look) -> Plan {
+  public mutating func plan(_ snapshot: Snapshot) -> Plan {
     var plan = Plan()
-    let running = look.containers.values.joined().sorted { ($0.id, $0.pid) < ($1.id, $1.pid) }
-    forgetEnded(look, running, &plan)
+    let running = snapshot.containers.values.joined().sorted { ($0.id, $0.pid) < ($1.id, $1.pid) }
+    forgetEnded(snapshot, running, &plan)
     var owners: [Int32: String] = [:]
-    for worker in look.workers { if let pid = worker.pid { owners[pid] = worker.name } }
-    var taken = Set(look.workers.map(\.name))
+    for worker in snapshot.workers { if let pid = worker.pid { owners[pid] = worker.name } }
+    var taken = Set(snapshot.workers.map(\.name))
     for container in running {
       let reading = LabelReading(container)
       for problem in reading.problems { note(problem, container, &plan) }
       guard let wish = reading.wish else { continue }
       // This includes a container that two sockets of one runtime list: it has one process.
       if let name = owners[container.pid] {
-        entries[container.run] = .adopted(container, name: name, by: look.daemon)
+        entries[container.run] = .adopted(container, name: name, by: snapshot.daemon)
         continue
       }
-      guard isWanted(wish, look, &plan) else { continue }
+      guard isWanted(wish, snapshot, &plan) else { continue }
       let name = name(for: wish, taken: taken)
       taken.insert(name)
       owners[container.pid] = name
@@ -117,11 +117,11 @@ public struct AdoptionLedger: Sendable {
     return WorkerNaming.unique(wish.name, wish.container.id, taken: taken)
   }
 
-  private mutating func isWanted(_ wish: Wish, _ look: Look, _ plan: inout Plan) -> Bool {
+  private mutating func isWanted(_ wish: Wish, _ snapshot: Snapshot, _ plan: inout Plan) -> Bool {
     let container = wish.container
     switch entries[container.run] {
     case .released: return false
-    case .adopted(_, let name, let daemon) where daemon == look.daemon:
+    case .adopted(_, let name, let daemon) where daemon == snapshot.daemon:
       entries[container.run] = .released(container)
       note("\(name) was released; it isn't adopted again until it is restarted", container, &plan)
       return false
@@ -144,15 +144,17 @@ public struct AdoptionLedger: Sendable {
   /// Forgets runs that have ended; the daemon notices that itself. A process that outlives its
   /// container is released.
   private mutating func forgetEnded(
-    _ look: Look, _ running: [Container], _ plan: inout Plan
+    _ snapshot: Snapshot, _ running: [Container], _ plan: inout Plan
   ) {
     let runs = Set(running.map(\.run))
     for (run, entry) in entries.sorted(by: { ($0.key.id, $0.key.pid) < ($1.key.id, $1.key.pid) }) {
-      guard !runs.contains(run), look.containers[entry.container.runtime] != nil else { continue }
+      guard !runs.contains(run), snapshot.containers[entry.container.runtime] != nil else {
+        continue
+      }
       if case .adopted(let container, let name, _) = entry {
-        if look.workers.contains(ManagedWorker(name: name, pid: run.pid)) {
+        if snapshot.workers.contains(ManagedWorker(name: name, pid: run.pid)) {
           plan.actions.append(.release(name, of: container))
-          // If the release fails, it is tried again at the next look.
+          // If the release fails, it is tried again at the next poll.
           continue
         }
         plan.notes.append("\(container.title): ended; the worker \(name) is forgotten")

@@ -8,7 +8,7 @@ import NIOHTTP1
 public struct KubernetesClient: Sendable {
   private let access: KubernetesAccess
   private let http: HTTPClient
-  private let patience: Duration
+  private let timeout: Duration
 
   /// The maximum length of an answer in bytes.
   static let maxBytes = 8 << 20
@@ -16,11 +16,11 @@ public struct KubernetesClient: Sendable {
   static let fieldManager = "dormouse-containers"
 
   public init(
-    _ access: KubernetesAccess, http: HTTPClient, patience: Duration = .seconds(10)
+    _ access: KubernetesAccess, http: HTTPClient, timeout: Duration = .seconds(10)
   ) {
     self.access = access
     self.http = http
-    self.patience = patience
+    self.timeout = timeout
   }
 
   public func pod(_ pod: PodReference) async throws(KubernetesError) -> PodRecord {
@@ -100,7 +100,7 @@ public struct KubernetesClient: Sendable {
     }
     do {
       let response = try await http.execute(
-        request, timeout: .nanoseconds(Int64(patience / .nanoseconds(1))))
+        request, timeout: .nanoseconds(Int64(timeout / .nanoseconds(1))))
       let bytes = Array(
         (try await response.body.collect(upTo: Self.maxBytes)).readableBytesView)
       guard (200..<300).contains(response.status.code) else {
@@ -130,7 +130,7 @@ public struct KubernetesClient: Sendable {
     case let error as KubernetesError: error
     case let error as HTTPClientError
     where error == .deadlineExceeded || error == .readTimeout || error == .connectTimeout:
-      .timedOut(patience)
+      .timedOut(timeout)
     case is NIOTooManyBytesError: .tooLong(Self.maxBytes)
     default: .unreachable(Control.escaped(String("\(error)".prefix(300))))
     }

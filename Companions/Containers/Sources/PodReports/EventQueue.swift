@@ -37,7 +37,7 @@ public struct EventQueue: Sendable {
     /// The API removes events after an hour without a change, unless it is configured otherwise.
     public var lifetime = Duration.seconds(3300)
     /// An event that couldn't be sent within this time is lost.
-    public var patience = Duration.seconds(600)
+    public var timeout = Duration.seconds(600)
     public var series = 1000
 
     public init() {}
@@ -200,7 +200,7 @@ public struct EventQueue: Sendable {
   private mutating func dropOld(at now: Instant) {
     for (key, entry) in series
     where entry.unsent > 0
-      && now - max(entry.oldestUnsent, entry.notBefore) > limits.patience
+      && now - max(entry.oldestUnsent, entry.notBefore) > limits.timeout
     {
       lostCount += entry.unsent
       series[key]?.unsent = 0

@@ -103,7 +103,7 @@ public actor PodReporter {
     let now = Instant.now
     let since = daemonAwaySince ?? now
     daemonAwaySince = since
-    guard now - since >= settings.timing.daemonPatience else { return }
+    guard now - since >= settings.timing.daemonTimeout else { return }
     for (pod, view) in views where view.isManaged {
       states[pod]?.want(HibernatedCondition.withoutDaemon, asleep: nil)
     }

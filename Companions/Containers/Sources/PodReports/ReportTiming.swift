@@ -18,7 +18,7 @@ public struct ReportTiming: Hashable, Sendable {
   public var forbidden = Duration.seconds(300)
   /// The time for which the daemon may be away before conditions report it: another one may replace
   /// it.
-  public var daemonPatience = Duration.seconds(15)
+  public var daemonTimeout = Duration.seconds(15)
   /// The timeout of the end of this program.
   public var end = Duration.seconds(8)
   public var events = EventQueue.Limits()

@@ -126,7 +126,7 @@ struct WatchCommand: AsyncParsableCommand {
     _ settings: WatchSettings, _ http: HTTPClient, reporter: PodReporter?
   ) async -> Bool {
     let watch = ContainerWatch(settings, http: http, reporter: reporter) { Streams.complain($0) }
-    if once { return await watch.look() }
+    if once { return await watch.poll() }
     await Signals.untilEnd { await watch.run() }
     return true
   }

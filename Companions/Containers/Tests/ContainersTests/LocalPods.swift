@@ -106,7 +106,7 @@ extension LocalContainerd {
     _ call: String, _ write: @Sendable (inout ProtobufWriter) -> Void
   ) async throws -> [UInt8] {
     let request = ProtobufWriter(write).bytes
-    return try await CRIConnection.use(socket: socket, patience: .seconds(90)) {
+    return try await CRIConnection.use(socket: socket, timeout: .seconds(90)) {
       connection throws(CRIError) in try await connection.call(call, request)
     }
   }

@@ -23,7 +23,7 @@ final class RunningReporter: Sendable {
     (timing.firstOutage, timing.longestOutage) = (.milliseconds(50), .milliseconds(200))
     (timing.firstRetry, timing.longestRetry) = (.milliseconds(50), .milliseconds(200))
     timing.forbidden = .milliseconds(500)
-    timing.daemonPatience = .zero
+    timing.daemonTimeout = .zero
     timing.events.first = .milliseconds(50)
     let settings = PodReporter.Settings(node: "node-1", resizes: resizes, timing: timing)
     reporter = PodReporter(access, http: http, settings: settings) { [log] in log.add($0) }
@@ -31,7 +31,7 @@ final class RunningReporter: Sendable {
   }
 
   /// Reports a list with one container in this state, as the daemon and the runtime would.
-  func look(_ state: String?, footprint: Int64 = 500_000) async {
+  func report(_ state: String?, footprint: Int64 = 500_000) async {
     let container = PodView.Container(
       "web", worker: state == nil ? nil : "shop.web.web", state: state, footprint: footprint,
       secondsInState: 100)

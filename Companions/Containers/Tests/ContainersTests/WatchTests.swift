@@ -122,7 +122,7 @@ struct WatchTests {
     settings.runtimes = [pods.runtime]
     let log = LogLines()
     let watch = ContainerWatch(settings, engines: [pods], reporter: nil) { log.add($0) }
-    _ = await watch.look()
+    _ = await watch.poll()
     try await log.wait(for: "b (containerd b): adopted as b")
     #expect(log.count("adopted as a") == 0, "\(log.all)")
     #expect(try world.daemon.workers().map(\.name) == ["b"])

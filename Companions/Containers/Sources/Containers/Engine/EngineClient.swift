@@ -10,15 +10,15 @@ import NIOHTTP1
 struct EngineClient: RuntimeClient {
   let runtime: Runtime
   private let http: HTTPClient
-  private let patience: Duration
+  private let timeout: Duration
 
   /// The maximum length of an answer in bytes.
   static let maxBytes = 32 << 20
 
-  init(_ runtime: Runtime, _ http: HTTPClient, patience: Duration = .seconds(10)) {
+  init(_ runtime: Runtime, _ http: HTTPClient, timeout: Duration = .seconds(10)) {
     self.runtime = runtime
     self.http = http
-    self.patience = patience
+    self.timeout = timeout
   }
 
   /// Returns the running and paused containers whose labels concern Dormouse. Without a filter
@@ -94,19 +94,19 @@ struct EngineClient: RuntimeClient {
       }
     } catch is LineFramer.Overflow {
       throw .tooLong(LineFramer.defaultMaximumLength)
-    } catch { throw Self.failure(error, patience) }
+    } catch { throw Self.failure(error, timeout) }
     throw .closed
   }
 
   private func get<Value: Decodable & Sendable>(
     _ type: Value.Type, _ path: String
   ) async throws(EngineError) -> Value {
-    let response = try await answer(path, body: patience)
+    let response = try await answer(path, body: timeout)
     let bytes: [UInt8]
     do {
       bytes = Array((try await response.body.collect(upTo: Self.maxBytes)).readableBytesView)
     } catch is NIOTooManyBytesError { throw .tooLong(Self.maxBytes) } catch {
-      throw Self.failure(error, patience)
+      throw Self.failure(error, timeout)
     }
     do { return try WireCodec.decode(type, from: bytes) } catch {
       throw .malformed("\(path): \(error)")
@@ -133,7 +133,7 @@ struct EngineClient: RuntimeClient {
           Int(response.status.code), Self.message(text.map { Array($0.readableBytesView) } ?? []))
       }
       return response
-    } catch { throw Self.failure(error, patience) }
+    } catch { throw Self.failure(error, timeout) }
   }
 
   /// Returns the message of a body such as `{"message": "no such container"}`.
@@ -146,11 +146,11 @@ struct EngineClient: RuntimeClient {
     return Control.escaped(text)
   }
 
-  private static func failure(_ error: any Error, _ patience: Duration) -> EngineError {
+  private static func failure(_ error: any Error, _ timeout: Duration) -> EngineError {
     switch error {
     case let error as EngineError: return error
     case let error as HTTPClientError where error == .deadlineExceeded || error == .readTimeout:
-      return .timedOut(patience)
+      return .timedOut(timeout)
     case let error as HTTPClientError where error == .remoteConnectionClosed: return .closed
     case let error as HTTPParserError where error == .invalidEOFState: return .closed
     case let error as IOError: return .unreachable(Self.text(error))

@@ -32,9 +32,9 @@ final class DaemonEvents: Sendable {
     pool.shutdownGracefully { _ in }
   }
 
-  /// Returns the events since the last call, after waiting for at most `patience`. The result is
+  /// Returns the events since the last call, after waiting for at most `timeout`. The result is
   /// nil if no daemon answers.
-  private func next(patience: Duration = .milliseconds(500)) -> [EventRecord]? {
+  private func next(timeout: Duration = .milliseconds(500)) -> [EventRecord]? {
     client.withLock { client in
       do throws(ControlError) {
         if client == nil {
@@ -46,7 +46,7 @@ final class DaemonEvents: Sendable {
         var events: [EventRecord] = []
         // The first event is waited for; others that have arrived with it are read as well.
         while events.count < 100,
-          let event = try client?.nextEvent(within: events.isEmpty ? patience : .zero)
+          let event = try client?.nextEvent(within: events.isEmpty ? timeout : .zero)
         {
           events.append(event)
         }

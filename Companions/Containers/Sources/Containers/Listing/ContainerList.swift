@@ -38,7 +38,7 @@ public struct ContainerList: Sendable {
     var workers: [Int32: WorkerReport] = [:]
     do throws(ControlError) {
       let daemon = AdoptingDaemon(path: settings.socket, isNamed: settings.isNamed)
-      for worker in try await daemon.look().workers {
+      for worker in try await daemon.poll().workers {
         if let pid = worker.pid { workers[pid] = worker }
       }
     } catch { list.troubles.append("\(error)") }

@@ -77,7 +77,7 @@ public actor ContainerWatch {
       }
       for await _ in wakeups {
         if Task.isCancelled { break }
-        _ = await look()
+        _ = await poll()
       }
       group.cancelAll()
     }
@@ -114,11 +114,11 @@ public actor ContainerWatch {
 
   private func didChange(_ runtime: Runtime) { asked[runtime.name] = nil }
 
-  // MARK: one look
+  // MARK: one poll
 
   /// Asks the runtimes and the daemon, and does what follows. The result is false if something
   /// wasn't done; then it was logged.
-  public func look() async -> Bool {
+  public func poll() async -> Bool {
     var isDone = true
     let began = ContinuousClock.now
     for engine in engines where isDue(engine.runtime) {
@@ -190,9 +190,9 @@ public actor ContainerWatch {
     }
   }
 
-  private func askDaemon() async -> AdoptingDaemon.Found? {
+  private func askDaemon() async -> AdoptingDaemon.DaemonState? {
     do throws(ControlError) {
-      let found = try await daemon.look()
+      let found = try await daemon.poll()
       note("", trouble: nil, relief: "the daemon answers at \(escaped(settings.socket))")
       if found.isManual, !isManualNoted {
         isManualNoted = true

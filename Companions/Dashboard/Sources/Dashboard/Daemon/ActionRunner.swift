@@ -8,7 +8,7 @@ struct ActionRunner: Sendable {
   /// The threads of requests. A request waits until its action is done, which may take some
   /// seconds.
   private let pool = BlockingPool(threads: 6, most: 24)
-  private static let patience = Duration.seconds(60)
+  private static let timeout = Duration.seconds(60)
 
   init(path: String, isNamed: Bool) {
     self.path = path
@@ -52,7 +52,7 @@ struct ActionRunner: Sendable {
   private func ask(_ verb: ControlRequest.Verb, _ worker: String) -> Outcome {
     do throws(ControlError) {
       var client = try ControlClient(connectingTo: path, isNamed: isNamed)
-      let response = try client.perform(verb, worker: worker, timeout: Self.patience)
+      let response = try client.perform(verb, worker: worker, timeout: Self.timeout)
       return Outcome(
         isDone: response.result == .done, text: response.text, status: Self.status(response.result))
     } catch {

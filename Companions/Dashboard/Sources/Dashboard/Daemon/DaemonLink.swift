@@ -49,8 +49,8 @@ final class DaemonLink: Sendable {
     case explanation(String)
   }
 
-  /// Polls the daemon once. It returns within `patience`, to which the time to connect is added.
-  func poll(_ wishes: Wishes, patience: Duration = .seconds(2)) -> Outcome {
+  /// Polls the daemon once. It returns within `timeout`, to which the time to connect is added.
+  func poll(_ wishes: Wishes, timeout: Duration = .seconds(2)) -> Outcome {
     parts.withLock { parts in
       do throws(ControlError) {
         if parts.client == nil {
@@ -59,7 +59,7 @@ final class DaemonLink: Sendable {
           parts.ladderAge = 0
         }
         try Self.ask(&parts, wishes)
-        guard try Self.receive(&parts, until: ContinuousClock.now + patience) else {
+        guard try Self.receive(&parts, until: ContinuousClock.now + timeout) else {
           return .slow(ContinuousClock.now - (parts.poll?.began ?? .now))
         }
         let answer = parts.poll?.answer ?? Answer()

@@ -13,9 +13,9 @@ final class EventLink: Sendable {
     self.isNamed = isNamed
   }
 
-  /// Returns the events since the last call, after waiting for at most `patience`. The result is
+  /// Returns the events since the last call, after waiting for at most `timeout`. The result is
   /// nil if no daemon answers.
-  func next(patience: Duration = .milliseconds(500)) -> [EventRecord]? {
+  func next(timeout: Duration = .milliseconds(500)) -> [EventRecord]? {
     client.withLock { client in
       do throws(ControlError) {
         if client == nil {
@@ -27,7 +27,7 @@ final class EventLink: Sendable {
         var events: [EventRecord] = []
         // The first event is waited for, and others that have arrived with it aren't.
         while events.count < 100,
-          let event = try client?.nextEvent(within: events.isEmpty ? patience : .zero)
+          let event = try client?.nextEvent(within: events.isEmpty ? timeout : .zero)
         {
           events.append(event)
         }

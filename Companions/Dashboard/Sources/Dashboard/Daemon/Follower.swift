@@ -16,12 +16,12 @@ struct Follower: Sendable {
   /// Runs until the task is cancelled.
   func run() async {
     await withTaskGroup { group in
-      group.addTask { await look() }
+      group.addTask { await poll() }
       group.addTask { await follow() }
     }
   }
 
-  private func look() async {
+  private func poll() async {
     while !Task.isCancelled {
       guard hub.hasViewers else {
         link.close()

@@ -21,7 +21,7 @@ final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
     }
   }
 
-  static let patience = TimeAmount.seconds(10)
+  static let timeout = TimeAmount.seconds(10)
 
   private let shared: Shared
   private var owner: ConnectionQuota.Owner?
@@ -33,7 +33,7 @@ final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
   func channelActive(context: ChannelHandlerContext) {
     isOpen = true
     let channel = context.channel
-    end = context.eventLoop.scheduleTask(in: Self.patience) { channel.close(promise: nil) }
+    end = context.eventLoop.scheduleTask(in: Self.timeout) { channel.close(promise: nil) }
     let peer = ConnectionContext.endpoint(channel.remoteAddress)
     let own = ConnectionContext.endpoint(channel.localAddress)
     let found = context.eventLoop.makePromise(of: ConnectionQuota.Owner.self)
