@@ -77,15 +77,21 @@ extension DoctorReport {
         ["", "\(check.name): \(check.result.rawValue)"]
         + labelled("without it  ", check.lost, width: width)
         + labelled("to enable   ", check.enable, width: width)
-      // Two lines are reserved for the line that counts the omitted mechanisms.
-      if count + lines.count + section.count + 2 + all.count > Self.maxLines {
-        let count = notWorking.count - index
-        lines += ["", "\(count) more \(count == 1 ? "doesn't" : "don't") work, or only partly."]
+      // Four lines are reserved for the names of the other mechanisms.
+      if count + lines.count + section.count + 4 + all.count > Self.maxLines {
+        let names = Self.names(notWorking[index...])
+        lines += [""] + wrapped("Missing, too, or limited: \(names)", to: width)
         break
       }
       lines += section
     }
     return lines + all
+  }
+
+  /// The first names, and how many there are beside them.
+  private static func names(_ checks: ArraySlice<DoctorCheck>) -> String {
+    let (shown, count) = (checks.prefix(6).map(\.name).joined(separator: ", "), checks.count - 6)
+    return count > 0 ? "\(shown), and \(count) more." : "\(shown)."
   }
 
   fileprivate func table(width: Int, color: Bool) -> [String] {

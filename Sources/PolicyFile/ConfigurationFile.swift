@@ -46,7 +46,7 @@ public enum ConfigurationFile {
   ) -> ParseResult<DaemonConfiguration> {
     let files: ConfigurationFiles
     switch ConfigurationFiles.find(path) {
-    case .success(let found): files = found
+    case .success(let configurationFiles): files = configurationFiles
     case .failure(let problem): return ParseResult(value: nil, diagnostics: [problem.diagnostic])
     }
     var texts: [SourceText] = []

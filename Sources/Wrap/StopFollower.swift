@@ -85,7 +85,7 @@ final class StopFollower {
     hasStopped = false
     uncertainUntil = timers.now + Self.pace
     returnTerminal()
-    if program.hasProcess, !program.isAsleep { program.noteUse() }
+    if program.hasProcess, !program.isAsleep { program.recordUse() }
   }
 
   /// Gives the terminal back to the program's group. The shell has given it to the wrapper's group,

@@ -65,12 +65,12 @@ import Testing
       ).first)
     #expect(effect.before == 40 * megabyte && effect.after == 12 * megabyte)
     #expect(effect.givenBack == 28 * megabyte)
-    #expect(abs(effect.restSeconds - 0.5) < 1e-9)
+    #expect(abs(effect.fallSeconds - 0.5) < 1e-9)
   }
 
   @Test func `A footprint that only grows has freed no memory`() throws {
     let effect = try #require(effects([(0, 10), (1, 11), (2, 12)], [warning(0.5)]).first)
-    #expect(effect.givenBack == 0 && effect.restSeconds == 0)
+    #expect(effect.givenBack == 0 && effect.fallSeconds == 0)
     #expect(effect.sentence.contains("nothing"))
   }
 

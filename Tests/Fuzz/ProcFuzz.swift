@@ -59,7 +59,7 @@ private func readDescriptors(_ bytes: [UInt8], _ text: String) {
   _ = AwaitedDescriptors.poll(bytes)
   _ = AwaitedDescriptors.select(bytes, below: Int32(8 * min(bytes.count, 128)))
   _ = Eligibility.userfaultIsInUse(text)
-  _ = Eligibility.ringIsInUse(text)
+  _ = Eligibility.ringObstacle(text)
   var connections = UnacceptedConnections(port: 80)
   connections.add { bytes }
   _ = connections.list.map(\.isEmpty)

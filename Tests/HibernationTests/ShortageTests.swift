@@ -118,25 +118,25 @@ struct ShortageTests {
   func reading() {
     for code in [EIO, EMFILE, ENFILE, ENOMEM, ESTALE, EACCES] {
       let error = SystemCallError("read", on: "image", code: code)
-      #expect(HibernationError.mayPass(ImageError.unreadable(path: "image", error)))
+      #expect(HibernationError.isTransient(ImageError.unreadable(path: "image", error)))
     }
     let gone = SystemCallError("open", on: "image", code: ENOENT)
-    #expect(!HibernationError.mayPass(ImageError.unreadable(path: "image", gone)))
-    #expect(!HibernationError.mayPass(ImageError.damaged(path: "image", part: "all")))
-    #expect(!HibernationError.mayPass(SystemCallError("write", on: "memory", code: EFAULT)))
+    #expect(!HibernationError.isTransient(ImageError.unreadable(path: "image", gone)))
+    #expect(!HibernationError.isTransient(ImageError.damaged(path: "image", reason: "all")))
+    #expect(!HibernationError.isTransient(SystemCallError("write", on: "memory", code: EFAULT)))
   }
 }
 
 /// The repeated steps of a fill, without a worker.
-@Suite("Steps of a fill that are repeated") struct FillPatienceTests {
+@Suite("Steps of a fill that are repeated") struct FillRetryTests {
   private static let shortage = SystemCallError("read", on: "userfaultfd", code: EMFILE)
 
   @Test("A step is repeated until it succeeds, and a delay that lasts is reported once")
-  func patience() throws {
+  func repeats() throws {
     var reports: [HibernationError] = []
-    let patience = FillPatience([try .current(of: getpid())]) { reports.append($0) }
+    let retry = FillRetry([try .current(of: getpid())]) { reports.append($0) }
     let end = Clocks.monotonic + 1_300_000_000
-    let result = try patience.of { () throws(SystemCallError) in
+    let result = try retry.run { () throws(SystemCallError) in
       if Clocks.monotonic < end { throw Self.shortage }
       return 7
     }
@@ -146,13 +146,13 @@ struct ShortageTests {
 
   @Test("A step of a worker that has ended, or that no repetition helps, fails at once")
   func ends() throws {
-    let ended = FillPatience([ProcessIdentity(pid: getpid(), startTime: 1)]) { _ in }
+    let ended = FillRetry([ProcessIdentity(pid: getpid(), startTime: 1)]) { _ in }
     #expect(throws: Self.shortage) {
-      try ended.of { () throws(SystemCallError) in throw Self.shortage }
+      try ended.run { () throws(SystemCallError) in throw Self.shortage }
     }
-    let lives = FillPatience([try .current(of: getpid())]) { _ in }
+    let lives = FillRetry([try .current(of: getpid())]) { _ in }
     #expect(throws: ImageError.self) {
-      try lives.of { () throws(ImageError) in throw .damaged(path: "image", part: "all") }
+      try lives.run { () throws(ImageError) in throw .damaged(path: "image", reason: "all") }
     }
   }
 
@@ -160,9 +160,9 @@ struct ShortageTests {
   func chunk() {
     var order = FillOrder([(0, 0x1000), (1, 0x2000)])
     #expect(order.claimNext() == 0)
-    order.giveBack(0)
+    order.unclaim(0)
     #expect(order.claimNext() == 0 && order.claimNext() == 1 && order.claimNext() == nil)
-    order.giveBack(1)
+    order.unclaim(1)
     #expect(order.claim(1) && order.claimNext() == nil)
   }
 }

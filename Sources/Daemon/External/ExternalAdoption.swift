@@ -213,7 +213,7 @@ final class ExternalAdoption {
       name: configuration.name, command: configuration.command,
       directory: configuration.directory, environment: [:], cgroup: found.cgroup,
       logPath: ends.launchPlanner.logPath(of: worker))
-    let process = try ends.memory.hold(found.root.identity, plan)
+    let process = try ends.memory.openProcess(found.root.identity, plan)
     if let memories = found.memories { process.adopt(memories) }
     try holder.adopt(process, as: worker)
   }

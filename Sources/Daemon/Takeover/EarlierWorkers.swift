@@ -18,7 +18,7 @@ enum SurvivorRest {
 // These functions handle what an earlier daemon has left: its workers' processes, memory and
 // images. They run while the daemon starts, and may wait.
 extension KernelMemory {
-  func hold(
+  func openProcess(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
     try WorkerProcess.adopt(process, plan: plan, opensMemory: false)
@@ -72,8 +72,8 @@ extension KernelMemory {
   func findInputs(
     of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
     then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
-  ) -> Underway {
-    let (underway, done) = callback(then)
+  ) -> OperationFlag {
+    let (operation, done) = callback(then)
     services.mechanics.submit(about: target.name) {
       done(
         Result { () throws(SystemCallError) in
@@ -82,7 +82,7 @@ extension KernelMemory {
           return try WakeSources(of: tree, ownChannels: ownChannels, answering: ports)
         })
     }
-    return underway
+    return operation
   }
 
   // MARK: ended workers

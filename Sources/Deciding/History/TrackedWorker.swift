@@ -64,7 +64,7 @@ struct TrackedWorker {
       uses.append(
         Trace.Use(
           at: at, worker: 0, duration: Int32(clamping: part), count: uses.isEmpty ? 1 : 0,
-          isOwnWork: open.isOwnWork))
+          isSelfInitiated: open.isOwnWork))
       at += Self.longest
     } while at < end
     return uses

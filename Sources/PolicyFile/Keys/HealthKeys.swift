@@ -79,7 +79,7 @@ enum HealthKeys {
     needsAction(reader)
     if !probe.isNothing, probe.successThreshold != 1 {
       reader.sink.error(
-        at: reader.places[reader.path(of: "successThreshold")],
+        at: reader.positions[reader.path(of: "successThreshold")],
         "`successThreshold` must be 1 for `liveness`")
     }
   }
@@ -201,10 +201,10 @@ extension Converter where Value == String {
       }
       var words = [CChar](repeating: 0, count: 200)
       regerror(code, &compiled, &words, words.count)
-      let why = String(
+      let reason = String(
         decoding: words.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
       return Problem(
-        message: "isn't a regular expression: \(why)",
+        message: "isn't a regular expression: \(reason)",
         suggestion: "`log_line` searches for plain text")
     }
   }

@@ -5,11 +5,11 @@ import YAML
 final class MappingReader {
   let sink: DiagnosticSink
   /// The positions of the values by path (`hibernate.disk.budget`), for checks across keys.
-  let places: Places
+  let positions: KeyPositions
   /// The mapping's path in messages, such as `hibernate.disk`. It is empty at the top of a file.
   let title: String
   /// The position where the mapping itself begins.
-  let own: Position?
+  let start: Position?
   let path: String
   /// Replaces `${VAR}` in values. `nil`: a `$` is a `$`.
   let expander: Expander?
@@ -31,13 +31,13 @@ final class MappingReader {
 
   init(
     _ mapping: YAMLNode.Mapping, title: String, path: String = "", sink: DiagnosticSink,
-    places: Places = Places(), expander: Expander? = nil
+    positions: KeyPositions = KeyPositions(), expander: Expander? = nil
   ) {
     self.sink = sink
-    self.own = mapping.mark.map { Position($0) }
+    self.start = mapping.mark.map { Position($0) }
     self.title = title
     self.path = path
-    self.places = places
+    self.positions = positions
     self.expander = expander
     self.shape = nil
     var entries: [String: (key: Position?, value: YAMLNode)] = [:]
@@ -62,7 +62,7 @@ final class MappingReader {
     self.shape = shape
     self.path = path
     sink = DiagnosticSink(source: SourceText(text: "", file: ""))
-    (places, title, own, expander, entries) = (Places(), path, nil, nil, [:])
+    (positions, title, start, expander, entries) = (KeyPositions(), path, nil, nil, [:])
   }
 
   func position(ofKey key: String) -> Position? { entries[key]?.key }
@@ -72,7 +72,7 @@ final class MappingReader {
     asked.append(key)
     shape?.add(key, .any)
     guard let entry = entries[key], untagged(entry.value, called: key) else { return nil }
-    places.record(path(of: key), entry.value.position, key: entry.key)
+    positions.record(path(of: key), entry.value.position, key: entry.key)
     return entry.value
   }
 
@@ -156,12 +156,12 @@ final class MappingReader {
           suggestion: didYouMean(text, among: known))
         return nil
       }
-      places.recordSection(path(of: key))
-      places.record("\(path(of: key)).\(found.key)", node.position, key: position(ofKey: key))
+      positions.recordSection(path(of: key))
+      positions.record("\(path(of: key)).\(found.key)", node.position, key: position(ofKey: key))
       return text
     }
     guard let reader = reader(of: node, called: key) else { return nil }
-    places.recordSection(path(of: key))
+    positions.recordSection(path(of: key))
     body(reader)
     reader.finish()
     return nil
@@ -197,7 +197,8 @@ final class MappingReader {
   ///
   /// - Parameter variables: variables for `${VAR}`, which override those that are known already.
   func reader(
-    of node: YAMLNode, called key: String, places: Places? = nil, variables: [String: String] = [:]
+    of node: YAMLNode, called key: String, positions: KeyPositions? = nil,
+    variables: [String: String] = [:]
   ) -> MappingReader? {
     let mapping: YAMLNode.Mapping
     switch node {
@@ -211,7 +212,8 @@ final class MappingReader {
     }
     let reader = MappingReader(
       mapping, title: title.isEmpty ? key : "\(title).\(key)",
-      path: places == nil ? path(of: key) : "", sink: sink, places: places ?? self.places,
+      path: positions == nil ? path(of: key) : "", sink: sink,
+      positions: positions ?? self.positions,
       expander: expander?.with(variables))
     (reader.scope, reader.directory, reader.commands) = (scope, directory, commands)
     return reader
@@ -219,7 +221,7 @@ final class MappingReader {
 
   /// Returns the keys that no reader has asked for and whose mapping has this key. `finish` doesn't
   /// report them then.
-  func takeUnknown(holding key: String) -> [String] {
+  func claimUnknownKeys(holding key: String) -> [String] {
     let found = order.filter {
       !asked.contains($0) && entries[$0]?.value.mapping?[key] != nil
     }

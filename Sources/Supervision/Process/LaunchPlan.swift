@@ -26,7 +26,7 @@ public struct LaunchPlan: Sendable {
   /// The path of its `WorkerSocket`, passed as `DORMOUSE_WORKER_SOCKET`.
   public var workerSocket: String?
   /// The value of `DORMOUSE_RUN`. It identifies processes that have left the worker's tree
-  /// (`Strays`).
+  /// (`EscapedDescendants`).
   public var mark: String?
   /// The interval at which it has to send `WATCHDOG=1`, passed as `WATCHDOG_USEC`.
   public var watchdog: Duration?

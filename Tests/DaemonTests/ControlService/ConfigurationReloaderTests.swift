@@ -177,9 +177,9 @@ import Testing
     }
     let automatic = { (worker: inout WorkerConfiguration) in worker.autostart = true }
     for (name, change) in [("bad", automatic), ("needs", needs), ("other", automatic)] {
-      try world.hasEnded(add(name, .terminated, change), RestartWorld.failure)
+      try world.reportEnd(add(name, .terminated, change), RestartWorld.failure)
     }
-    try world.hasEnded(add("manual"), RestartWorld.failure)
+    try world.reportEnd(add("manual"), RestartWorld.failure)
     let new = configuration(
       declared("bad") {
         automatic(&$0)

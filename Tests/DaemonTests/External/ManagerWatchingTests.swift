@@ -74,7 +74,7 @@ import Testing
     world.why = "its process 100 has ended"
     let end = try EndWorld()
     worker.ending = end.ending
-    end.ending.rootHasEnded()
+    end.ending.rootDidEnd()
     #expect(worker.hasExited)
     timers.advance(by: ManagerWatching.interval)
     #expect(world.looks == 0 && !notes.events.contains("wakeNeeded"))

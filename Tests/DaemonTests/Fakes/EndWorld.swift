@@ -51,9 +51,9 @@ final class EndWorld {
   func requestEnd() { world.driver.request(.stop, worker.id) { _ in } }
 
   /// Reports that the root process has ended, and which processes are left.
-  func endRoot(leaving left: WhatIsLeft = FakeWorkerProcesses.nothing) {
-    ending.rootHasEnded()
-    processes.looked(left)
+  func endRoot(leaving left: RemainingProcesses = FakeWorkerProcesses.nothing) {
+    ending.rootDidEnd()
+    processes.scanned(left)
   }
 
   /// Begins an operation on the worker's memory.
@@ -66,10 +66,10 @@ final class EndWorld {
   }
 
   /// Whether no timer is set, and no late outcome changes anything.
-  var isAtRest: Bool {
+  var isStable: Bool {
     let before = (begun.count, gone.count, lines.count)
     processes.repeatAll()
-    ending.rootHasEnded()
+    ending.rootDidEnd()
     ending.terminate()
     ending.kill()
     return timers.pending.isEmpty && before == (begun.count, gone.count, lines.count)

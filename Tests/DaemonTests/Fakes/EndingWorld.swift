@@ -14,7 +14,7 @@ final class EndingWorld {
   init() throws {
     world = try AdapterWorld()
     end = world.ending
-    world.notes.whenQuiet = { [weak end] in end?.engineIsQuiet() }
+    world.notes.whenQuiet = { [weak end] in end?.engineDidBecomeQuiet() }
   }
 
   @discardableResult
@@ -44,8 +44,8 @@ final class EndingWorld {
     world.driver.send(event(WorkerID(name)))
   }
 
-  func hasStopped(_ name: String) { send({ .exited($0, .exited(0)) }, name) }
-  func isAwake(_ name: String) { send({ .resumed($0, .milliseconds(20)) }, name) }
+  func didStop(_ name: String) { send({ .exited($0, .exited(0)) }, name) }
+  func didWake(_ name: String) { send({ .resumed($0, .milliseconds(20)) }, name) }
 
   /// Reports a failed wake. The worker's memory is unchanged.
   func cantBeWoken(_ name: String) {

@@ -143,6 +143,6 @@ final class FakeQuestions {
 
   /// The reasons for which the worker was reported as unhealthy.
   var complaints: [String] {
-    notes.all.compactMap { if case .unhealthy(_, let why) = $0 { why } else { nil } }
+    notes.all.compactMap { if case .unhealthy(_, let reason) = $0 { reason } else { nil } }
   }
 }

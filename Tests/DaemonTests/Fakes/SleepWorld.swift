@@ -92,7 +92,7 @@ final class SleepWorld {
 
   /// The reasons for which the engine was asked to wake the worker, in order.
   var wakes: [String] {
-    events.compactMap { if case .wakeNeeded(_, let why) = $0 { why } else { nil } }
+    events.compactMap { if case .wakeNeeded(_, let reason) = $0 { reason } else { nil } }
   }
 
   var isWatched: Bool { worker.wakeWatch?.isWatching == true }
@@ -161,8 +161,8 @@ final class FakeInputs: WakeInputs {
 
   var descriptor: Descriptor { counter.descriptor }
 
-  func arrive(_ why: String) {
-    facts.withLock { $0.arrived.append(why) }
+  func arrive(_ reason: String) {
+    facts.withLock { $0.arrived.append(reason) }
     counter.signal()
   }
 
@@ -190,7 +190,7 @@ extension WorkerInput {
 }
 
 /// A listening socket of the test's own process at a free port, as if it were a sleeping worker's.
-struct OwnListener {
+struct TestListener {
   let listener: Listener
   let port: UInt16
   let asleep: AsleepListener

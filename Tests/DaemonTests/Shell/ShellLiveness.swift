@@ -167,7 +167,7 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
     }
   }
 
-  func note(_ transition: Transition) {
+  func record(_ transition: Transition) {
     let isAwake = { (state: WorkerState) in state == .foreground || state == .background }
     if !isAwake(transition.to) {
       awakeSince[transition.worker] = nil
@@ -176,7 +176,7 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
     }
   }
 
-  func note(unhealthy id: WorkerID) { reported[id] = world.clock.now }
+  func record(unhealthy id: WorkerID) { reported[id] = world.clock.now }
 
   /// Forgets a run that is over.
   func forget(_ run: ShellRun) {

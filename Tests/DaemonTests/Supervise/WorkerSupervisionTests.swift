@@ -68,10 +68,10 @@ import Testing
     transit(to: .terminated, RestartWorld.failure)
     // The worker had ended already.
     transit(from: .terminated, to: .terminated, .requested(.stop))
-    world.timers.advance(by: DescriptorStoring.patience)
+    world.timers.advance(by: DescriptorStoring.removalDelay)
     #expect(storing.entriesForLaunch().count == 1)
     transit(to: .terminated, .requested(.stop))
-    world.timers.advance(by: DescriptorStoring.patience)
+    world.timers.advance(by: DescriptorStoring.removalDelay)
     #expect(storing.entriesForLaunch().isEmpty)
   }
 

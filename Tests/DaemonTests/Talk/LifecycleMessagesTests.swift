@@ -28,7 +28,7 @@ import WorkerProtocol
   private func exit() throws {
     let end = try EndWorld()
     world.worker.ending = end.ending
-    end.ending.rootHasEnded()
+    end.ending.rootDidEnd()
   }
 
   private func answer(_ worker: WorkersEnd) throws {

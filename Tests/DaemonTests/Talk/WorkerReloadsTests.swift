@@ -146,7 +146,7 @@ import Testing
     worker.process = try .forTest()
     let end = try EndWorld()
     worker.ending = end.ending
-    end.ending.rootHasEnded()
+    end.ending.rootDidEnd()
     ask()
     #expect(results == [.failed, .failed] && text == "web has just ended" && sent == 0)
   }

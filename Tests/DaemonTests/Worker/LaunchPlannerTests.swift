@@ -9,7 +9,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What a worker is launched with") struct LaunchPlannerTests {
+@Suite("The plan of a launch") struct LaunchPlannerTests {
   private final class World {
     let scratch: Scratch
     let restarts: RestartWorld
@@ -178,7 +178,7 @@ import Testing
   @Test("A memory limit isn't enforced without a cgroup of the worker's own, and a warning says so")
   func memoryLimit() throws {
     let id = WorkerID("web")
-    world.planner.complainOfMemoryLimit(id, limit: .megabytes(5), cgroup: nil, error: nil)
+    world.planner.warnOfMemoryLimit(id, limit: .megabytes(5), cgroup: nil, error: nil)
     #expect(world.said.count == 1)
     #expect(world.said[0].contains("is not enforced: it has no cgroup of its own"))
     var plan = try world.plan()

@@ -115,15 +115,15 @@ import Testing
     ending.terminate()
     processes.woken.first?("a thread doesn't go on")
     #expect(world.lines == ["can't be woken before its end: a thread doesn't go on"])
-    ending.rootHasEnded()
+    ending.rootDidEnd()
     processes.succeed()
     #expect(world.gone.count == 1)
   }
 
   @Test("No stop signal is sent when the root process has ended")
   func askedTooLate() {
-    ending.rootHasEnded()
+    ending.rootDidEnd()
     ending.terminate()
-    #expect(world.begun == ["look"])
+    #expect(world.begun == ["scan"])
   }
 }

@@ -185,7 +185,7 @@ import Testing
     #expect(try home.run(["down"], in: "shop").code == 0)
     let stop = try home.run(["stop", "one"], in: "shop/src")
     #expect(stop.code == CommandExit.noDaemon.rawValue, "\(stop)")
-    #expect(stop.error.contains("project shop has no daemon that runs"), "\(stop)")
+    #expect(stop.error.contains("the daemon of project shop isn't running"), "\(stop)")
     #expect(try home.run(["ps"], in: "").output.contains("foreground"))
   }
 

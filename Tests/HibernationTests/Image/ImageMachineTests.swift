@@ -7,7 +7,7 @@ import Testing
 extension FormatTests {
   @Test("An image of another processor or page size is refused, and the error names both machines")
   func otherMachine() throws {
-    let own = ImageMachine.own
+    let own = ImageMachine.current
     let isX86 = own.bits >> 24 == CLINUX_ARCHITECTURE_X86_64
     let other = UInt32(isX86 ? CLINUX_ARCHITECTURE_ARM64 : CLINUX_ARCHITECTURE_X86_64)
     let larger = pageSize == 65536 ? 4096 : pageSize * 4

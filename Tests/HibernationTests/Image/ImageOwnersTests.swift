@@ -89,9 +89,9 @@ import Testing
     let hibernator = Hibernator()
     let own = try ProcessTree.discover(root: own, session: nil, cgroup: nil)
     try write(self.own)
-    try hibernator.checkPlace(path, of: own)
+    try hibernator.checkReplaceable(path, of: own)
     let error = #expect(throws: HibernationError.self) {
-      try hibernator.checkPlace(path, of: ProcessTree(processes: []))
+      try hibernator.checkReplaceable(path, of: ProcessTree(processes: []))
     }
     #expect(error?.aftermath == .intact)
   }

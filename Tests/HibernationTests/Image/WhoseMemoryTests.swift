@@ -142,7 +142,7 @@ struct WhoseMemoryTests {
   @Test("A mark survives a worker's record, and no other text is read as a mark")
   func marks() {
     let mark = ImageMark(
-      id: ImageID(words: (.max, 7)), indexChecksum: 0xffff_ffff, fileLength: 1 << 40)
+      id: ImageID(halves: (.max, 7)), indexChecksum: 0xffff_ffff, fileLength: 1 << 40)
     #expect(ImageMark(text: mark.text) == mark)
     for text in ["", "1-2-3", "1-2-3-4-5", "1-2-x-4", "1-2-100000000-4", "1--3-4"] {
       #expect(ImageMark(text: text) == nil, "\(text)")

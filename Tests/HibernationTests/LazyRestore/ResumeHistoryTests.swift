@@ -85,7 +85,7 @@ struct ResumeHistoryTests {
   @Test("After sixteen eager resumes a lazy restore is tried again")
   func secondChance() {
     var history = Self.known(Self.lazyResume(halt: Self.halt))
-    for _ in 1..<ResumeHistory.patience {
+    for _ in 1..<ResumeHistory.resumesUntilRetry {
       history.recordEager(18_000_000, bytes: 16 << 20)
       #expect(!history.plan(.auto, anonymous: 16 << 20).isLazy)
     }

@@ -115,7 +115,7 @@ final class Probe {
   func daemonDies(by signal: Int32? = nil) throws {
     if let signal { kill(daemon.pid, signal) }
     let gone = try pollDescriptor(
-      daemon.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(Talk.patience)))
+      daemon.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(Talk.timeout)))
     try #require(gone, "the probe hasn't died")
   }
 
@@ -136,7 +136,7 @@ final class Probe {
       reap(run.pid)
     }
     let ended = try pollDescriptor(
-      run.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5 * Talk.patience)))
+      run.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5 * Talk.timeout)))
     try #require(ended, "the probe doesn't end")
     return try String(decoding: output.read.read(upTo: 65536), as: UTF8.self)
   }

@@ -73,11 +73,11 @@ final class Victim {
   /// Suspends the program as a worker: frozen, or stopped.
   func suspend() throws {
     if let cgroup {
-      try cgroup.freeze(until: Deadline(in: .seconds(Talk.patience)))
+      try cgroup.freeze(until: Deadline(in: .seconds(Talk.timeout)))
     } else {
       _ = try ProcessTree.stopAll(
         root: process.identity, session: process.pid,
-        until: Deadline(in: .seconds(Talk.patience)))
+        until: Deadline(in: .seconds(Talk.timeout)))
     }
   }
 

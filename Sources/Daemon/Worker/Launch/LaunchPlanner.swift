@@ -88,7 +88,7 @@ final class LaunchPlanner {
     var plan = LaunchPlan(
       name: worker.id.name, command: configuration.command, directory: configuration.directory,
       environment: restarts.environment(of: worker.id, over: base),
-      cgroup: cgroup, logPath: ownLog(of: worker.id),
+      cgroup: cgroup, logPath: defaultLog(of: worker.id),
       notifySocket: worker.conversation?.notifyPath,
       pressureWatch: worker.conversation?.pressurePath)
     plan.workerSocket = worker.conversation?.workerSocketPath
@@ -132,13 +132,13 @@ final class LaunchPlanner {
     let path = plan.logPath
     planLog(&plan, worker.configuration)
     // The log stays the file to which the worker was launched to write.
-    plan.logIsElsewhere = plan.logIsElsewhere || path != ownLog(of: worker.id)
+    plan.logIsElsewhere = plan.logIsElsewhere || path != defaultLog(of: worker.id)
     plan.logPath = path
   }
 
   /// The path of the log that a worker writes to, or would write to if it were started.
   func logPath(of worker: WorkerUnit) -> String {
-    worker.process?.plan.logPath ?? worker.configuration.output.file ?? ownLog(of: worker.id)
+    worker.process?.plan.logPath ?? worker.configuration.output.file ?? defaultLog(of: worker.id)
   }
 
   /// The user, by name or number, that could put symbolic links on the path of that log; nil: only
@@ -157,7 +157,7 @@ final class LaunchPlanner {
   }
 
   /// - Parameter error: why the limit couldn't be set; nil: it was set, or not tried.
-  func complainOfMemoryLimit(
+  func warnOfMemoryLimit(
     _ id: WorkerID, limit: ByteCount, cgroup: WorkerCgroup?, error: SystemCallError?
   ) {
     let reason: String
@@ -173,7 +173,7 @@ final class LaunchPlanner {
     log(.warning, "\(id): limits.memory, \(limit), is not enforced: \(reason)")
   }
 
-  private func ownLog(of id: WorkerID) -> String { "\(settings.logs)/\(id.name).log" }
+  private func defaultLog(of id: WorkerID) -> String { "\(settings.logs)/\(id.name).log" }
 
   private func planFiles(_ plan: inout LaunchPlan, _ worker: WorkerUnit) {
     let paths = worker.configuration.environmentFiles
@@ -216,10 +216,10 @@ final class LaunchPlanner {
   /// reclaims memory before the call returns.
   private func limitMemory(of id: WorkerID, _ cgroup: WorkerCgroup?, _ limit: ByteCount) {
     guard let cgroup else {
-      return complainOfMemoryLimit(id, limit: limit, cgroup: nil, error: nil)
+      return warnOfMemoryLimit(id, limit: limit, cgroup: nil, error: nil)
     }
     self.limit(id, cgroup, limit) { [weak self] error in
-      self?.complainOfMemoryLimit(id, limit: limit, cgroup: cgroup, error: error)
+      self?.warnOfMemoryLimit(id, limit: limit, cgroup: cgroup, error: error)
     }
   }
 }

@@ -36,7 +36,7 @@ final class ProcessHolder {
         of: WorkerHandle(worker: worker, driver: ends.driver, log: ends.log), heldBy: self)
     }
     worker.exitWatch = try loop.whenReadable(process.pidfd) { [unowned self, weak worker] in
-      if let worker { ends.rootHasEnded(worker) }
+      if let worker { ends.rootDidEnd(worker) }
     }
   }
 

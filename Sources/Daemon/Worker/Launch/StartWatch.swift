@@ -39,7 +39,7 @@ final class StartWatch {
     self.start = start
     do throws(SystemCallError) {
       watch = try loop.whenReadable(start.report) { [unowned self] in
-        look { () throws(LaunchError) in try start.look() }
+        check { () throws(LaunchError) in try start.look() }
       }
     } catch {
       start.abandon()
@@ -47,7 +47,7 @@ final class StartWatch {
     }
     timer = loop.after(limit) { [unowned self] in
       timer = nil
-      look { () throws(LaunchError) in try start.expire() }
+      check { () throws(LaunchError) in try start.expire() }
     }
   }
 
@@ -59,7 +59,7 @@ final class StartWatch {
     stop()
   }
 
-  private func look(_ body: () throws(LaunchError) -> WorkerProcess?) {
+  private func check(_ body: () throws(LaunchError) -> WorkerProcess?) {
     do throws(LaunchError) {
       if let process = try body() { end(.success(process)) }
     } catch { end(.failure(error)) }

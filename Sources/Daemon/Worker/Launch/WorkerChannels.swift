@@ -45,7 +45,7 @@ struct ChannelPlan: Sendable {
     }
 
     /// Returns the sockets; nil: an earlier call has returned them.
-    func take() -> sending WorkerChannels? { channels.withLock { $0.take() } }
+    func claim() -> sending WorkerChannels? { channels.withLock { $0.take() } }
   }
 
   struct Refusal: Error {

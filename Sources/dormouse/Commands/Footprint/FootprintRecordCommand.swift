@@ -91,7 +91,7 @@ struct FootprintRecordCommand: ParsableCommand {
     let view = RecordingView(isCommand: !command.isEmpty, isQuiet: quiet || json || output == "-")
     recorder.onMark = view.show
     let end: ForegroundChild.End?
-    do { end = try recorder.run(look: view.show) } catch {
+    do { end = try recorder.run(onSample: view.show) } catch {
       view.close()
       throw error.failure
     }

@@ -3,11 +3,11 @@ import Linux
 import Policy
 
 /// What one reading of a worker's processes shows.
-private struct RestLook {
+private struct IdleSample {
   /// The processor time that they have used, in clock ticks.
   var timeUsed: UInt64
   /// No thread of the worker runs, or waits for a processor or a disk.
-  var rests: Bool
+  var isIdle: Bool
 }
 
 /// Delays the answer to a start until it is known whether the worker keeps running.
@@ -18,16 +18,16 @@ private struct RestLook {
 /// wants a processor or waits for a disk, as in a server that waits for its first client. A worker
 /// that continues to work counts as running after 1 s; one that has hardly got a processor in that
 /// time, after 5 s. Belongs to the loop's thread.
-final class FirstMoments {
-  private static let least = Duration.milliseconds(100)
-  private static let most = Duration.seconds(1)
+final class StartConfirmation {
+  private static let minTime = Duration.milliseconds(100)
+  private static let maxTime = Duration.seconds(1)
   /// The limit for a worker that hardly gets a processor on a busy machine.
   private static let maxStarved = Duration.seconds(5)
   /// A worker that has used less processor time than this, in clock ticks, has hardly begun to run.
   private static let ticksToBegin: UInt64 = 10
   private static let interval = Duration.milliseconds(25)
   /// The timeout for one reading of the processes. Only a lost outcome takes longer.
-  static let patience = Duration.seconds(10)
+  static let timeout = Duration.seconds(10)
 
   private let timers: any Timers
   private let driver: EngineDriver
@@ -59,58 +59,58 @@ final class FirstMoments {
       age(of: id) < Self.maxStarved
     else { return respond(answer) }
     let isFirst = restarts.watch(id) { end in respond(end ?? answer) }
-    if isFirst { look(at: worker, restingSince: nil) }
+    if isFirst { sample(at: worker, idleSince: nil) }
   }
 
   private func age(of id: WorkerID) -> Duration { timers.now - restarts.launchedAt(of: id) }
 
-  /// - Parameter before: the processor time that the worker had used if it was idle at the last
+  /// - Parameter idleTicks: the processor time that the worker had used if it was idle at the last
   ///   reading; nil: it wasn't idle.
-  private func look(at worker: WorkerUnit, restingSince before: UInt64?) {
+  private func sample(at worker: WorkerUnit, idleSince idleTicks: UInt64?) {
     let id = worker.id
     // Another worker of the same name may have been started since.
     guard workers[id] === worker, restarts.isWatched(id) else { return }
     // The end of a worker that has exited will be reported soon, so it only has to be waited for.
-    if worker.hasExited { return lookAgain(at: worker, restingSince: nil) }
+    if worker.hasExited { return sampleLater(at: worker, idleSince: nil) }
     guard let process = worker.process else { return restarts.stays(id) }
     // The outcome counts once. A lost outcome counts as processes that can't be read.
     var deadline: EventLoop.Token?
-    let take: (RestLook?) -> Void = { [self] found in
+    let complete: (IdleSample?) -> Void = { [self] sample in
       guard let token = deadline else { return }
       timers.cancel(token)
       deadline = nil
-      hasLooked(found, at: worker, restingSince: before)
+      didSample(sample, at: worker, idleSince: idleTicks)
     }
-    deadline = timers.after(Self.patience) { take(nil) }
-    scanner.withTree(of: process) { take($0.map(RestLook.init)) }
+    deadline = timers.after(Self.timeout) { complete(nil) }
+    scanner.withTree(of: process) { complete($0.map(IdleSample.init)) }
   }
 
-  private func hasLooked(
-    _ found: RestLook?, at worker: WorkerUnit, restingSince before: UInt64?
+  private func didSample(
+    _ sample: IdleSample?, at worker: WorkerUnit, idleSince idleTicks: UInt64?
   ) {
     let id = worker.id
     guard workers[id] === worker else { return }
-    let rests = found?.rests == true && found?.timeUsed == before
-    let used = found?.rests == true ? found?.timeUsed : nil
+    let isIdle = sample?.isIdle == true && sample?.timeUsed == idleTicks
+    let used = sample?.isIdle == true ? sample?.timeUsed : nil
     // Processes that can't be read have ended meanwhile.
-    let hasBegun = found.map { $0.rests || $0.timeUsed >= Self.ticksToBegin } ?? true
-    let limit = hasBegun ? Self.most : Self.maxStarved
+    let hasBegun = sample.map { $0.isIdle || $0.timeUsed >= Self.ticksToBegin } ?? true
+    let limit = hasBegun ? Self.maxTime : Self.maxStarved
     let ran = age(of: id)
     let runs = driver.state.state(of: id)?.runs == true
-    if !worker.hasExited, !runs || rests && ran >= Self.least || ran >= limit {
+    if !worker.hasExited, !runs || isIdle && ran >= Self.minTime || ran >= limit {
       return restarts.stays(id)
     }
-    lookAgain(at: worker, restingSince: used)
+    sampleLater(at: worker, idleSince: used)
   }
 
-  private func lookAgain(at worker: WorkerUnit, restingSince used: UInt64?) {
-    timers.after(Self.interval) { [unowned self] in look(at: worker, restingSince: used) }
+  private func sampleLater(at worker: WorkerUnit, idleSince used: UInt64?) {
+    timers.after(Self.interval) { [unowned self] in sample(at: worker, idleSince: used) }
   }
 }
 
-extension RestLook {
+extension IdleSample {
   fileprivate init(_ tree: ProcessTree) {
     timeUsed = tree.processes.reduce(0) { $0 &+ $1.cpuTicks }
-    rests = !tree.isEmpty && tree.processes.allSatisfy { $0.state == .sleeping }
+    isIdle = !tree.isEmpty && tree.processes.allSatisfy { $0.state == .sleeping }
   }
 }

@@ -6,7 +6,7 @@ import Supervision
 /// starts a session of its own and loses its parent (a classic daemon), unless a cgroup contains
 /// it. It then becomes a child of the daemon, which is its subreaper, and it still has the worker's
 /// variables in its environment.
-struct Strays: Sendable {
+struct EscapedDescendants: Sendable {
   /// The root process of the worker, which has ended.
   let root: ProcessIdentity
   private let entries: Set<String>

@@ -28,12 +28,12 @@ extension Hibernator {
     // An image that can't be read is no proof.
     guard let image = try? ImageReader(path: path), image.progress == .atRest,
       // It is also no proof if it isn't known whether the worker has run since.
-      (try? image.isUsedUp(by: target)) == false
+      (try? image.wasRestored(to: target)) == false
     else { return false }
     do throws(HibernationError) { try image.check(isOf: target, expectation) } catch {
       return false
     }
-    let known = Set(image.processes.map(\.identity))
-    return tree.processes.allSatisfy { known.contains($0.identity) }
+    let recorded = Set(image.processes.map(\.identity))
+    return tree.processes.allSatisfy { recorded.contains($0.identity) }
   }
 }

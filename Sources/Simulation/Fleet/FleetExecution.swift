@@ -50,9 +50,9 @@ extension FleetSimulation {
   }
 
   private mutating func schedule(_ event: Event, of worker: Int, in time: Duration) {
-    news.add(
+    steps.add(
       at: now + time.wholeNanoseconds, worker: Int32(worker), life: workers[worker].life,
-      what: .event(event))
+      kind: .event(event))
   }
 
   private mutating func launch(_ worker: Int) {
@@ -87,8 +87,9 @@ extension FleetSimulation {
       writtenToday + image <= disk.dailyWrites.bytes
     else {
       report.hibernationsRefused += 1
-      let why = "hibernate.disk allows no more images now"
-      return schedule(.hibernateFailed(id, why, permanent: false), of: worker, in: .milliseconds(1))
+      let reason = "hibernate.disk allows no more images now"
+      return schedule(
+        .hibernateFailed(id, reason, permanent: false), of: worker, in: .milliseconds(1))
     }
     report.hibernations += 1
     imageBytes += image
@@ -98,7 +99,7 @@ extension FleetSimulation {
     report.writtenGigabytes += Double(image) / 1_073_741_824
     let cost = machine.hibernate(footprint)
     let result = HibernationResult(
-      footprintBefore: ByteCount(footprint), footprintAfter: machine.hibernatedRest,
+      footprintBefore: ByteCount(footprint), footprintAfter: machine.hibernatedFootprint,
       imageSize: ByteCount(image), duration: cost)
     schedule(.hibernated(id, result), of: worker, in: onMechanism(cost))
   }

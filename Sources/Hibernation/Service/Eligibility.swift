@@ -24,27 +24,27 @@ enum Eligibility {
       status = try ProcessStatus.read(process.pid)
     } catch { throw .from(error, in: .checking) }
     if Stragglers.shared.owns(tracer: status.tracer) {
-      throw refuse(
+      throw refusal(
         process,
         "is still being released from an earlier attempt to hibernate it: one of its threads is "
           + "in uninterruptible sleep (in vfork, for example)", aftermath: .intact)
     }
     if !Yama.current.permits(process.pid) {
-      throw refuse(
+      throw refusal(
         process,
         "is not a descendant of the daemon, and kernel.yama.ptrace_scope forbids tracing it: "
           + "restart the worker")
     }
     if status.tracer != 0 {
-      throw refuse(
+      throw refusal(
         process, "is traced by process \(status.tracer) (a debugger?)", aftermath: .intact)
     }
     if status.lockedBytes > 0 {
-      let maps = try seen { () throws(SystemCallError) in
+      let maps = try inspect { () throws(SystemCallError) in
         try readText("/proc/\(process.pid)/maps")
       }
-      if let maps, maps.contains(" /secretmem") { throw refuse(process, secretMemory) }
-      throw refuse(process, "has \(status.lockedBytes / 1024) KB of locked memory (mlock)")
+      if let maps, maps.contains(" /secretmem") { throw refusal(process, secretMemory) }
+      throw refusal(process, "has \(status.lockedBytes / 1024) KB of locked memory (mlock)")
     }
     return status
   }
@@ -58,7 +58,7 @@ enum Eligibility {
     _ process: ProcessStat, _ status: ProcessStatus
   ) throws(HibernationError) {
     if status.pinnedBytes == 0 { return }
-    throw refuse(
+    throw refusal(
       process,
       "has \(status.pinnedBytes / 1024) KB pinned by the kernel or a device "
         + "(io_uring buffers, RDMA)",
@@ -68,8 +68,8 @@ enum Eligibility {
   /// Checks the header of the program for ELFCLASS32.
   private static func checkArchitecture(_ process: ProcessStat) throws(HibernationError) {
     let path = "/proc/\(process.pid)/exe"
-    let head = try seen { () throws(SystemCallError) in try Descriptor.open(path).read(upTo: 5) }
-    if let head, head.count == 5, head[4] == 1 { throw refuse(process, "is a 32-bit program") }
+    let head = try inspect { () throws(SystemCallError) in try Descriptor.open(path).read(upTo: 5) }
+    if let head, head.count == 5, head[4] == 1 { throw refusal(process, "is a 32-bit program") }
   }
 
   /// Returns the descriptors of userfaultfds that no journal of Dormouse names. A process that has
@@ -93,7 +93,7 @@ enum Eligibility {
   /// Reads something of a process. It is `nil` if that has ended, was closed or may not be read:
   /// the following steps notice that. What can't be read only now isn't known to be harmless, so
   /// the worker isn't hibernated now.
-  private static func seen<Value>(
+  private static func inspect<Value>(
     _ read: () throws(SystemCallError) -> Value
   ) throws(HibernationError) -> Value? {
     do throws(SystemCallError) { return try readIfPossible(read) } catch {
@@ -104,28 +104,28 @@ enum Eligibility {
   private static func fileInfo(
     _ descriptor: String, of process: ProcessStat
   ) throws(HibernationError) -> String {
-    try seen { () throws(SystemCallError) in
+    try inspect { () throws(SystemCallError) in
       try readText("/proc/\(process.pid)/fdinfo/\(descriptor)")
     } ?? ""
   }
 
   private static func checkDescriptors(_ process: ProcessStat) throws(HibernationError) {
     let directory = "/proc/\(process.pid)/fd"
-    let names = try seen { () throws(SystemCallError) in try listDirectory(directory) } ?? []
+    let names = try inspect { () throws(SystemCallError) in try listDirectory(directory) } ?? []
     var ours: [FaultJournal.Header]?
     for name in names {
       guard let target = readLink("\(directory)/\(name)") else { continue }
       if target == ringName {
         let info = try fileInfo(name, of: process)
-        if let why = ringIsInUse(info) { throw refuse(process, why, aftermath: .intact) }
+        if let reason = ringObstacle(info) { throw refusal(process, reason, aftermath: .intact) }
       } else if target.hasPrefix("/dev/infiniband/") {
-        throw refuse(process, "uses RDMA (\(target))")
+        throw refusal(process, "uses RDMA (\(target))")
       } else if target == "anon_inode:[userfaultfd]" {
         // A userfaultfd of Dormouse stays after a lazy restore.
         let number = Int32(name) ?? -1
         let inode = clinux_inode_at("\(directory)/\(name)")
         if ours == nil {
-          ours = try seen { () throws(SystemCallError) in
+          ours = try inspect { () throws(SystemCallError) in
             try FaultJournal.all(in: process.pid).map(\.header)
           }
         }
@@ -136,7 +136,7 @@ enum Eligibility {
         // whether it may.
         let info = try fileInfo(name, of: process)
         if !userfaultIsInUse(info) { continue }
-        throw refuse(process, "handles its own page faults (userfaultfd)")
+        throw refusal(process, "handles its own page faults (userfaultfd)")
       }
     }
   }
@@ -148,14 +148,14 @@ enum Eligibility {
     guard let line = info.split(separator: "\n").first(where: { $0.hasPrefix("API:") }) else {
       return true
     }
-    let words = line.dropFirst(4).split(separator: ":")
-    return words.count < 2 || words[1] != "0"
+    let fields = line.dropFirst(4).split(separator: ":")
+    return fields.count < 2 || fields[1] != "0"
   }
 
   /// Returns the reason why the pages of a process with this ring can't be moved, from the ring's
   /// fdinfo, or `nil` if they can. If the kernel doesn't show enough, they can't: data would be
   /// lost silently.
-  static func ringIsInUse(_ info: String) -> String? {
+  static func ringObstacle(_ info: String) -> String? {
     var fields: [Substring: Int] = [:]
     var pollEntries = 0
     var inPollList = false
@@ -188,20 +188,20 @@ enum Eligibility {
     try checkRings(mappings, of: process)
     for mapping in mappings {
       if isDevice(mapping) {
-        throw refuse(process, "maps a device (\(mapping.name)), which may write to its memory")
+        throw refusal(process, "maps a device (\(mapping.name)), which may write to its memory")
       }
-      if mapping.flags.contains(.hugetlb) { throw refuse(process, "uses huge pages (hugetlbfs)") }
+      if mapping.flags.contains(.hugetlb) { throw refusal(process, "uses huge pages (hugetlbfs)") }
       if mapping.flags.contains(.tagged) {
-        throw refuse(process, "has memory with tags (MTE), which would be lost")
+        throw refusal(process, "has memory with tags (MTE), which would be lost")
       }
-      if mapping.flags.contains(.locked) { throw refuse(process, "has locked memory (mlock)") }
-      let isWatchedByOthers = mapping.flags.contains(.writesWatched) && !watches(tracker, mapping)
-      if mapping.flags.contains(.userfault) || isWatchedByOthers {
-        throw refuse(process, "handles its own page faults (userfaultfd)")
+      if mapping.flags.contains(.locked) { throw refusal(process, "has locked memory (mlock)") }
+      let isWatchedByAnother = mapping.flags.contains(.writesWatched) && !watches(tracker, mapping)
+      if mapping.flags.contains(.userfault) || isWatchedByAnother {
+        throw refusal(process, "handles its own page faults (userfaultfd)")
       }
-      if mapping.name.hasPrefix("/secretmem") { throw refuse(process, secretMemory) }
+      if mapping.name.hasPrefix("/secretmem") { throw refusal(process, secretMemory) }
       if mapping.name.hasPrefix("/[aio]") {
-        throw refuse(process, "uses asynchronous I/O (io_submit)")
+        throw refusal(process, "uses asynchronous I/O (io_submit)")
       }
     }
   }
@@ -231,12 +231,12 @@ enum Eligibility {
     let rings = Set(mappings.filter { $0.name == ringName }.map(\.inode))
     if rings.isEmpty { return }
     let directory = "/proc/\(process.pid)/fd"
-    let names = try seen { () throws(SystemCallError) in try listDirectory(directory) } ?? []
+    let names = try inspect { () throws(SystemCallError) in try listDirectory(directory) } ?? []
     let open = names.filter { readLink("\(directory)/\($0)") == ringName }.map {
       clinux_inode_at("\(directory)/\($0)")
     }
     if rings.isSubset(of: open) { return }
-    throw refuse(
+    throw refusal(
       process, "uses io_uring through a registered ring, whose requests the kernel does not show",
       aftermath: .intact)
   }
@@ -245,8 +245,8 @@ enum Eligibility {
 
   /// Checks that calls may be injected, and suspends seccomp: filters see injected calls too, and
   /// may kill the process for them.
-  static func mayInject(into session: TraceSession) throws(HibernationError) {
-    let status = try seen { () throws(SystemCallError) in try ProcessStatus.read(session.pid) }
+  static func checkInjection(into session: TraceSession) throws(HibernationError) {
+    let status = try inspect { () throws(SystemCallError) in try ProcessStatus.read(session.pid) }
     guard let status, status.seccomp != 0 else { return }
     do throws(SystemCallError) {
       try session.suspendSeccomp()
@@ -259,11 +259,11 @@ enum Eligibility {
     }
   }
 
-  static func refuse(
-    _ process: ProcessStat, _ why: String,
+  static func refusal(
+    _ process: ProcessStat, _ reason: String,
     aftermath: HibernationError.Aftermath = .ineligible
   ) -> HibernationError {
     HibernationError(
-      .checking, "process \(process.pid) (\(process.name)) \(why)", aftermath: aftermath)
+      .checking, "process \(process.pid) (\(process.name)) \(reason)", aftermath: aftermath)
   }
 }

@@ -6,14 +6,14 @@ import Testing
 
 @testable import Daemon
 
-@Suite("The daemon's own process") struct OwnProcessTests {
+@Suite("The daemon's own process") struct DaemonProcessTests {
   private let scratch: Scratch
 
   init() throws { scratch = try Scratch() }
 
   /// Does what a process with this `oom_score_adj` does at its start.
   private func start(with own: Int32) throws -> (own: String, ofWorkers: Int32?, lines: [String]) {
-    let score = OwnOOMScore(path: try scratch.write("score", "\(own)\n"))
+    let score = DaemonOOMScore(path: try scratch.write("score", "\(own)\n"))
     let ofWorkers = score.ofWorkers
     var lines: [String] = []
     score.lower { lines.append("\($0): \($1)") }
@@ -34,7 +34,7 @@ import Testing
   @Test("A daemon without the right to protect itself logs that, and starts")
   func refused() {
     // Not even root can write this number.
-    let score = OwnOOMScore(path: "/proc/sys/kernel/ngroups_max")
+    let score = DaemonOOMScore(path: "/proc/sys/kernel/ngroups_max")
     var lines: [String] = []
     score.lower { lines.append("\($0): \($1)") }
     #expect(lines.count == 1 && score.ofWorkers != nil)
@@ -43,7 +43,7 @@ import Testing
 
   @Test("Without /proc nothing is changed")
   func unknown() {
-    let score = OwnOOMScore(path: scratch.path + "/none")
+    let score = DaemonOOMScore(path: scratch.path + "/none")
     score.lower { Issue.record("\($0): \($1)") }
     #expect(score.ofWorkers == nil && isAbsent(score.path))
   }
@@ -56,10 +56,10 @@ import Testing
     var detected = KernelFeatures.detect()
     detected.writeTracking = true
     for (value, isOn) in [(nil, true), ("", true), ("on", true), ("off", false)] {
-      #expect(OwnProcess.kernelFeatures(detected, tracking: value).writeTracking == isOn)
+      #expect(DaemonProcess.kernelFeatures(detected, tracking: value).writeTracking == isOn)
     }
     detected.writeTracking = false
-    #expect(!OwnProcess.kernelFeatures(detected, tracking: "on").writeTracking)
+    #expect(!DaemonProcess.kernelFeatures(detected, tracking: "on").writeTracking)
   }
 }
 
@@ -80,7 +80,7 @@ import Testing
     return texts
   }
 
-  @Test("It gets each message as one datagram")
+  @Test("The service manager gets each message as one datagram")
   func sent() throws {
     let socket = try UnixSocket.bound(to: path, .datagram)
     ServiceManager.send("READY=1", to: path)
@@ -88,7 +88,7 @@ import Testing
     #expect(try received(socket) == ["READY=1", "STOPPING=1"])
   }
 
-  @Test("An abstract socket is reached as well")
+  @Test("A service manager at an abstract socket is reached")
   func abstract() throws {
     let name = "@dormouse-test-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
     let socket = try UnixSocket.bound(to: name, .datagram)
@@ -96,7 +96,7 @@ import Testing
     #expect(try received(socket) == ["READY=1"])
   }
 
-  @Test("Without one, or with one that has ended or doesn't read, the daemon waits for nothing")
+  @Test("The daemon doesn't wait for a service manager that is absent, has ended or doesn't read")
   func absent() throws {
     ServiceManager.send("READY=1", to: nil)
     ServiceManager.send("READY=1", to: "")

@@ -5,7 +5,7 @@ import Linux
 import Supervision
 
 /// Settings of the daemon's own process at its start.
-enum OwnProcess {
+enum DaemonProcess {
   /// Protects the daemon: it must be able to act when no memory is free, and the kernel's OOM
   /// killer must not choose it.
   static func protect(_ log: DaemonLog) {
@@ -16,7 +16,7 @@ enum OwnProcess {
     // A worker costs ten descriptors or more, and the usual limit is 1024.
     clinux_raise_descriptor_limit()
     _ = clinux_lock_memory()
-    let score = OwnOOMScore()
+    let score = DaemonOOMScore()
     score.useForWorkers()
     score.lower { log($0, $1) }
     ignoreWriteSignals()
@@ -42,7 +42,7 @@ enum OwnProcess {
 }
 
 /// The `oom_score_adj` of this process and of those that it starts.
-struct OwnOOMScore {
+struct DaemonOOMScore {
   /// The file with the value. Tests use another file.
   var path = "/proc/self/oom_score_adj"
 
@@ -50,11 +50,11 @@ struct OwnOOMScore {
 
   /// The value of this process; nil: it can't be read. Without /proc, no value could be inherited
   /// that could be seen or changed.
-  private var own: Int32? { (try? readText(path)).flatMap { Int32($0.prefix { $0 != "\n" }) } }
+  private var current: Int32? { (try? readText(path)).flatMap { Int32($0.prefix { $0 != "\n" }) } }
 
   /// The value for workers, if that of the daemon is known. No worker gets a protected value, even
   /// if the daemon was started with one (`OOMScoreAdjust=` in its unit).
-  var ofWorkers: Int32? { own.map { OOMScore.ofWorkers(own: $0) } }
+  var ofWorkers: Int32? { current.map { OOMScore.ofWorkers(own: $0) } }
 
   /// From now on, programs are started with the value for workers. Call this before `lower`, which
   /// lowers the value of this process.
@@ -64,7 +64,7 @@ struct OwnOOMScore {
 
   /// Lowers the value of the daemon if that is permitted.
   func lower(_ log: (DaemonLog.Priority, String) -> Void) {
-    guard let own, own > Self.spared else { return }
+    guard let current, current > Self.spared else { return }
     do throws(SystemCallError) { try writeControl(path, "\(Self.spared)") } catch {
       log(.info, "the kernel's OOM killer may choose the daemon: \(error)")
     }

@@ -16,15 +16,15 @@ import Supervision
 ///   worker. This is for a port that only health checks use.
 ///
 /// Belongs to the loop's thread.
-final class AsleepAnswerer {
+final class HealthCheckResponder {
   /// The time that a client has to send its request.
-  private static let patience = Duration.seconds(1)
+  private static let requestTimeout = Duration.seconds(1)
   /// A client that is still connected after this time, and has sent nothing, waits for a greeting
   /// of the server.
-  private static let silence = Duration.milliseconds(200)
+  private static let silenceLimit = Duration.milliseconds(200)
   private static let maxVisits = 64
   /// If no descriptor is free for a connection, the port is checked again after this time.
-  static let shortageRest = Duration.seconds(1)
+  static let shortagePause = Duration.seconds(1)
 
   private let watches: any DescriptorWatches
   private let timers: any Timers
@@ -79,7 +79,7 @@ final class AsleepAnswerer {
       let paths = checks.filter { $0.port == listener.port }.compactMap(\.path)
       watch(listener, session) { [unowned self] in
         if paths.isEmpty {
-          look(at: listener, session, since: timers.now)
+          inspect(at: listener, session, since: timers.now)
         } else {
           receive(at: listener, paths, session)
         }
@@ -112,32 +112,32 @@ final class AsleepAnswerer {
     }
   }
 
-  private func wake(_ session: Session, _ why: String) {
-    if self.session === session { session.wake(why) }
+  private func wake(_ session: Session, _ reason: String) {
+    if self.session === session { session.wake(reason) }
   }
 
   // MARK: a port alone
 
-  private func look(at listener: AsleepListener, _ session: Session, since: Instant) {
+  private func inspect(at listener: AsleepListener, _ session: Session, since: Instant) {
     let key = ObjectIdentifier(listener.descriptor)
     guard self.session === session, session.timers[key] == nil else { return }
     switch listener.look() {
     case .empty: resume(listener, session)
     case .onlyChecks(let count):
       do throws(SystemCallError) { try listener.discard(count) } catch {
-        return rest(listener, in: session, after: error) { [unowned self] in
-          look(at: listener, session, since: timers.now)
+        return pauseForShortage(listener, in: session, after: error) { [unowned self] in
+          inspect(at: listener, session, since: timers.now)
         }
       }
       session.count += count
       resume(listener, session)
-    case .silent where timers.now - since < Self.silence:
+    case .silent where timers.now - since < Self.silenceLimit:
       // The connections in the queue would make the port readable again at once, so a timer checks
       // them until each has closed or sent data.
       pause(listener, session)
       session.timers[key] = timers.after(.milliseconds(20)) { [unowned self] in
         session.timers[key] = nil
-        look(at: listener, session, since: since)
+        inspect(at: listener, session, since: since)
       }
     case .silent, .call:
       pause(listener, session)
@@ -147,10 +147,10 @@ final class AsleepAnswerer {
 
   private func pause(_ listener: AsleepListener, _ session: Session) {
     guard
-      let place = session.watched.firstIndex(where: { $0.descriptor === listener.descriptor })
+      let index = session.watched.firstIndex(where: { $0.descriptor === listener.descriptor })
     else { return }
-    watches.unwatch(listener.descriptor, session.watched[place].token)
-    session.watched.remove(at: place)
+    watches.unwatch(listener.descriptor, session.watched[index].token)
+    session.watched.remove(at: index)
   }
 
   private func resume(_ listener: AsleepListener, _ session: Session) {
@@ -158,7 +158,7 @@ final class AsleepAnswerer {
       return
     }
     watch(listener, session) { [unowned self] in
-      look(at: listener, session, since: timers.now)
+      inspect(at: listener, session, since: timers.now)
     }
   }
 
@@ -172,7 +172,7 @@ final class AsleepAnswerer {
         guard let next = try acceptConnection(listener.descriptor) else { return }
         connection = next
       } catch {
-        return rest(listener, in: session, after: error) { [unowned self] in
+        return pauseForShortage(listener, in: session, after: error) { [unowned self] in
           watch(listener, session) { [unowned self] in receive(at: listener, paths, session) }
         }
       }
@@ -182,58 +182,58 @@ final class AsleepAnswerer {
         continue
       }
       session.visits[ObjectIdentifier(visit)] = visit
-      visit.timeout = timers.after(Self.patience) { [unowned self] in
+      visit.timeout = timers.after(Self.requestTimeout) { [unowned self] in
         visit.timeout = nil
-        turnAway(visit, listener: listener, session: session)
+        refuse(visit, listener: listener, session: session)
       }
       // A connection that can't be watched is answered with 503 when its time limit is reached.
       visit.token = try? watches.whenReadable(connection) { [unowned self] in
-        hear(visit, listener: listener, session: session)
+        didReceiveData(visit, listener: listener, session: session)
       }
     }
   }
 
   /// Pauses the port, because no connection can be accepted now. The port stays readable, so a
   /// watch would report it again and again.
-  private func rest(
+  private func pauseForShortage(
     _ listener: AsleepListener, in session: Session, after error: SystemCallError,
-    then goOn: @escaping () -> Void
+    then retry: @escaping () -> Void
   ) {
     let key = ObjectIdentifier(listener.descriptor)
     guard session.timers[key] == nil else { return }
     warn("can't answer health checks on port \(listener.port) for now: \(error)")
     pause(listener, session)
-    session.timers[key] = timers.after(Self.shortageRest) { [unowned self] in
+    session.timers[key] = timers.after(Self.shortagePause) { [unowned self] in
       session.timers[key] = nil
-      if self.session === session { goOn() }
+      if self.session === session { retry() }
     }
   }
 
-  private func hear(_ visit: Visit, listener: AsleepListener, session: Session) {
-    let part: [UInt8]
+  private func didReceiveData(_ visit: Visit, listener: AsleepListener, session: Session) {
+    let bytes: [UInt8]
     do throws(SystemCallError) {
-      part = try visit.connection.read(upTo: 8 << 10)
+      bytes = try visit.connection.read(upTo: 8 << 10)
     } catch {
       if error.code == EAGAIN { return }
-      part = []
+      bytes = []
     }
-    if part.isEmpty {
+    if bytes.isEmpty {
       // The client connected and closed the connection, which is a check of the port.
       let isCheck = visit.request.isEmpty
       if isCheck { session.count += 1 }
       if !isCheck { wake(session, Self.reason(listener)) }
       return finish(visit, session: session, response: nil)
     }
-    switch visit.request.receive(part) {
+    switch visit.request.receive(bytes) {
     case .incomplete: break
     case .check(let hasBody):
       session.count += 1
       finish(visit, session: session, response: hasBody ? Self.healthy + "asleep\n" : Self.healthy)
-    case .other: turnAway(visit, listener: listener, session: session)
+    case .other: refuse(visit, listener: listener, session: session)
     }
   }
 
-  private func turnAway(_ visit: Visit, listener: AsleepListener, session: Session) {
+  private func refuse(_ visit: Visit, listener: AsleepListener, session: Session) {
     finish(visit, session: session, response: Self.unavailable)
     wake(session, Self.reason(listener))
   }

@@ -3,7 +3,7 @@ import Policy
 
 /// Checks that no running worker is terminated for lack of memory while it could be suspended and
 /// hibernated. The check uses events, profiles and numbers only, not the engine's rules.
-struct InsteadOfEndCheck: Sendable {
+struct HibernateInsteadCheck: Sendable {
   /// The workers for which there is an excuse to terminate them, by excuse.
   private var excused: [Excuse: Set<WorkerID>] = [:]
   private var requests: [Request.ID: WorkerID] = [:]
@@ -78,10 +78,10 @@ struct InsteadOfEndCheck: Sendable {
 
   /// The size of the largest image for which the disk has room.
   private static func room(_ engine: Engine) -> ByteCount {
-    guard let (reading, least) = engine.imageDisk else { return ByteCount(.max) }
+    guard let (reading, minFree) = engine.imageDisk else { return ByteCount(.max) }
     let rules = engine.policy.hibernate.disk
     return min(
       rules.budget - reading.images, rules.dailyWrites - reading.writtenToday,
-      reading.free - least)
+      reading.free - minFree)
   }
 }

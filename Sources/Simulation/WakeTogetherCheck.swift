@@ -2,7 +2,7 @@ import Lifecycle
 
 /// Checks `wake_with`, independently of the engine. When a worker wakes, the workers that wake with
 /// it must not stay asleep. A worker that was woken in this way wakes no others.
-struct WakeTogether {
+struct WakeTogetherCheck {
   private var named: [WorkerID: [WorkerID]] = [:]
   /// The workers that have to wake, each with the worker with which it wakes.
   private var owed: [WorkerID: WorkerID] = [:]
@@ -73,7 +73,7 @@ struct WakeTogether {
   }
 
   /// Returns a complaint, or `nil`, when no more events come.
-  var atRest: String? {
+  var finalComplaint: String? {
     owed.first.map { "\($0.key) never woke with \($0.value)" }
   }
 }

@@ -3,14 +3,14 @@ import Policy
 
 /// Describes an engine's history in sentences: one for each change that matters, when its outcome
 /// is known. It keeps the reason from the directive to the outcome.
-public struct Narrator: Sendable {
+public struct EventFormatter: Sendable {
   /// A change in progress: the stable state in which it began, and its cause.
-  private struct Journey: Sendable {
+  private struct PendingChange: Sendable {
     var from: WorkerState
     var cause: Cause
     var footprint: ByteCount
   }
-  private var journeys: [WorkerID: Journey] = [:]
+  private var pendingChanges: [WorkerID: PendingChange] = [:]
   /// The kind of the last request to free memory, by worker.
   private var sheds: [WorkerID: Directive.ShedKind] = [:]
   private var verbs: [Request.ID: Request] = [:]
@@ -23,7 +23,7 @@ public struct Narrator: Sendable {
   public mutating func notices(
     of event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant
   ) -> [Notice] {
-    var notices = before(event, engine, at: now)
+    var notices = noticesBeforeDirectives(event, engine, at: now)
     for directive in directives {
       if let notice = notice(of: directive, event, engine, at: now) { notices.append(notice) }
     }
@@ -37,7 +37,9 @@ public struct Narrator: Sendable {
       .policy, worker: nil, text: "policy \(policy.name) applied\(mode)", at: now)
   }
 
-  private mutating func before(_ event: Event, _ engine: Engine, at now: Instant) -> [Notice] {
+  private mutating func noticesBeforeDirectives(_ event: Event, _ engine: Engine, at now: Instant)
+    -> [Notice]
+  {
     switch event {
     case .request(let request):
       if verbs.count > 1000 { verbs = [:] }
@@ -45,21 +47,21 @@ public struct Narrator: Sendable {
     case .shedFinished(let worker, let before, let after):
       guard let kind = sheds.removeValue(forKey: worker) else { return [] }
       return [shed(kind, of: worker, from: before, to: after, at: now)].compactMap { $0 }
-    case .hibernateFailed(let worker, let why, _):
-      return [failed(worker, "can't be hibernated: \(why)", at: now)]
-    case .suspendFailed(let worker, let why):
-      return [failed(worker, "can't be suspended: \(why)", at: now)]
-    case .resumeFailed(let worker, let why, let intact):
-      let rest = intact ? "" : "; its memory can't be verified"
-      return [failed(worker, "can't be resumed: \(why)\(rest)", at: now)]
+    case .hibernateFailed(let worker, let reason, _):
+      return [failed(worker, "can't be hibernated: \(reason)", at: now)]
+    case .suspendFailed(let worker, let reason):
+      return [failed(worker, "can't be suspended: \(reason)", at: now)]
+    case .resumeFailed(let worker, let reason, let intact):
+      let suffix = intact ? "" : "; its memory can't be verified"
+      return [failed(worker, "can't be resumed: \(reason)\(suffix)", at: now)]
     case .purged(let worker, let freed):
       var notice = Notice(
         .memory, worker: worker, text: "purged: freed \(freed) of purgeable memory", at: now,
         occasion: .purge)
       notice.freed = freed
       return [notice]
-    case .purgeFailed(let worker, let why):
-      return [failed(worker, "can't be purged: \(why)", at: now)]
+    case .purgeFailed(let worker, let reason):
+      return [failed(worker, "can't be purged: \(reason)", at: now)]
     case .profileChanged(let worker, _):
       return [Notice(.policy, worker: worker, text: "configuration changed", at: now)]
     default: break
@@ -91,9 +93,9 @@ public struct Narrator: Sendable {
   ) -> Notice? {
     switch directive {
     case .transition(let transition): return notice(of: transition, event, engine)
-    case .pressureChanged(let from, let to, let why):
+    case .pressureChanged(let from, let to, let reason):
       var notice = Notice(
-        .pressure, worker: nil, text: "pressure \(from.name) → \(to.name): \(why)", at: now)
+        .pressure, worker: nil, text: "pressure \(from.name) → \(to.name): \(reason)", at: now)
       notice.level = to
       return notice
     case .report(let report): return notice(of: report, at: now)
@@ -106,9 +108,9 @@ public struct Narrator: Sendable {
       warning.level = notice.level
       warning.took = notice.until - now
       return warning
-    case .willNotTerminate(let worker, let why):
+    case .willNotTerminate(let worker, let reason):
       return Notice(
-        .memory, worker: worker, text: "not terminated: \(why)", at: now, occasion: .withdrawn)
+        .memory, worker: worker, text: "not terminated: \(reason)", at: now, occasion: .withdrawn)
     case .overLimit(let worker, let excess, let consequence):
       return Notice(
         .memory, worker: worker, text: "\(excess.sentence): \(consequence)", at: now,
@@ -169,27 +171,27 @@ public struct Narrator: Sendable {
 
 // MARK: - Changes of state
 
-extension Narrator {
+extension EventFormatter {
   private mutating func notice(
     of transition: Transition, _ event: Event, _ engine: Engine
   ) -> Notice? {
     let worker = transition.worker
-    let journey = journeys[worker]
+    let pendingChange = pendingChanges[worker]
     switch transition.to {
     case .suspending, .hibernating, .resuming, .terminating:
       // A worker may be terminated during another change. The notice names the last stable state.
-      let from = journey?.from ?? transition.from
-      journeys[worker] = Journey(
+      let from = pendingChange?.from ?? transition.from
+      pendingChanges[worker] = PendingChange(
         from: from, cause: transition.cause, footprint: engine.footprint(of: worker))
       return nil
-    default: journeys[worker] = nil
+    default: pendingChanges[worker] = nil
     }
     // The worker is in the state where it began. The failure has been reported already.
-    if let journey, journey.from == transition.to { return nil }
-    var from = journey?.from ?? transition.from
+    if let pendingChange, pendingChange.from == transition.to { return nil }
+    var from = pendingChange?.from ?? transition.from
     if from == transition.to { from = transition.from }
     let isOutcome = transition.cause == .succeeded
-    let cause = isOutcome ? journey?.cause ?? transition.cause : transition.cause
+    let cause = isOutcome ? pendingChange?.cause ?? transition.cause : transition.cause
     var notice = Notice(.state, worker: worker, text: cause.sentence, at: transition.at)
     if cause == .adopted, case .adopted(_, let profile, _) = event, let rule = profile.rule {
       notice.text += " (rule \(rule))"
@@ -197,12 +199,12 @@ extension Narrator {
     notice.from = from
     notice.to = transition.to
     notice.cause = cause
-    describeCost(in: &notice, of: event, cause: cause, journey: journey)
+    describeCost(in: &notice, of: event, cause: cause, pendingChange: pendingChange)
     return notice
   }
 
   private func describeCost(
-    in notice: inout Notice, of event: Event, cause: Cause, journey: Journey?
+    in notice: inout Notice, of event: Event, cause: Cause, pendingChange: PendingChange?
   ) {
     // The event's cost is described only for its own worker. The transition may be another
     // worker's.
@@ -219,9 +221,9 @@ extension Narrator {
       notice.took = took
       notice.text += "; \(took.spoken)"
     case .exited:
-      guard case .pressure = cause, let journey else { break }
-      notice.freed = journey.footprint
-      notice.text += "; freed \(journey.footprint)"
+      guard case .pressure = cause, let pendingChange else { break }
+      notice.freed = pendingChange.footprint
+      notice.text += "; freed \(pendingChange.footprint)"
     default: break
     }
   }

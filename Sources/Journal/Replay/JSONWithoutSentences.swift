@@ -5,15 +5,16 @@ import JSONLines
 
 extension JSON {
   /// This value without reasons in words: `why`, `text`, and the value of a cause beside its case.
-  var wordless: JSON {
+  var withoutSentences: JSON {
     switch self {
     case .object(let members):
       .object(
         members.compactMap { member in
           if member.value.text != nil, ["why", "text"].contains(member.name) { return nil }
-          return Member(member.name, member.isWordyCause ? .null : member.value.wordless)
+          return Member(
+            member.name, member.isCauseWithSentence ? .null : member.value.withoutSentences)
         })
-    case .array(let elements): .array(elements.map(\.wordless))
+    case .array(let elements): .array(elements.map(\.withoutSentences))
     default: self
     }
   }
@@ -22,7 +23,7 @@ extension JSON {
 extension JSON.Member {
   /// True for a case of `Cause` whose value is a sentence, or is missing in journals of earlier
   /// versions.
-  fileprivate var isWordyCause: Bool {
+  fileprivate var isCauseWithSentence: Bool {
     switch name {
     case "graceOver": true
     case "watchdog", "failed": value["_0"]?.text != nil

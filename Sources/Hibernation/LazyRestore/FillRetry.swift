@@ -4,22 +4,22 @@ import Linux
 /// free, or the image can't be read from the disk. Meanwhile threads of the worker that need a page
 /// wait in the kernel, and the image stays. The only limit is the worker's end: to end the worker
 /// would lose its memory, which only waits.
-struct FillPatience {
+struct FillRetry {
   private let processes: [ProcessIdentity]
   private let report: (HibernationError) -> Void
   /// The first failure is reported when it has lasted for this time, in ns.
-  private static let silence: Int64 = 1_000_000_000
-  private static let longestPause = Duration.milliseconds(500)
+  private static let reportDelay: Int64 = 1_000_000_000
+  private static let maxPause = Duration.milliseconds(500)
 
-  /// - Parameter report: called once for each step that takes longer than `silence`, with an error
-  ///   that leaves the worker `intact`.
+  /// - Parameter report: called once for each step that takes longer than `reportDelay`, with an
+  ///   error that leaves the worker `intact`.
   init(_ processes: [ProcessIdentity], report: @escaping (HibernationError) -> Void) {
     self.processes = processes
     self.report = report
   }
 
   /// Runs a step, again and again until it succeeds or can't.
-  func of<Value, Failure: Error>(
+  func run<Value, Failure: Error>(
     _ step: () throws(Failure) -> Value
   ) throws(Failure) -> Value {
     var pause = Duration.milliseconds(2)
@@ -27,17 +27,17 @@ struct FillPatience {
     var isReported = false
     while true {
       do throws(Failure) { return try step() } catch {
-        guard HibernationError.mayPass(error), !processes.allSatisfy(\.hasEnded) else {
+        guard HibernationError.isTransient(error), !processes.allSatisfy(\.hasEnded) else {
           throw error
         }
         let now = Clocks.monotonic
-        if now - (began ?? now) >= Self.silence, !isReported {
+        if now - (began ?? now) >= Self.reportDelay, !isReported {
           isReported = true
           report(HibernationError(.filling, HibernationError.from(error, in: .filling).reason))
         }
         began = began ?? now
         pauseThread(for: pause)
-        pause = min(pause * 2, Self.longestPause)
+        pause = min(pause * 2, Self.maxPause)
       }
     }
   }
@@ -47,10 +47,10 @@ extension Pager {
   /// Reads the next message of a process. A message of a fork brings a descriptor: while none is
   /// free, the kernel keeps the message.
   func nextMessage(of process: LazyProcess) throws -> FaultJournal.Received? {
-    try patience.of { try process.journal.read(from: process.userfault) }
+    try retry.run { try process.journal.read(from: process.userfault) }
   }
 
   func mappings(of process: LazyProcess) throws -> [MemoryMapping] {
-    try patience.of { () throws(SystemCallError) in try MemoryMapping.all(of: process.pid) }
+    try retry.run { () throws(SystemCallError) in try MemoryMapping.all(of: process.pid) }
   }
 }

@@ -4,13 +4,13 @@ import Testing
 
 @testable import Daemon
 
-@Suite("Processes that have left their worker's tree") struct StraysTests {
+@Suite("Processes that have left their worker's tree") struct EscapedDescendantsTests {
   private let children = FakeProcesses()
 
   private func kill(
     notify: String? = nil, within limit: Duration = .seconds(60)
   ) -> (killed: Int, failure: String?) {
-    Strays(
+    EscapedDescendants(
       root: ProcessIdentity(pid: 50, startTime: 90), mark: "mark", notify: notify,
       processes: children
     ).kill(within: limit)
@@ -93,7 +93,7 @@ import Testing
     #expect(outcome.killed > 0 && outcome.killed == children.killed.count)
   }
 
-  @Test("What is found only after the deadline is killed, and reported with the number of looks")
+  @Test("Processes that are found after the deadline are killed, and the failure reports that")
   func late() {
     children.set {
       $0.add(51)

@@ -9,22 +9,22 @@ import Testing
 
 /// The sockets are real, since the tests check what the kernel shows of them. There is no process,
 /// and time passes when a test says so.
-@Suite("Health checks of a sleeping worker") struct AsleepAnswererTests {
+@Suite("Health checks of a sleeping worker") struct HealthCheckResponderTests {
   private final class Wakes { var all: [String] = [] }
 
   private let timers = FakeTimers()
   private let watches = FakeWatches()
   private let wakes = Wakes()
-  private let own: OwnListener
-  private let answerer: AsleepAnswerer
+  private let listener: TestListener
+  private let answerer: HealthCheckResponder
 
   init() throws {
-    own = try OwnListener()
-    answerer = AsleepAnswerer(watches, timers) { _ in }
+    listener = try TestListener()
+    answerer = HealthCheckResponder(watches, timers) { _ in }
   }
 
   private func answer(_ path: String? = nil) {
-    answerer.answer(at: [own.asleep], [AsleepAnswer(port: own.port, path: path)]) {
+    answerer.answer(at: [listener.asleep], [AsleepAnswer(port: listener.port, path: path)]) {
       [wakes] in wakes.all.append($0)
     }
   }
@@ -46,50 +46,50 @@ import Testing
     answer()
     #expect(answerer.count == 0)
     for count in 1...3 {
-      try LoopbackClient(own.port).hangUp()
-      try own.wait(for: .onlyChecks(1))
+      try LoopbackClient(listener.port).hangUp()
+      try listener.wait(for: .onlyChecks(1))
       try watches.serve()
       #expect(answerer.count == count)
     }
-    #expect(wakes.all.isEmpty && own.asleep.queued == 0)
+    #expect(wakes.all.isEmpty && listener.asleep.queued == 0)
   }
 
   @Test("A client that sends data wakes the worker once, and stays in the worker's queue")
   func call() throws {
     answer()
-    let client = try LoopbackClient(own.port)
+    let client = try LoopbackClient(listener.port)
     try client.say("GET / HTTP/1.1\r\n\r\n")
-    try own.wait(for: .call)
+    try listener.wait(for: .call)
     try watches.serve()
-    #expect(wakes.all == ["a connection on port \(own.port)"])
+    #expect(wakes.all == ["a connection on port \(listener.port)"])
     try watches.serve()
     timers.advance(by: .seconds(10))
-    #expect(wakes.all.count == 1 && own.asleep.queued == 1 && answerer.count == 0)
+    #expect(wakes.all.count == 1 && listener.asleep.queued == 1 && answerer.count == 0)
     #expect(!client.readToEnd())
   }
 
   @Test("A client that connects and stays silent wakes the worker after 200 ms")
   func silence() throws {
     answer()
-    let client = try LoopbackClient(own.port)
-    try own.wait(for: .silent)
+    let client = try LoopbackClient(listener.port)
+    try listener.wait(for: .silent)
     try watches.serve()
     timers.advance(by: .milliseconds(199))
     #expect(wakes.all.isEmpty)
     timers.advance(by: .milliseconds(1))
-    #expect(wakes.all == ["a connection on port \(own.port)"])
+    #expect(wakes.all == ["a connection on port \(listener.port)"])
     #expect(timers.pending.isEmpty && !client.readToEnd())
   }
 
   @Test("A client that closes within 200 ms was a health check, and the port is watched again")
   func shortSilence() throws {
     answer()
-    let client = try LoopbackClient(own.port)
-    try own.wait(for: .silent)
+    let client = try LoopbackClient(listener.port)
+    try listener.wait(for: .silent)
     try watches.serve()
     #expect(watches.active == 0)
     client.hangUp()
-    try own.wait(for: .onlyChecks(1))
+    try listener.wait(for: .onlyChecks(1))
     timers.advance(by: .milliseconds(20))
     #expect(answerer.count == 1 && wakes.all.isEmpty)
     #expect(watches.active == 1 && timers.pending.isEmpty)
@@ -100,15 +100,15 @@ import Testing
     arguments: [nil, "/healthz"])
   func shortage(path: String?) throws {
     answer(path)
-    let client = try LoopbackClient(own.port)
+    let client = try LoopbackClient(listener.port)
     if path == nil { client.hangUp() } else { try client.say("GET /healthz HTTP/1.1\r\n\r\n") }
-    if path == nil { try own.wait(for: .onlyChecks(1)) } else { try own.wait(for: .call) }
+    if path == nil { try listener.wait(for: .onlyChecks(1)) } else { try listener.wait(for: .call) }
     try InjectedFault(EMFILE, of: "a connection").during { try watches.serve() }
-    #expect(watches.active == 0 && answerer.count == 0 && own.asleep.queued == 1)
-    timers.advance(by: AsleepAnswerer.shortageRest)
+    #expect(watches.active == 0 && answerer.count == 0 && listener.asleep.queued == 1)
+    timers.advance(by: HealthCheckResponder.shortagePause)
     #expect(watches.active == 1 && wakes.all.isEmpty)
     if path == nil { try watches.serve() } else { _ = try serve(client) }
-    #expect(answerer.count == 1 && own.asleep.queued == 0)
+    #expect(answerer.count == 1 && listener.asleep.queued == 0)
   }
 
   // MARK: a port and a path
@@ -116,32 +116,32 @@ import Testing
   @Test("An HTTP request for the health check's path is answered with 200")
   func pathCheck() throws {
     answer("/healthz")
-    let client = try LoopbackClient(own.port)
+    let client = try LoopbackClient(listener.port)
     try client.say("GET /healthz?full HTTP/1.1\r\n")
     try client.say("Host: localhost\r\n\r\n")
     let answer = try serve(client)
     #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n") && answer.hasSuffix("\r\n\r\nasleep\n"))
-    let head = try LoopbackClient(own.port)
+    let head = try LoopbackClient(listener.port)
     try head.say("HEAD /healthz HTTP/1.0\r\n\r\n")
     #expect(try serve(head).hasSuffix("\r\n\r\n"))
     #expect(answerer.count == 2 && wakes.all.isEmpty && timers.pending.isEmpty)
   }
 
-  @Test("Any other HTTP request is answered with 503, and wakes the worker")
+  @Test("An HTTP request for another path is answered with 503, and wakes the worker")
   func otherPath() throws {
     answer("/healthz")
-    let client = try LoopbackClient(own.port)
+    let client = try LoopbackClient(listener.port)
     try client.say("GET /orders HTTP/1.1\r\n\r\n")
     let answer = try serve(client)
     #expect(answer.hasPrefix("HTTP/1.1 503 ") && answer.contains("\r\nRetry-After: 1\r\n"))
-    #expect(wakes.all == ["a request on port \(own.port), not a health check"])
+    #expect(wakes.all == ["a request on port \(listener.port), not a health check"])
     #expect(answerer.count == 0)
   }
 
   @Test("A request that isn't complete after a second is answered with 503, and wakes the worker")
   func incomplete() throws {
     answer("/healthz")
-    let client = try LoopbackClient(own.port)
+    let client = try LoopbackClient(listener.port)
     try client.say("GET /hea")
     // The connection is accepted, and its data read.
     #expect(try eventually { try watches.serveOnce() && watches.active == 2 })
@@ -156,7 +156,7 @@ import Testing
   @Test("A client that connects to an HTTP health check's port and closes counts as a check")
   func wordless() throws {
     answer("/healthz")
-    try LoopbackClient(own.port).hangUp()
+    try LoopbackClient(listener.port).hangUp()
     #expect(
       try eventually {
         try watches.serve()
@@ -165,16 +165,16 @@ import Testing
     #expect(wakes.all.isEmpty && timers.pending.isEmpty && watches.active == 1)
   }
 
-  @Test("Of more than 64 clients at the same time the next one is answered with 503")
+  @Test("A client beyond 64 at the same time is answered with 503")
   func crowd() throws {
     answer("/healthz")
-    let clients = try (0..<64).map { _ in try LoopbackClient(own.port) }
+    let clients = try (0..<64).map { _ in try LoopbackClient(listener.port) }
     #expect(
       try eventually {
         try watches.serve()
         return watches.active == 65
       })
-    #expect(try serve(LoopbackClient(own.port)).hasPrefix("HTTP/1.1 503 "))
+    #expect(try serve(LoopbackClient(listener.port)).hasPrefix("HTTP/1.1 503 "))
     #expect(wakes.all.isEmpty && clients.allSatisfy { !$0.readToEnd() })
   }
 
@@ -183,7 +183,7 @@ import Testing
   @Test("When the worker wakes, waiting clients are answered with 503, and no watch is left")
   func end() throws {
     answer("/healthz")
-    let client = try LoopbackClient(own.port)
+    let client = try LoopbackClient(listener.port)
     #expect(
       try eventually {
         try watches.serve()
@@ -194,7 +194,7 @@ import Testing
     #expect(try serve(client).hasPrefix("HTTP/1.1 503 "))
     #expect(wakes.all.isEmpty)
     // The worker can serve this connection.
-    let later = try LoopbackClient(own.port)
+    let later = try LoopbackClient(listener.port)
     try watches.serve()
     #expect(!later.readToEnd())
   }
@@ -208,8 +208,8 @@ import Testing
   @Test("Answered health checks are counted for each sleep by itself")
   func again() throws {
     answer()
-    try LoopbackClient(own.port).hangUp()
-    try own.wait(for: .onlyChecks(1))
+    try LoopbackClient(listener.port).hangUp()
+    try listener.wait(for: .onlyChecks(1))
     try watches.serve()
     #expect(answerer.count == 1)
     answer()

@@ -7,27 +7,29 @@ import Policy
 extension SimulatedMachine {
   /// Delivers a pending event, if it is still valid. Some events of ended workers are delivered,
   /// too, as in reality: the outcome was on its way when the worker ended.
-  mutating func happen(_ news: Pending) -> Event? {
-    guard let worker = news.event.worker else { return news.event }
-    guard let state = workers[worker], state.life == news.life else { return nil }
-    if state.body == .absent { return news.event.isExit || random.chance(50) ? nil : news.event }
-    if let echoOf = news.echoOf { return echoOf == state.directives ? news.event : nil }
-    if case .found = news.event { return .found(worker, condition(of: state)) }
-    if let operation = news.operation {
+  mutating func resolve(_ message: Pending) -> Event? {
+    guard let worker = message.event.worker else { return message.event }
+    guard let state = workers[worker], state.life == message.life else { return nil }
+    if state.body == .absent {
+      return message.event.isExit || random.chance(50) ? nil : message.event
+    }
+    if let echoOf = message.echoOf { return echoOf == state.directives ? message.event : nil }
+    if case .found = message.event { return .found(worker, condition(of: state)) }
+    if let operation = message.operation {
       // The daemon drops the outcome of an operation that isn't the latest.
-      if news.fate == .hasHappened { return operation == state.operations ? news.event : nil }
+      if message.fate == .hasHappened { return operation == state.operations ? message.event : nil }
       workers[worker]?.isBusy = false
     }
-    apply(news.event, to: worker)
-    switch news.fate {
+    apply(message.event, to: worker)
+    switch message.fate {
     case .delivered, .hasHappened: break
     case .lost: return nil
     case .late:
-      postpone(news)
+      postpone(message)
       return nil
     }
-    if !news.event.isExit, random.chance(4) { echo(news) }
-    return news.event
+    if !message.event.isExit, random.chance(4) { echo(message) }
+    return message.event
   }
 
   /// The result of an inspection. It describes the body as it is, whatever was reported.
@@ -41,9 +43,9 @@ extension SimulatedMachine {
     }
   }
 
-  private mutating func postpone(_ news: Pending) {
+  private mutating func postpone(_ message: Pending) {
     scheduled += 1
-    var late = news
+    var late = message
     late.at = now + random.duration(upTo: .seconds(120))
     late.order = scheduled
     late.fate = .hasHappened
@@ -52,10 +54,10 @@ extension SimulatedMachine {
 
   /// Delivers the same event again a little later, unless another directive for the worker came by
   /// then. Outcomes carry no number, so the engine couldn't distinguish them.
-  private mutating func echo(_ news: Pending) {
-    guard let worker = news.event.worker else { return }
+  private mutating func echo(_ message: Pending) {
+    guard let worker = message.event.worker else { return }
     scheduled += 1
-    var echo = news
+    var echo = message
     echo.at = now + random.duration(upTo: .milliseconds(20))
     echo.order = scheduled
     echo.echoOf = workers[worker]?.directives

@@ -4,29 +4,29 @@ import Synchronization
 /// The chunks of a background fill that are still to be filled. A helper thread can decompress them
 /// ahead of the pager: that takes most of a fill's time. The pager alone puts the pages in place,
 /// because only it knows their present addresses.
-final class ChunksAhead: @unchecked Sendable {
+final class ChunkReadAhead: @unchecked Sendable {
   // Unchecked: one thread at a time uses a buffer, and the state says which. The helper does while
-  // `inWork` names the buffer; the pager does from the moment when it is in `ready` until
+  // `loading` names the buffer; the pager does from the moment when it is in `ready` until
   // `recycle`. The array itself is set before the helper starts.
 
   private struct State {
     var order: FillOrder
     var free: [Int] = []
-    var inWork: Int?
+    var loading: Int?
     var ready: [(chunk: Int, buffer: Int)] = []
     var isOver = false
   }
 
   /// A chunk for the pager, and where its pages are.
-  enum Next {
+  enum Source {
     /// The helper has loaded the chunk into this buffer.
     case ready(chunk: Int, buffer: Int)
     /// The pager must read the chunk itself.
-    case own(chunk: Int)
+    case unread(chunk: Int)
 
     var chunk: Int {
       switch self {
-      case .ready(let chunk, _), .own(let chunk): chunk
+      case .ready(let chunk, _), .unread(let chunk): chunk
       }
     }
   }
@@ -36,7 +36,7 @@ final class ChunksAhead: @unchecked Sendable {
   private var buffers: [ChunkBuffer] = []
   private let state: Mutex<State>
   /// Signalled when there is a free buffer, or the pager is done.
-  private let room = Semaphore()
+  private let bufferFreed = Semaphore()
   /// Signalled when a chunk is ready, or has failed.
   private let progress = Semaphore()
   private let ended = Semaphore()
@@ -65,7 +65,7 @@ final class ChunksAhead: @unchecked Sendable {
   func finish() {
     guard hasHelper else { return }
     state.withLock { $0.isOver = true }
-    room.signal()
+    bufferFreed.signal()
     ended.wait()
   }
 
@@ -76,15 +76,15 @@ final class ChunksAhead: @unchecked Sendable {
       do throws(ImageError) {
         _ = try buffers[buffer].load(image.steps[chunk], of: image)
         state.withLock {
-          $0.inWork = nil
+          $0.loading = nil
           $0.ready.append((chunk, buffer))
         }
       } catch {
         state.withLock {
           // The pager reads this chunk itself, and all others too: it can repeat the step, or
           // reports the error.
-          $0.inWork = nil
-          $0.order.giveBack(chunk)
+          $0.loading = nil
+          $0.order.unclaim(chunk)
           $0.isOver = true
         }
       }
@@ -99,46 +99,46 @@ final class ChunksAhead: @unchecked Sendable {
         if state.isOver { return (nil, true) }
         guard let buffer = state.free.popLast() else { return (nil, false) }
         guard let chunk = state.order.claimNext() else { return (nil, true) }
-        state.inWork = chunk
+        state.loading = chunk
         return ((chunk, buffer), false)
       }
       if let work { return work }
       if isOver { return nil }
-      room.wait()
+      bufferFreed.wait()
     }
   }
 
   // MARK: the pager's thread
 
   /// Returns a chunk that has to be filled, or `nil` if none is left. It may wait for the helper.
-  func next() -> Next? {
+  func next() -> Source? {
     while true {
-      let found = state.withLock { state -> (next: Next?, isWaiting: Bool) in
+      let result = state.withLock { state -> (next: Source?, isWaiting: Bool) in
         if !state.ready.isEmpty {
           let (chunk, buffer) = state.ready.removeFirst()
           return (.ready(chunk: chunk, buffer: buffer), false)
         }
-        if let chunk = state.order.claimNext() { return (.own(chunk: chunk), false) }
-        return (nil, state.inWork != nil)
+        if let chunk = state.order.claimNext() { return (.unread(chunk: chunk), false) }
+        return (nil, state.loading != nil)
       }
-      if let next = found.next { return next }
-      if !found.isWaiting { return nil }
+      if let next = result.next { return next }
+      if !result.isWaiting { return nil }
       progress.wait()
     }
   }
 
   /// Returns a certain chunk, because a thread of the worker waits for it. If the helper has begun
   /// with the chunk, this waits for the helper.
-  func take(_ chunk: Int) -> Next {
+  func claim(_ chunk: Int) -> Source {
     while true {
-      let next = state.withLock { state -> Next? in
-        state.order.isWanted(chunk)
+      let next = state.withLock { state -> Source? in
+        state.order.prioritizeNeighbors(of: chunk)
         if let index = state.ready.firstIndex(where: { $0.chunk == chunk }) {
           return .ready(chunk: chunk, buffer: state.ready.remove(at: index).buffer)
         }
-        if state.inWork == chunk { return nil }
+        if state.loading == chunk { return nil }
         _ = state.order.claim(chunk)
-        return .own(chunk: chunk)
+        return .unread(chunk: chunk)
       }
       if let next { return next }
       progress.wait()
@@ -150,6 +150,6 @@ final class ChunksAhead: @unchecked Sendable {
 
   func recycle(_ buffer: Int) {
     state.withLock { $0.free.append(buffer) }
-    room.signal()
+    bufferFreed.signal()
   }
 }

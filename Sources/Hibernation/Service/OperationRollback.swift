@@ -7,7 +7,7 @@ extension Operation {
   /// Writes all pages back. If that works, the worker is as it was.
   mutating func rollBack(after error: HibernationError) -> HibernationError {
     do throws(HibernationError) {
-      try bringMemoryBack()
+      try restoreMemory()
       discardFile(path)
       release()
       return error
@@ -19,24 +19,24 @@ extension Operation {
     }
   }
 
-  private func bringMemoryBack() throws(HibernationError) {
+  private func restoreMemory() throws(HibernationError) {
     if processes.isEmpty {
       // The worker is at rest already: it is restored in the ordinary way, but stays suspended.
       _ = try DescriptorReserve.use { () throws(HibernationError) in
-        try hibernator.bringBack(target, from: image, run: false)
+        try hibernator.restoreMemory(target, from: image, run: false)
       }
       return
     }
     let sessions = processes.map(\.session)
     try Self.repeating(while: { sessions.contains { $0.isAlive() } }) {
       () throws(HibernationError) in
-      let reader = try hibernator.openOwn(image, of: target, heldBase: overlay?.base)
+      let reader = try hibernator.openVerified(image, of: target, heldBase: overlay?.base)
       try hibernator.writeBack(reader, into: target, sessions: sessions)
     }
-    for captive in processes {
-      if captive.isParked { try attempt(.writingBack) { try captive.parking.leave() } }
-      for thread in captive.session.threads {
-        do throws(TraceError) { try captive.session.restore(thread) } catch {
+    for seized in processes {
+      if seized.isParked { try attempt(.writingBack) { try seized.parking.leave() } }
+      for thread in seized.session.threads {
+        do throws(TraceError) { try seized.session.restore(thread) } catch {
           // A process that is being killed needs no registers.
           guard case .vanished = error else { throw .from(error, in: .writingBack) }
         }

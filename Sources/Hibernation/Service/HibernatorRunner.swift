@@ -4,13 +4,13 @@ import Synchronization
 /// A hibernator, and the thread that belongs to it while it traces. Beyond 32 threads, a sleeping
 /// worker that isn't traced has none: a thread would use 28 KB of RAM, in its stack and in what the
 /// allocator keeps for it.
-final class HibernationBench: Sendable {
+final class HibernatorRunner: Sendable {
   let queue: WorkQueue
   /// The hibernator. It is locked on the queue's thread, or for a moment on another one while the
   /// queue has none.
   let hibernator: Mutex<Hibernator>
   /// True while a `reapChildren` is queued.
-  let mustBury = Atomic(false)
+  let mustReap = Atomic(false)
   /// The number of jobs that were submitted and haven't ended.
   let pending = Atomic(0)
   private let isTracing: Switch
@@ -30,7 +30,7 @@ final class HibernationBench: Sendable {
   }
 
   /// Records whether the hibernator traces. It is called on the thread, after each job.
-  func noteTracing() {
+  func updateTracing() {
     isTracing.isOn.store(hibernator.withLock { $0.isTracing }, ordering: .relaxed)
   }
 }

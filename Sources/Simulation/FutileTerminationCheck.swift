@@ -3,7 +3,7 @@ import Policy
 
 /// Checks that no worker is terminated for lack of memory in vain. The check uses readings,
 /// footprints and times only, not the engine's rules.
-struct VainCheck: Sendable {
+struct FutileTerminationCheck: Sendable {
   private var policy: LifecyclePolicy?
   /// When the pressure rose above normal.
   private var pressedSince: Instant?
@@ -66,11 +66,11 @@ struct VainCheck: Sendable {
     }
     // The level rises when its condition has been true for `sustained_for`.
     let rules = after.policy.pressure
-    let least = max(.zero, rules.terminateAfter - rules.sustainedFor)
+    let minDuration = max(.zero, rules.terminateAfter - rules.sustainedFor)
     // Under the previous rules, the shortage had lasted longer when the level rose.
-    let areRulesNew = now < rulesSince + .seconds(5)
-    guard let pressedSince, now >= pressedSince + least || areRulesNew else {
-      return "\(name) was terminated for a shortage that hadn't lasted \(least.spoken)"
+    let areRulesRecent = now < rulesSince + .seconds(5)
+    guard let pressedSince, now >= pressedSince + minDuration || areRulesRecent else {
+      return "\(name) was terminated for a shortage that hadn't lasted \(minDuration.spoken)"
     }
     let held = after.snapshots().reduce(ByteCount.zero) {
       $1.state.isAlive ? $0 + $1.footprint : $0

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("The answer to a start") struct StartAnswerTests {
+@Suite("The answer to a start") struct StartConfirmationTests {
   /// A worker whose processes are in the state that a test sets.
   private final class World {
     let restarts: RestartWorld
@@ -15,18 +15,18 @@ import Testing
     /// The processor time in a scan, and whether the worker is idle; nil: its processes can't be
     /// read.
     var found: (ticks: UInt64, rests: Bool)?
-    /// Whether scans wait for `answerLook`.
+    /// Whether scans wait for `answerScan`.
     var isSlow = false
     private let own: ProcessStat
     private var waiting: [(ProcessScan?) -> Void] = []
-    private(set) var looks = 0
+    private(set) var scans = 0
     private(set) var answers: [Answer] = []
-    private(set) lazy var moments = FirstMoments(
+    private(set) lazy var confirmation = StartConfirmation(
       timers: restarts.timers, driver: restarts.driver, workers: restarts.workers,
       requests: restarts.requesting, restarts: restarts.supervisor,
       scanner: ProcessScanner(restarts.timers, launchedAt: restarts.supervisor.launchedAt) {
         [unowned self] in
-        looks += 1
+        scans += 1
         if isSlow { waiting.append($0) } else { $0(scan) }
       })
 
@@ -54,7 +54,7 @@ import Testing
     /// Reports that the worker's root process has ended. Its remaining processes are being cleared.
     func exit() {
       worker?.ending = end.ending
-      end.ending.rootHasEnded()
+      end.ending.rootDidEnd()
     }
 
     /// Launches the worker, and gives the engine's answer.
@@ -63,12 +63,12 @@ import Testing
       ask(code)
     }
     func ask(_ code: Answer.Code = .done) {
-      moments.watch(id, Answer(code, "web is running")) { [self] in answers.append($0) }
+      confirmation.watch(id, Answer(code, "web is running")) { [self] in answers.append($0) }
     }
     func pass(_ milliseconds: Int) {
       restarts.timers.advance(by: .milliseconds(milliseconds))
     }
-    func answerLook(times: Int = 1) {
+    func answerScan(times: Int = 1) {
       let all = waiting
       waiting = []
       for then in all { for _ in 0..<times { then(scan) } }
@@ -80,7 +80,7 @@ import Testing
 
   init() throws { world = try World() }
 
-  @Test("A start is answered as soon as the worker rests, and not within 100 ms")
+  @Test("A start is answered as soon as the worker is idle, but not within 100 ms")
   func rests() {
     world.found = (3, true)
     world.start()
@@ -110,7 +110,7 @@ import Testing
     #expect(world.codes == [.done])
   }
 
-  @Test("A start isn't answered while a worker that rested at one look has worked until the next")
+  @Test("A start isn't answered if the worker has worked between two scans that found it idle")
   func restsNow() {
     world.found = (20, true)
     world.start()
@@ -123,7 +123,7 @@ import Testing
     #expect(world.codes == [.done], "it rests")
   }
 
-  @Test("The answer to a start says how the worker ended in its first moments")
+  @Test("The answer to a start says how the worker ended soon after its launch")
   func ends() {
     world.found = (3, false)
     world.start()
@@ -145,14 +145,14 @@ import Testing
     world.worker?.configuration.readiness = nil
     world.ask(.failed)
     world.ask(.refused)
-    #expect(world.codes == [.done, .failed, .refused] && world.looks == 0)
+    #expect(world.codes == [.done, .failed, .refused] && world.scans == 0)
   }
 
   @Test("A start is answered at once if the worker has run for a while")
   func longAgo() {
     world.restarts.launch("web", for: .seconds(5))
     world.ask()
-    #expect(world.codes == [.done] && world.looks == 0)
+    #expect(world.codes == [.done] && world.scans == 0)
   }
 
   @Test("A start is answered at once if there is no worker, or it has no process")
@@ -164,48 +164,48 @@ import Testing
     #expect(world.codes == [.done, .done])
   }
 
-  @Test("One look at the worker answers all clients that wait for its start")
+  @Test("One scan of the worker answers all clients that wait for its start")
   func several() {
     world.found = (30, false)
     world.start()
     world.ask()
-    #expect(world.looks == 1)
+    #expect(world.scans == 1)
     world.pass(1100)
     #expect(world.codes == [.done, .done])
   }
 
-  @Test("A look at a worker that has been replaced since doesn't answer the start")
+  @Test("A scan of a worker that has been replaced since doesn't answer the start")
   func replaced() {
     world.isSlow = true
     world.found = (30, false)
     world.start()
     world.pass(2000)
     world.worker = .forTest("web")
-    world.answerLook()
-    #expect(world.answers.isEmpty && world.looks == 1)
+    world.answerScan()
+    #expect(world.answers.isEmpty && world.scans == 1)
   }
 
-  @Test("A start is answered if a look has no outcome, and a late outcome changes nothing")
+  @Test("A start is answered if a scan has no outcome, and a late outcome changes nothing")
   func lost() {
     world.isSlow = true
     world.start()
     world.pass(9_900)
-    #expect(world.answers.isEmpty && world.looks == 1)
+    #expect(world.answers.isEmpty && world.scans == 1)
     world.pass(200)
     #expect(world.codes == [.done])
-    world.answerLook()
+    world.answerScan()
     world.pass(5000)
-    #expect(world.codes == [.done] && world.looks == 1)
+    #expect(world.codes == [.done] && world.scans == 1)
   }
 
-  @Test("One look at a time examines a started worker, also if an outcome comes twice")
+  @Test("Only one scan of a started worker runs at a time, even if an outcome comes twice")
   func twice() {
     world.isSlow = true
     world.found = (1, false)
     world.start()
-    world.answerLook(times: 2)
+    world.answerScan(times: 2)
     world.pass(30)
-    #expect(world.looks == 2)
+    #expect(world.scans == 2)
   }
 
   @Test("A start is answered if the worker's processes can't be read")
