@@ -50,7 +50,7 @@ public actor PodReporter {
   var blocked: [Right: Instant] = [:]
   var noted: Set<String> = []
   var pace = Pace()
-  private var isRung = false
+  private var isWoken = false
   private var waiter: CheckedContinuation<Void, Never>?
 
   public init(
@@ -95,7 +95,7 @@ public actor PodReporter {
       views = views.filter { present.contains($0.key) }
       states = states.filter { present.contains($0.key) }
     }
-    ring()
+    wake()
   }
 
   /// The daemon doesn't answer.
@@ -107,7 +107,7 @@ public actor PodReporter {
     for (pod, view) in views where view.isManaged {
       states[pod]?.want(HibernatedCondition.withoutDaemon, asleep: nil)
     }
-    ring()
+    wake()
   }
 
   /// The daemon has sent an event.
@@ -126,7 +126,7 @@ public actor PodReporter {
     if record.code == "released" { view.containers[number].worker = nil }
     views[place.pod] = view
     want(view)
-    ring()
+    wake()
   }
 
   /// The daemon has adopted a container.
@@ -150,7 +150,7 @@ public actor PodReporter {
 
   func note(_ happening: PodOccurrence) {
     queue.record(happening, at: .now, wall: Int64(time(nil)))
-    ring()
+    wake()
   }
 
   /// Returns the view with later events: it may be older than the last event.
@@ -201,9 +201,9 @@ public actor PodReporter {
 
   // MARK: waiting
 
-  func ring() {
+  func wake() {
     guard let waiter else {
-      isRung = true
+      isWoken = true
       return
     }
     self.waiter = nil
@@ -212,23 +212,23 @@ public actor PodReporter {
 
   /// Waits until there is work, that time is reached, or the task is cancelled.
   func wait(until time: Instant?) async {
-    if isRung || Task.isCancelled {
-      isRung = false
+    if isWoken || Task.isCancelled {
+      isWoken = false
       return
     }
     let timer = time.map { time in
       Task {
         // If the task is cancelled, the wait is over.
         try? await Task.sleep(until: time, clock: .continuous)
-        if !Task.isCancelled { self.ring() }
+        if !Task.isCancelled { self.wake() }
       }
     }
     await withTaskCancellationHandler {
       await withCheckedContinuation { waiter = $0 }
     } onCancel: {
-      Task { await self.ring() }
+      Task { await self.wake() }
     }
     timer?.cancel()
-    isRung = false
+    isWoken = false
   }
 }

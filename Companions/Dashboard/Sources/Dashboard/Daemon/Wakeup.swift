@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Lets one task wait until another one calls `ring`, until a timeout, or until the task is
+/// Lets one task wait until another one calls `signal`, until a timeout, or until the task is
 /// cancelled. A call that comes before the wait ends it at once.
 final class Wakeup: Sendable {
   private struct State {
-    var isRung = false
+    var isSignaled = false
     var waiter: CheckedContinuation<Void, Never>?
   }
 
@@ -12,7 +12,7 @@ final class Wakeup: Sendable {
 
   func signal() {
     let waiter = state.withLock { state in
-      state.isRung = state.waiter == nil
+      state.isSignaled = state.waiter == nil
       defer { state.waiter = nil }
       return state.waiter
     }
@@ -32,8 +32,8 @@ final class Wakeup: Sendable {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let isOver = state.withLock { state in
-          if state.isRung || Task.isCancelled {
-            state.isRung = false
+          if state.isSignaled || Task.isCancelled {
+            state.isSignaled = false
             return true
           }
           state.waiter = continuation
@@ -42,7 +42,7 @@ final class Wakeup: Sendable {
         if isOver { continuation.resume() }
       }
     } onCancel: {
-      ring()
+      signal()
     }
   }
 }
