@@ -4,7 +4,9 @@ import Testing
 @testable import PolicyFile
 
 @Suite("Imports of systemd's services and of supervisord's programs") struct UnitImportTests {
-  private func read(_ result: ParseResult<Imported>) throws -> (text: String, DaemonConfiguration) {
+  private func read(_ result: ParseResult<ImportedConfiguration>) throws -> (
+    text: String, DaemonConfiguration
+  ) {
     let imported = try #require(result.value, "\(result.rendered)")
     let parsed = ConfigurationFile.parse(
       text: imported.text, file: "dormouse.yaml", library: library,
@@ -14,12 +16,12 @@ import Testing
   }
 
   private func unit(
-    _ name: String, _ texts: String..., isThere: @escaping (String) -> Bool = { _ in true }
+    _ name: String, _ texts: String..., pathExists: @escaping (String) -> Bool = { _ in true }
   ) throws -> (text: String, DaemonConfiguration) {
     let files = texts.enumerated().map {
       UnitImport.File(path: "/etc/systemd/system/\($0.offset)", text: $0.element)
     }
-    return try read(UnitImport.convert(unit: name, files: files, isThere: isThere))
+    return try read(UnitImport.convert(unit: name, files: files, pathExists: pathExists))
   }
 
   @Test("Debian's redis unit becomes a worker with the same command, limits and ending")
@@ -89,7 +91,7 @@ import Testing
       Restart=on-failure
       RestartSec=100ms
       """, "[Service]\nRestartSec=5\nMemoryMax=1G\nWorkingDirectory=~\n",
-      isThere: { _ in false })
+      pathExists: { _ in false })
     #expect(!text.contains("env_file:") && text.contains("/etc/default/none isn't there"))
     #expect(text.contains(#""exec /usr/sbin/sshd -D $SSHD_OPTS -o \"Port $${PORT}\"""#), "\(text)")
     #expect(text.contains("reload_signal: HUP") && text.contains("ExecReload=/usr/sbin/sshd -t"))

@@ -214,7 +214,7 @@ final class ExternalAdoption {
       directory: configuration.directory, environment: [:], cgroup: found.cgroup,
       logPath: ends.launchPlanner.logPath(of: worker))
     let process = try ends.memory.openProcess(found.root.identity, plan)
-    if let memories = found.memories { process.adopt(memories) }
+    if let memories = found.memories { process.store(memories) }
     try holder.adopt(process, as: worker)
   }
 

@@ -168,7 +168,7 @@ final class ActivityLooks: ActivityLooking {
   /// Begins to read a worker's traffic; nil if traffic doesn't matter now. A probe's own traffic
   /// doesn't count as activity: from the probe's start on no traffic is read until
   /// `LivenessMonitor` or `ShedOverHTTP` consumes it with a sample.
-  private func beginTrafficLook(_ worker: WorkerUnit) -> TrafficMonitor.Look? {
+  private func beginTrafficLook(_ worker: WorkerUnit) -> TrafficMonitor.Sample? {
     let rules = worker.configuration.policy.foreground
     // In shadow mode a request counts: it would have woken a worker that would have been asleep.
     guard rules.mode == .activity || driver.state.imaginesSleep(of: worker.id) else { return nil }
@@ -176,7 +176,7 @@ final class ActivityLooks: ActivityLooking {
     if worker.traffic == nil {
       // If no descriptor is free for it, only processor time counts until the next sample.
       worker.traffic = try? TrafficMonitor(
-        latches: latches, ownChannels: worker.ownChannels, ignored: worker.healthPorts)
+        latches: latches, daemonSockets: worker.daemonSockets, ignored: worker.healthPorts)
     }
     latches?.collect()
     return worker.traffic?.begin()

@@ -114,7 +114,7 @@ final class WorkerUnit {
   }
 
   /// The paths of the sockets between the worker and the daemon.
-  var ownChannels: Set<String> { run.conversation?.paths ?? [] }
+  var daemonSockets: Set<String> { run.conversation?.paths ?? [] }
 
   /// The ports at which a connection alone doesn't wake the worker.
   var answeredPorts: Set<UInt16> { Set(configuration.healthChecksWhileAsleep.map(\.port)) }

@@ -50,10 +50,11 @@ public struct LaunchPlan: Sendable {
   /// The number of old logs that are kept.
   public var logKeep = 1
   /// True if the configuration gives the path of the log.
-  public var logIsElsewhere = false
+  public var isLogPathConfigured = false
 
-  public var logPlace: LogPlace {
-    LogPlace(path: logPath, keep: logKeep, isElsewhere: logIsElsewhere, account: account)
+  public var logDestination: LogDestination {
+    LogDestination(
+      path: logPath, keep: logKeep, isPathConfigured: isLogPathConfigured, account: account)
   }
 
   public init(

@@ -102,7 +102,7 @@ import Testing
     "A changed worker that runs has its new configuration at once, and its policy in the engine")
   func changed() throws {
     let worker = try add("web", .background)
-    worker.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    worker.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
     let new = declared("web") {
       $0.importance = 70
       $0.policy.foreground.idleAfter = .seconds(77)

@@ -112,7 +112,7 @@ final class FakeMemory: WorkerMemory {
     rests[record.name] ?? .inDoubt
   }
   func findInputs(
-    of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
+    of target: HibernationTarget, daemonSockets: Set<String>, answering ports: Set<UInt16>,
     then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
   ) -> OperationFlag {
     searches[target.name] = then

@@ -118,7 +118,7 @@ final class FakeQuestions {
 
   /// Makes the worker's input count as activity.
   func watchTraffic() throws {
-    worker.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    worker.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
   }
 
   /// While another run has replaced this one, nothing is asked.

@@ -114,7 +114,7 @@ final class FakeInputs: WakeInputs {
   private struct Facts {
     var arrived: [String] = []
     var waiting: String?
-    var leftUnread = LeftUnread()
+    var unreadBaseline = UnreadInputBaseline()
     var refusals: [SystemCallError] = []
     var answered: [AsleepListener] = []
     var unwatched: [String] = []
@@ -140,9 +140,9 @@ final class FakeInputs: WakeInputs {
     get { get(\.waiting) }
     set { set(\.waiting, newValue) }
   }
-  var leftUnread: LeftUnread {
-    get { get(\.leftUnread) }
-    set { set(\.leftUnread, newValue) }
+  var unreadBaseline: UnreadInputBaseline {
+    get { get(\.unreadBaseline) }
+    set { set(\.unreadBaseline, newValue) }
   }
   var refusals: [SystemCallError] {
     get { get(\.refusals) }
@@ -205,8 +205,8 @@ struct TestListener {
   }
 
   func wait(for queue: AsleepListener.Queue) throws {
-    guard try eventually({ asleep.look() == queue }) else {
-      throw TestFailure("the queue is \(asleep.look()), and not \(queue)")
+    guard try eventually({ asleep.inspect() == queue }) else {
+      throw TestFailure("the queue is \(asleep.inspect()), and not \(queue)")
     }
   }
 }

@@ -62,7 +62,7 @@ final class ShellProcesses {
       directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
     control = ControlSocket(path: "/nonexistent/control.sock", services.loop, log)
     inputs = try (0..<128).map { _ in try FakeInputs() }
-    traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
     own = try ProcessStat.read(getpid())
     let stranger = Self.stat(Self.stranger, like: own)
     external = ExternalProcess(root: stranger, tree: ProcessTree(processes: [stranger]))

@@ -110,7 +110,7 @@ import Testing
   @Test("A new configuration applies to the probe and to the look at traffic")
   func configuration() throws {
     let worker = try world.add { $0.liveness = probed(80) }
-    worker.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    worker.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
     supervision.restartRulesChanged(id)
     #expect(worker.liveness?.probe == probed(80) && worker.traffic == nil)
     worker.configuration.liveness = probed(81)

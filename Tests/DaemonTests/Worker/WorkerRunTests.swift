@@ -37,7 +37,7 @@ struct WorkerRunTests {
     let run = worker.run
     run.process = process
     run.exitWatch = try watches.whenReadable(process.pidfd) {}
-    let end = try EndWorld(timers)
+    let end = try WorkerEndWorld(timers)
     run.ending = end.ending
     run.conversation = try world.begin()
     let adapters = try AdapterWorld()
@@ -104,7 +104,7 @@ struct WorkerRunTests {
     #expect(wakes.watches.active == 1 && !wakes.timers.pending.isEmpty)
     #expect(watches.active == 1 && world.watches.active > 0 && !timers.pending.isEmpty)
     let run = worker.run
-    let paths = worker.ownChannels
+    let paths = worker.daemonSockets
     #expect(paths.count == 3)
 
     worker.endRun(watches)

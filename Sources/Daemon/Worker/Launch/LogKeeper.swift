@@ -36,7 +36,7 @@ final class LogKeeper {
   ) -> Void
   private let rotate: Check
   /// Records the size of a log on another thread. It can't fail.
-  private let recordSize: (WorkerID, LogPlace, _ then: @escaping () -> Void) -> Void
+  private let recordSize: (WorkerID, LogDestination, _ then: @escaping () -> Void) -> Void
   private let unwatch: (Int32) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
   /// Returns whether a worker runs, so that its log may be rotated.
@@ -57,7 +57,9 @@ final class LogKeeper {
 
   init(
     _ timers: any Timers, rotate: @escaping Check,
-    recordSize: @escaping (WorkerID, LogPlace, _ then: @escaping () -> Void) -> Void = { $2() },
+    recordSize: @escaping (WorkerID, LogDestination, _ then: @escaping () -> Void) -> Void = {
+      $2()
+    },
     unwatch: @escaping (Int32) -> Void = { _ in },
     log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
@@ -78,13 +80,13 @@ final class LogKeeper {
       jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
         // The report is requested first, so that a write after the check is reported. Without it
         // the log is checked with each sample.
-        let number = watch.flatMap { try? rotation.place.awaitWrite($0) }
+        let number = watch.flatMap { try? rotation.destination.awaitWrite($0) }
         var outcome = Outcome.small
         let failure = failureText {
           if try rotation.rotateIfTooLarge() { outcome = .rotated }
         }
         // Without this record, `logs --since` shows more lines; the next sample makes one.
-        try? times.note(rotation.place, at: Int64(time(nil)))
+        try? times.record(rotation.destination, at: Int64(time(nil)))
         return (failure.map { .failed($0) } ?? outcome, number)
       } then: { (outcome: JobOutcome<(Outcome, Int32?)>) in
         if case .done(let (outcome, number)) = outcome {
@@ -97,7 +99,7 @@ final class LogKeeper {
       let times = LogTimes(path: times(id))
       jobs.run(about: "log times of \(id)", within: .seconds(3600)) {
         // Without this record, `logs --since` shows more lines; the next sample makes one.
-        try? times.note(place, at: Int64(time(nil)))
+        try? times.record(place, at: Int64(time(nil)))
       } then: { _ in
         then()
       }
@@ -113,10 +115,10 @@ final class LogKeeper {
   /// ended: until then the log is read for readiness, and isn't rotated.
   func checkLog(_ worker: WorkerUnit) {
     guard let process = worker.process else { return }
-    checkLog(process.plan.logPlace, of: worker.id, worker.configuration.output)
+    checkLog(process.plan.logDestination, of: worker.id, worker.configuration.output)
   }
 
-  func checkLog(_ place: LogPlace, of id: WorkerID, _ output: WorkerOutput) {
+  func checkLog(_ place: LogDestination, of id: WorkerID, _ output: WorkerOutput) {
     let now = timers.now
     pauses = pauses.filter { $0.value >= now }
     guard pauses[id] == nil, checking.insert(id).inserted else { return }

@@ -33,7 +33,7 @@ extension WorkerSleep {
       return refuse(then, .failure(Refusal(text: Self.noProcess)))
     }
     let job = SuspendJob(
-      of: worker, process, leftUnread: watch.leftUnread,
+      of: worker, process, unreadBaseline: watch.unreadBaseline,
       because: driver.state.snapshot(of: id, at: timers.now)?.cause)
     worker.traffic = nil
     var (result, isRead): (Result<Asleep, Refusal>?, Bool) = (nil, false)
@@ -45,7 +45,7 @@ extension WorkerSleep {
     }
     current = memory.suspend(job, of: id.name, isRestoring: missing != nil) { [weak worker] in
       let process = worker?.process
-      if let opened = $0.opened, process?.identity == job.identity { process?.adopt(opened) }
+      if let opened = $0.opened, process?.identity == job.identity { process?.store(opened) }
       result = $0.result
       end()
     }
@@ -64,7 +64,7 @@ extension WorkerSleep {
     watch.recordStoppedWork(
       hasClients ? [] : asleep.times,
       isWriting: worker.sample.writing.isUnderWay(hasClients: hasClients, at: timers.now))
-    sleeps.managers.watchManager(of: worker, asleep.manager.map { $0.look })
+    sleeps.managers.watchManager(of: worker, asleep.manager.map { $0.reasonToWake })
     worker.conversation?.offers.recount()
   }
 
@@ -142,7 +142,7 @@ extension WorkerSleep {
       return refuse(then, .failure(SystemCallError("pidfd_open", on: "\(id)", code: ESRCH)))
     }
     current = memory.findInputs(
-      of: target, ownChannels: worker.ownChannels, answering: worker.answeredPorts, then: then)
+      of: target, daemonSockets: worker.daemonSockets, answering: worker.answeredPorts, then: then)
   }
 
   func inspectMemory(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {

@@ -12,7 +12,7 @@ protocol WakeInputs: AnyObject, Sendable {
   /// woken at once.
   var waiting: String? { get }
   /// All input that had arrived unread, for the next time that the worker falls asleep.
-  var leftUnread: LeftUnread { get }
+  var unreadBaseline: UnreadInputBaseline { get }
   /// Inputs that can't be watched. The worker could miss a request there.
   var refusals: [SystemCallError] { get }
   /// Ports at which the daemon answers health checks. They aren't watched here.
@@ -58,7 +58,7 @@ final class WakeWatch {
   /// The cause of the worker's wake, until it runs.
   private var pendingReason: String?
   /// The unread input when the worker last fell asleep.
-  private(set) var leftUnread = LeftUnread()
+  private(set) var unreadBaseline = UnreadInputBaseline()
   /// What the worker waited for when it last fell asleep and that can't wake it.
   private(set) var unwatched: [String] = []
   /// While the worker sleeps: its own work that nothing wakes it for; nil: none is known.
@@ -102,7 +102,7 @@ final class WakeWatch {
     if isOver { return }
     if let refusal = result.refusal { warnOfMissedWake(refusal) }
     guard case .success(let inputs) = result else { return }
-    leftUnread = inputs.leftUnread
+    unreadBaseline = inputs.unreadBaseline
     if inputs.unwatched != unwatched, !inputs.unwatched.isEmpty {
       log(
         .notice,

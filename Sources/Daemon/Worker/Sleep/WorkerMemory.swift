@@ -95,7 +95,7 @@ protocol WorkerMemory: AnyObject {
 
   /// Finds the inputs that can wake a worker that continues to sleep.
   func findInputs(
-    of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
+    of target: HibernationTarget, daemonSockets: Set<String>, answering ports: Set<UInt16>,
     then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
   ) -> OperationFlag
 

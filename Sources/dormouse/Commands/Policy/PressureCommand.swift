@@ -111,7 +111,7 @@ struct PressureSetCommand: ParsableCommand {
   /// Prints the plan of `--dry-run`.
   private func report(plan text: String, _ ranking: RankingReport? = nil) throws {
     guard json else { return try Output.line(text) }
-    func plans(_ entries: [RankingReport.Place], _ what: String) -> [OutcomeReport.Worker] {
+    func plans(_ entries: [RankingReport.Entry], _ what: String) -> [OutcomeReport.Worker] {
       Self.affected(entries, at: level).map {
         OutcomeReport.Worker(
           worker: $0.worker, code: "planned", text: "\($0.worker) would be \(what)",
@@ -127,22 +127,22 @@ struct PressureSetCommand: ParsableCommand {
   }
 
   private static func affected(
-    _ entries: [RankingReport.Place], at level: Level
-  ) -> [RankingReport.Place] {
+    _ entries: [RankingReport.Entry], at level: Level
+  ) -> [RankingReport.Entry] {
     entries.filter { entry in
       let from = entry.fromPressure.flatMap(Level.init(rawValue:))
       return entry.obstacles.isEmpty && from.map { $0.rank <= level.rank } ?? false
     }
   }
 
-  private static func names(_ entries: [RankingReport.Place], at level: Level) -> [String] {
+  private static func names(_ entries: [RankingReport.Entry], at level: Level) -> [String] {
     affected(entries, at: level).map { escaped($0.worker) }
   }
 
   /// Returns the line for one order. Protected workers are left out, and those that the ladder
   /// doesn't reach at that level.
   private static func order(
-    _ what: String, _ entries: [RankingReport.Place], at level: Level
+    _ what: String, _ entries: [RankingReport.Entry], at level: Level
   ) -> [String] {
     let names = names(entries, at: level)
     return names.isEmpty

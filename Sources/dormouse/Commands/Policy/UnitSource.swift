@@ -33,7 +33,7 @@ struct UnitSource {
       exit: .badConfiguration, text: "there is no unit `\(escaped(name))` in \(list)")
   }
 
-  func convert() -> ParseResult<Imported> {
+  func convert() -> ParseResult<ImportedConfiguration> {
     UnitImport.convert(unit: name, files: files) { !isAbsent($0) }
   }
 

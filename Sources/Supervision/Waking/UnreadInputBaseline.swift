@@ -36,21 +36,21 @@ struct UnreadInput: Hashable, Sendable {
 /// still hasn't read that input when it falls asleep again, it does so by choice: a client that
 /// reads only now and then, or a socket that it never reads. It must not be woken for that input
 /// again and again.
-public struct LeftUnread: Sendable {
+public struct UnreadInputBaseline: Sendable {
   var unread: [InputKey: UnreadInput] = [:]
 
   public init() {}
 
   /// The part of this input that a running worker still leaves unread: it is unread now and during
-  /// all of `patience`, and nothing is added. The call takes that long if there is unread input, so
+  /// all of `timeout`, and nothing is added. The call takes that long if there is unread input, so
   /// don't call it on the event loop's thread.
-  public func stillIgnored(
-    by tree: ProcessTree, ownChannels: Set<String>, patience: Duration = .milliseconds(250)
-  ) -> LeftUnread {
+  public func stillUnread(
+    by tree: ProcessTree, daemonSockets: Set<String>, timeout: Duration = .milliseconds(250)
+  ) -> UnreadInputBaseline {
     var left = self
     if left.unread.isEmpty { return left }
-    let deadline = Deadline(in: patience)
-    let inputs = WorkerInputs(of: tree, ownChannels: ownChannels)
+    let deadline = Deadline(in: timeout)
+    let inputs = WorkerInputs(of: tree, daemonSockets: daemonSockets)
     while true {
       var now: [InputKey: UnreadInput] = [:]
       _ = inputs.forEach(unreadOnly: true, where: { left.unread[$0] != nil }) { input in
