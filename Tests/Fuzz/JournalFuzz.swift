@@ -86,9 +86,9 @@ private func journalSeeds() throws -> [String: [UInt8]] {
     put(0x4655_4144_4f52_4d31, 8, 0, &bytes)
     put(2, 8, 8, &bytes)
     for slot in 0..<count {
-      let place = headerLength + slot * slotLength
-      bytes[place] = UInt8(slot % 6)
-      for word in 1...3 { put(UInt64(slot * 5 + word * 3), 8, place + 8 * word, &bytes) }
+      let offset = headerLength + slot * slotLength
+      bytes[offset] = UInt8(slot % 6)
+      for word in 1...3 { put(UInt64(slot * 5 + word * 3), 8, offset + 8 * word, &bytes) }
     }
     seeds["\(count)"] = bytes
   }

@@ -83,13 +83,13 @@ private func procSeeds() -> [String: [UInt8]] {
     "locks",
     "self/net/tcp", "self/net/tcp6",
   ]
-  var found = inputs(from: writtenSeeds)
+  var seeds = inputs(from: writtenSeeds)
   for name in names {
-    found[name.split(separator: "/").joined(separator: "-")] = Array(
+    seeds[name.split(separator: "/").joined(separator: "-")] = Array(
       content("/proc/\(name)").prefix(8192))
   }
-  found["smaps"] = Array(content("/proc/self/smaps").prefix(6000))
-  return found
+  seeds["smaps"] = Array(content("/proc/self/smaps").prefix(6000))
+  return seeds
 }
 
 private let writtenSeeds = [

@@ -42,10 +42,10 @@ struct RestartableSequencesTests {
     try victim.suspend()
     let session = try TraceSession.seize(pid: victim.process.pid)
     defer { session.detach() }
-    let found = try RestartableSequences(of: session).ranges
-    guard KernelTrial.asTracer.showsRseq == 1 else { return #expect(found.isEmpty) }
-    #expect(found.map(\.lowerBound).sorted() == areas.map(\.address).sorted())
-    #expect(found.allSatisfy { $0.count >= 32 })
+    let ranges = try RestartableSequences(of: session).ranges
+    guard KernelTrial.asTracer.showsRseq == 1 else { return #expect(ranges.isEmpty) }
+    #expect(ranges.map(\.lowerBound).sorted() == areas.map(\.address).sorted())
+    #expect(ranges.allSatisfy { $0.count >= 32 })
     #expect(areas.count == 4)
   }
 

@@ -23,14 +23,14 @@ struct ShortageTests {
 
   /// Wakes a worker again, as the daemon does after a wake that has failed.
   private func wakeAgain(
-    _ victim: Victim, _ hibernator: Hibernator, from place: RestingImage,
+    _ victim: Victim, _ hibernator: Hibernator, from restingImage: RestingImage,
     after error: HibernationError
   ) throws {
     #expect(error.aftermath == .intact, "\(error)")
     if error.phase == .waking {
-      try hibernator.recover(victim.target, from: place.path)
+      try hibernator.recover(victim.target, from: restingImage.path)
     } else {
-      try hibernator.resume(victim.target, from: place)
+      try hibernator.resume(victim.target, from: restingImage)
     }
   }
 
@@ -42,13 +42,13 @@ struct ShortageTests {
     let victim = try Victim([try Fixture.compile("layers"), "64"], rest: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
-    let place = RestingImage(path: path, lazy ? .lazy(learns: true) : .eager)
+    let restingImage = RestingImage(path: path, lazy ? .lazy(learns: true) : .eager)
     for step in 0... {
       try sleep(victim, hibernator, at: path, lazy: lazy)
       let fault = InjectedFault(Self.codes[step % Self.codes.count], at: step..<(step + 1))
-      do { try fault.during { try wake(victim, hibernator, place) } } catch {
+      do { try fault.during { try wake(victim, hibernator, restingImage) } } catch {
         let failure = try #require(error as? HibernationError)
-        try wakeAgain(victim, hibernator, from: place, after: failure)
+        try wakeAgain(victim, hibernator, from: restingImage, after: failure)
       }
       try #require(try victim.ask("verify") == "same", "\(fault.subjects.last ?? "")")
       if fault.subjects.count <= step {
@@ -61,8 +61,8 @@ struct ShortageTests {
 
   @Test("A wake that can't open a file at one of its steps leaves the worker asleep with its image")
   func eager() throws {
-    try eachStep { victim, hibernator, place in
-      try hibernator.resume(victim.target, from: place)
+    try eachStep { victim, hibernator, restingImage in
+      try hibernator.resume(victim.target, from: restingImage)
     }
   }
 
@@ -70,15 +70,15 @@ struct ShortageTests {
     "A lazy wake that can't open a file leaves the worker asleep, or fills it later",
     .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
   func lazy() throws {
-    try eachStep(lazy: true) { victim, hibernator, place in
-      try hibernator.resume(victim.target, from: place)
+    try eachStep(lazy: true) { victim, hibernator, restingImage in
+      try hibernator.resume(victim.target, from: restingImage)
     }
   }
 
   @Test("A new daemon that can't open a file at one of its steps leaves the worker asleep")
   func start() throws {
-    try eachStep { victim, hibernator, place in
-      try hibernator.recover(victim.target, from: place.path, expecting: .hibernated)
+    try eachStep { victim, hibernator, restingImage in
+      try hibernator.recover(victim.target, from: restingImage.path, expecting: .hibernated)
     }
   }
 

@@ -82,7 +82,8 @@ import Testing
     #expect(try DayRecord(day.encoded()) == day)
     #expect(try !String(decoding: day.encoded(), as: UTF8.self).contains("\"crashes\":{"))
     var groups = CrashGroups()
-    groups.add(CrashGroup(cause: .signal(11), at: 7, reason: "ended by SIGSEGV", lines: ["a \"b\""]))
+    groups.add(
+      CrashGroup(cause: .signal(11), at: 7, reason: "ended by SIGSEGV", lines: ["a \"b\""]))
     groups.add(CrashGroup(cause: .launch, at: 8, reason: "no such file", lines: nil))
     day.add([:], crashes: [web: groups])
     #expect(try DayRecord(day.encoded()) == day)

@@ -40,8 +40,7 @@ struct Overlay: Sendable {
         // Pages of files can't be tracked; see `WriteTracker`.
         var knowledge = subject.knowledge
         if !kind.absentIsZero { knowledge.tracked = [] }
-        // Pages that the worker needs first aren't supplied by a chunk of the base that is filled
-        // while the worker runs.
+        // A chunk of the base that is filled late doesn't supply what the worker needs first.
         let supplied =
           subject.plan.isForLazyRestore && !kind.isBackgroundFilled
           ? pages[index].present : pages[index].ranges

@@ -111,11 +111,11 @@ struct SupervisorProgram: WorkerImport {
   private mutating func importEnvironment(_ keys: inout ForeignSection) {
     var pairs = source.environment
     if let text = keys.text("environment") {
-      guard let own = SupervisorImport.variables(text, expansion) else {
+      guard let variables = SupervisorImport.variables(text, expansion) else {
         addNote("Not taken over: `environment`, which can't be read.")
         return
       }
-      for pair in own {
+      for pair in variables {
         pairs.removeAll { $0.0 == pair.0 }
         pairs.append(pair)
       }

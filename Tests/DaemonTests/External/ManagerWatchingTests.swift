@@ -72,7 +72,7 @@ import Testing
     #expect(timers.pending.isEmpty)
     managers.watchManager(of: worker, look)
     world.why = "its process 100 has ended"
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     worker.ending = end.ending
     end.ending.rootDidEnd()
     #expect(worker.hasExited)

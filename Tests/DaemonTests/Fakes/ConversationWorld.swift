@@ -60,9 +60,9 @@ final class ConversationWorld {
   }
 
   /// Connects the worker to its socket. The daemon accepts the connection.
-  func connect(_ conversation: WorkerConversation) throws -> WorkersEnd {
+  func connect(_ conversation: WorkerConversation) throws -> WorkerSocketPeer {
     guard let path = conversation.workerSocketPath else { throw TestFailure("no worker socket") }
-    let worker = try WorkersEnd(path)
+    let worker = try WorkerSocketPeer(path)
     try watches.serve()
     return worker
   }

@@ -84,7 +84,7 @@ import Testing
     let path = world.base.scratch.path + "/web.worker"
     try world.leave("web") { $0.workerSocket = path }
     world.adopt()
-    let worker = try WorkersEnd(path)
+    let worker = try WorkerSocketPeer(path)
     try world.base.finishJobs()
     #expect(try unit().conversation?.connectionCount == nil)
     world.recovered()

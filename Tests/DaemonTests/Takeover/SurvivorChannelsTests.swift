@@ -43,7 +43,7 @@ import Testing
     let channels = try open(notify: notify, pressure: "\(directory)/web.pressure", worker: worker)
     #expect(channels.notify != nil && channels.pressure != nil && channels.talk != nil)
     try UnixSocket.connected(to: notify, .datagram).writeAll("READY=1")
-    _ = try WorkersEnd(worker)
+    _ = try WorkerSocketPeer(worker)
     var status = stat()
     #expect(stat(directory, &status) == 0 && status.st_mode & 0o077 == 0)
   }

@@ -144,7 +144,7 @@ import Testing
     worker.process = nil
     ask()
     worker.process = try .forTest()
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     worker.ending = end.ending
     end.ending.rootDidEnd()
     ask()

@@ -37,7 +37,7 @@ struct WorkerRunTests {
     let run = worker.run
     run.process = process
     run.exitWatch = try watches.whenReadable(process.pidfd) {}
-    let end = try EndWorld(timers)
+    let end = try WorkerEndWorld(timers)
     run.ending = end.ending
     run.conversation = try world.begin()
     let adapters = try AdapterWorld()

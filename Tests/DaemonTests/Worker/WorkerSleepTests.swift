@@ -106,7 +106,7 @@ import Testing
 
   @Test("A worker without a process isn't acted on, and one whose end has begun isn't hibernated")
   func noProcess() throws {
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     world.worker.ending = end.ending
     end.ending.kill()
     sleep.hibernate()

@@ -85,10 +85,10 @@ struct CryptoLibraryTests {
       return isOpen ? Array(sealed.dropLast(16)) : nil
     }
     #expect(opens(sealed, nonce, context) == (try bytes(vector.plain)))
-    for place in sealed.indices {
+    for index in sealed.indices {
       var changed = sealed
-      changed[place] ^= 1
-      #expect(opens(changed, nonce, context) == nil, "byte \(place)")
+      changed[index] ^= 1
+      #expect(opens(changed, nonce, context) == nil, "byte \(index)")
     }
     #expect(opens(sealed, nonce, []) == nil)
     #expect(opens(sealed, Array(nonce.reversed()), context) == nil)

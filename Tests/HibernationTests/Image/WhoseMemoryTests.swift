@@ -10,7 +10,7 @@ import Testing
 struct WhoseMemoryTests {
   let service = HibernationService()
 
-  private static let place = PageRange(address: 0x1000_0000_0000, length: pageSize)
+  private static let testPage = PageRange(address: 0x1000_0000_0000, length: pageSize)
 
   @Test(
     "A process that gets the pid of a worker's process keeps its memory",
@@ -32,7 +32,7 @@ struct WhoseMemoryTests {
     defer { kill(identity.pid, SIGKILL) }
     let bytes = [UInt8](repeating: 0x57, count: Int(pageSize))
     let refusal = #expect(throws: SystemCallError.self) {
-      try memory.write([Self.place], from: bytes)
+      try memory.write([Self.testPage], from: bytes)
     }
     #expect(refusal?.meansVanished == true)
     let opening = #expect(throws: SystemCallError.self) { try target.memory(of: identity) }

@@ -3,7 +3,7 @@ import Testing
 @testable import Hibernation
 
 @Suite("Turns of background fills") struct FillTurnsTests {
-  @Test("A fill waits while a first answer is under way, for a second at most")
+  @Test("A fill waits while a first answer is under way, for five seconds at most")
   func answers() {
     let turns = FillTurns(maxConcurrent: 2)
     turns.whileAnswering {

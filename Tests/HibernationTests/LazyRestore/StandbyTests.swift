@@ -9,7 +9,7 @@ import Testing
 struct StandbyTests {
   @Test("Announcements of 1000 workers cost no descriptors, and ended ones are removed")
   func announcements() throws {
-    let own = try listDirectory("/proc/self/fd").count
+    let before = try listDirectory("/proc/self/fd").count
     var resumes = AnnouncedResumes()
     for number in 0..<1000 {
       let image = "/images/\(number)"
@@ -18,7 +18,7 @@ struct StandbyTests {
     #expect(resumes.announced.count == 1000)
     // The limit allows for other tests of this process: some hundred descriptors, and not two
     // thousand.
-    #expect(try listDirectory("/proc/self/fd").count < own + 500)
+    #expect(try listDirectory("/proc/self/fd").count < before + 500)
     for number in 0..<1000 {
       let line = try #require(StandbyPager.endLine(image: "/images/\(number)"))
       resumes.parse(Array(line.utf8))

@@ -5,7 +5,7 @@ import TestSupport
 import WorkerProtocol
 
 /// A worker's end of `DORMOUSE_WORKER_SOCKET`, in the test's own process.
-final class WorkersEnd {
+final class WorkerSocketPeer {
   private let socket: Descriptor
   private var received: [UInt8] = []
   private var isAtEnd = false

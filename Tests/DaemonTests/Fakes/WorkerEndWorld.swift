@@ -6,7 +6,7 @@ import TestSupport
 
 /// A run of a worker that ends as a test says: the real `WorkerEnding` over fake processes, time
 /// and memory.
-final class EndWorld {
+final class WorkerEndWorld {
   let world: AdapterWorld
   let worker: WorkerUnit
   let ending: WorkerEnding

@@ -7,7 +7,7 @@ import Supervision
 
 /// The daemon's end over the real engine, whose directives aren't carried out: processes end, and
 /// operations succeed or fail, when a test says so.
-final class EndingWorld {
+final class DaemonEndWorld {
   let world: AdapterWorld
   let end: DaemonEnd
 
