@@ -57,7 +57,7 @@ import Testing
     signals.receive(SIGHUP)
     timers.advance(by: TerminalSignals.deliveryDelay + TerminalSignals.answerLimit)
     #expect(program.drain() == ["signal \(SIGHUP)"])
-    signals.loseWitness()
+    signals.didLoseWitness()
     signals.receive(SIGHUP)
     timers.advance(by: TerminalSignals.deliveryDelay)
     #expect(program.drain() == ["signal \(SIGHUP)"])
