@@ -196,7 +196,7 @@ import Testing
       ("Sources/Daemon/Takeover/ResumeChoice.swift", coded),
       ("Sources/Daemon/Worker/Sleep/WorkerSleep.swift", coded),
       ("Sources/Daemon/App/Daemon.swift", coded),
-      ("Sources/dormouse/Commands/Inspection/LookCommands.swift", coded),
+      ("Sources/dormouse/Commands/Inspection/JetsamCommand.swift", coded),
       ("Sources/Doctor/Doctor.swift", coded),
     ]
   }

@@ -32,7 +32,7 @@ import Testing
       path: socket,
       command: [program, "-c", "echo $$ >>\(scratch.path)/pids; exec cat >/dev/null"],
       processes: processes, hibernation: hibernation, log: log, hasSuccessors: hasSuccessors,
-      patience: .seconds(60))
+      timeout: .seconds(60))
   }
 
   /// The pids of the keepers that were started.

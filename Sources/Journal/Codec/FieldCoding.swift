@@ -41,11 +41,11 @@ struct FieldReader {
     }
     return number
   }
-  func truth(_ name: String) throws -> Bool {
-    guard case .bool(let truth) = try value(name) else {
+  func boolean(_ name: String) throws -> Bool {
+    guard case .bool(let boolean) = try value(name) else {
       throw JournalMismatch("isn't true or false", at: name)
     }
-    return truth
+    return boolean
   }
   func bytes(_ name: String) throws -> ByteCount { ByteCount(try integer(name)) }
   func instant(_ name: String) throws -> Instant { Instant(nanoseconds: try integer(name)) }

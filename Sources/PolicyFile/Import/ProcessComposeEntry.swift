@@ -2,7 +2,7 @@ import Policy
 import YAML
 
 /// Imports one entry of `processes:`.
-struct ProcessImport: WorkerImport {
+struct ProcessComposeEntry: WorkerImport {
   /// The settings for all processes of the file.
   struct Shared {
     var shell: [String]

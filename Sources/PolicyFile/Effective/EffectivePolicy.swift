@@ -2,7 +2,7 @@ import Policy
 
 /// The policy as a running daemon applies it: the values of the files, and the values that replace
 /// some of them while the daemon runs.
-public struct PolicyInForce: Sendable {
+public struct EffectivePolicy: Sendable {
   public private(set) var values: [Value]
 
   public struct Value: Hashable, Sendable {

@@ -1,7 +1,7 @@
 import Policy
 
 /// Another supervisor's file as the text of a `dormouse.yaml`.
-public struct Imported: Hashable, Sendable {
+public struct ImportedConfiguration: Hashable, Sendable {
   /// The text. It has comments on what couldn't be imported.
   public var text: String
   /// The number of workers in it.
@@ -17,7 +17,7 @@ struct ImportedFile {
   /// The notes on the file as a whole.
   var notes: [String] = []
 
-  func rendered() -> Imported {
+  func rendered() -> ImportedConfiguration {
     var lines = ImportedWorker.comment(
       "From \(source), by `dormouse import`. Paths start from the directory of this file: put it"
         + " beside \(source). `dormouse policy check` checks it.", indent: "")
@@ -28,7 +28,7 @@ struct ImportedFile {
     lines += [workers.isEmpty ? "workers: {}" : "workers:"]
     for worker in workers { lines += worker.lines() }
     let count = notes.count + workers.reduce(0) { $0 + $1.notes.count }
-    return Imported(
+    return ImportedConfiguration(
       text: lines.joined(separator: "\n") + "\n", workers: workers.count, notes: count)
   }
 }
