@@ -174,7 +174,7 @@ final class FakeInputs: WakeInputs {
     }
   }
 
-  func admitOpened() { facts.withLock { $0.admissions += 1 } }
+  func handOverOpened() { facts.withLock { $0.admissions += 1 } }
 }
 
 extension WorkerInput {

@@ -70,8 +70,8 @@ struct RecoverCommand: ParsableCommand {
     }
   }
 
-  private func showNothing(_ why: String) throws {
-    let text = "nothing to recover: \(why)"
+  private func showNothing(_ reason: String) throws {
+    let text = "nothing to recover: \(reason)"
     if !json { return try Output.line(text) }
     try Output.json(OutcomeReport(verb: "recover", code: "nothing_to_do", text: text))
   }

@@ -40,7 +40,7 @@ struct ProjectDaemon {
     let text = escaped(try connection.ask(.shutdown).text)
     // The daemon answers before its socket is closed, and keeps its state directory locked until
     // its process has ended.
-    _ = waitUntil(Deadline(in: BackgroundDaemon.patience)) { !isRunning && !isStateInUse }
+    _ = waitUntil(Deadline(in: BackgroundDaemon.startTimeout)) { !isRunning && !isStateInUse }
     return text
   }
 
