@@ -83,7 +83,7 @@ extension RankingReport {
 }
 
 extension RankingReport.Place {
-  init(_ place: Ranking.Place) {
+  init(_ place: Ranking.Entry) {
     self.init(
       worker: place.worker.name, state: place.state.rawValue, band: place.band.total,
       bandOfState: place.band.base, bandOfImportance: place.band.importance,
@@ -101,6 +101,6 @@ extension RankingReport.Regret {
     self.init(
       millisecondsPerMegabyte: terms.value, chance: terms.chance,
       meanIntervalSeconds: terms.meanInterval?.seconds, costSeconds: terms.cost.seconds,
-      isCostKnown: terms.isCostKnown)
+      isCostKnown: terms.isCostMeasured)
   }
 }

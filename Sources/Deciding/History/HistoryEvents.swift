@@ -7,7 +7,7 @@ import Simulation
 // What the events and recorded directives of a journal say about uses, footprints and costs.
 
 extension HistoryReader {
-  mutating func note(_ event: Event, _ directives: [JSON], at now: Int64) {
+  mutating func record(_ event: Event, _ directives: [JSON], at now: Int64) {
     learn(event, at: now)
     switch event {
     case .added(let worker, let profile):
@@ -28,18 +28,18 @@ extension HistoryReader {
     case .footprint(let worker, let bytes):
       addElapsedTime(worker, at: now)
       setFootprint(worker, bytes.bytes)
-    case .memory(let reading): note(reading, at: now)
+    case .memory(let reading): record(reading, at: now)
     default: break
     }
-    for directive in directives { note(directive, at: now) }
+    for directive in directives { record(directive, at: now) }
     guard case .resumed(let worker, _) = event else { return }
     change(worker) { $0.woke() }
   }
 
   private mutating func learn(_ event: Event, at now: Int64) {
-    guard let worker = event.subject, let known = workers[worker] else { return }
+    guard let worker = event.subject, let tracked = workers[worker] else { return }
     func since(_ what: TrackedWorker.Operation) -> Double? {
-      known.began[what].map { Double(now - $0) / 1e9 }
+      tracked.began[what].map { Double(now - $0) / 1e9 }
     }
     switch event {
     case .suspended: if let time = since(.suspend) { costs.suspend.add(time) }
@@ -52,12 +52,12 @@ extension HistoryReader {
       let bytes = Double(before)
       costs.hibernate.add(result.duration / .seconds(1) / bytes, weight: bytes)
       costs.imageShare.add(Double(result.imageSize.bytes) / bytes, weight: bytes)
-      costs.rest.add(Double(after))
+      costs.hibernatedFootprint.add(Double(after))
     case .resumed(_, let took):
       guard isOpen else { return }
       let seconds = took / .seconds(1)
-      if known.sleptIn == .hibernated {
-        costs.resume.add(megabytes: Double(known.footprint) / 1_048_576, seconds: seconds)
+      if tracked.sleptIn == .hibernated {
+        costs.resume.add(megabytes: Double(tracked.footprint) / 1_048_576, seconds: seconds)
       } else {
         costs.suspendedWake.add(seconds)
       }
@@ -67,7 +67,7 @@ extension HistoryReader {
 
   // MARK: directives
 
-  private mutating func note(_ directive: JSON, at now: Int64) {
+  private mutating func record(_ directive: JSON, at now: Int64) {
     guard let name = directive["w"]?.text else { return }
     let worker = WorkerID(name)
     switch directive["d"]?.text {
@@ -78,12 +78,13 @@ extension HistoryReader {
       guard let from = directive["from"]?.text.flatMap(WorkerState.init(rawValue:)),
         let to = directive["to"]?.text.flatMap(WorkerState.init(rawValue:))
       else { return }
-      note(worker, from: from, to: to, isForMemory: directive["cause"]?["pressure"] != nil, at: now)
+      record(
+        worker, from: from, to: to, isForMemory: directive["cause"]?["pressure"] != nil, at: now)
     default: break
     }
   }
 
-  private mutating func note(
+  private mutating func record(
     _ worker: WorkerID, from: WorkerState, to: WorkerState, isForMemory: Bool, at now: Int64
   ) {
     if from == .launching, to.runs, to != .launching, let began = workers[worker]?.began[.launch] {
@@ -111,11 +112,11 @@ extension HistoryReader {
 
   /// Changes a worker, and keeps the sum of what all workers hold up to date.
   private mutating func change(_ worker: WorkerID, _ change: (inout TrackedWorker) -> Void) {
-    guard var known = workers[worker] else { return }
-    let before = known.held
-    change(&known)
-    held += known.held - before
-    workers[worker] = known
+    guard var tracked = workers[worker] else { return }
+    let before = tracked.held
+    change(&tracked)
+    held += tracked.held - before
+    workers[worker] = tracked
   }
 
   mutating func addElapsedTime(_ worker: WorkerID, at now: Int64) {
@@ -146,7 +147,7 @@ extension HistoryReader {
   /// workers.
   private static let step = 0.005
 
-  private mutating func note(_ reading: MemoryReading, at now: Int64) {
+  private mutating func record(_ reading: MemoryReading, at now: Int64) {
     guard isOpen, reading.total > .zero else { return }
     memory = reading.total
     let used = reading.total.bytes - reading.available.bytes - held

@@ -60,10 +60,10 @@ struct TrackedWorker {
     var at = open.began / 1_000_000
     let end = open.ended / 1_000_000
     repeat {
-      let part = min(end - at, Self.longest)
+      let duration = min(end - at, Self.longest)
       uses.append(
         Trace.Use(
-          at: at, worker: 0, duration: Int32(clamping: part), count: uses.isEmpty ? 1 : 0,
+          at: at, worker: 0, duration: Int32(clamping: duration), count: uses.isEmpty ? 1 : 0,
           isOwnWork: open.isOwnWork))
       at += Self.longest
     } while at < end

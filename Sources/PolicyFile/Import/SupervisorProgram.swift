@@ -138,7 +138,7 @@ struct SupervisorProgram: WorkerImport {
       note("`exitcodes`: here only 0 is an orderly end.")
     }
     let most = number("startretries", &keys)
-    if rules.condition.followsOwnEnd, let most, (1...1000).contains(most) {
+    if rules.condition.restartsAfterExit, let most, (1...1000).contains(most) {
       rules.giveUp = .init(restarts: most, window: .seconds(60))
     }
     add("restart", RestartKeys.text(rules))
