@@ -6,7 +6,10 @@ SOURCES = Package.swift Sources Tests Examples Companions
 # The standard library is linked in: the daemon needs no Swift on the machine, and less memory.
 # The build ID is by what debuggers find the symbols that `install` takes out of the executable.
 # Position-independent, as Swift links by default: a root daemon reads what workers and clients send, and its own
-# addresses are to be random, too. That costs 1 ms at each start (60,000 pointers are adjusted), and 0.7 MB of RAM.
+# addresses are to be random, too. That costs 1 ms at each start (72,000 pointers are adjusted), and 0.7 MB of RAM.
+# The list of these pointers is packed (DT_RELR): 1.7 MB less on disk. glibc reads that from version 2.36 on.
+PACKED := $(shell printf '2.36\n%s\n' "$$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d ' ' -f 2)" | sort -V | \
+  head -n 1 | grep -qx 2.36 && echo -Xlinker -z -Xlinker pack-relative-relocs)
 # The debug information names C modules by a hash, which would have the headers' times in it (-fno-pch-timestamp).
 RELEASE_OPTIONS = -c release --static-swift-stdlib --product dormouse -Xlinker --build-id=sha1 \
   -Xlinker --icf=safe -Xlinker --no-export-dynamic -Xcc -Xclang -Xcc -fno-pch-timestamp
@@ -14,7 +17,7 @@ RELEASE = $(RELEASE_OPTIONS) $(ORDERED)
 # With the toolchain's own linker, functions that an idle daemon calls come first (scripts/order-code).
 LLD := $(wildcard $(dir $(realpath $(shell command -v $(SWIFT))))ld.lld)
 ifneq ($(LLD),)
-ORDERED = -Xswiftc -use-ld=lld -Xswiftc -Xfrontend -Xswiftc -function-sections -Xcc -ffunction-sections \
+ORDERED = $(PACKED) -Xswiftc -use-ld=lld -Xswiftc -Xfrontend -Xswiftc -function-sections -Xcc -ffunction-sections \
   -Xlinker --symbol-ordering-file=$(CURDIR)/Packaging/code-order.txt -Xlinker --no-warn-symbol-ordering \
   -Xlinker -T -Xlinker $(CURDIR)/Packaging/link.ld -Xlinker --no-eh-frame-hdr
 endif
@@ -193,7 +196,7 @@ image: containers
 
 # For arm64, built on this machine by Debian's Swift (scripts/arm64/prepare); needs root.
 arm64:
-	scripts/arm64/swift build $(RELEASE_OPTIONS)
+	scripts/arm64/swift build $(RELEASE_OPTIONS) $(PACKED)
 
 deb-arm64: arm64
 	rm -rf .build/stage-deb-arm64

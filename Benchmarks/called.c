@@ -1,8 +1,10 @@
-// called ADDRESSES OUT PROGRAM ARGUMENT…: which functions does a program call? For scripts/order-code.
+// called ADDRESSES OUT PROGRAM ARGUMENT…: which functions does a program call? For
+// scripts/order-code.
 //
-// Each address of the file (hexadecimal, sorted, one a line; a position-dependent executable) gets a breakpoint,
-// which is removed at its first hit. SIGUSR1 sets those again that aren't in the next phase yet. OUT gets a line
-// `ADDRESS PHASES` for each function that was called; phase N is bit N. What the program starts isn't followed.
+// Each address of the file (hexadecimal, sorted, one a line; a position-dependent executable) gets
+// a breakpoint, which is removed at its first hit. SIGUSR1 sets those again that aren't in the next
+// phase yet. OUT gets a line `ADDRESS PHASES` for each function that was called; phase N is bit N.
+// What the program starts isn't followed.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

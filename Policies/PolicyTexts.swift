@@ -1,5 +1,5 @@
-/// The shipped policies and rules of adoption as texts, for an executable that was copied somewhere without its
-/// files. The package embeds the files of this directory.
+/// The shipped policies and rules of adoption as texts, for an executable that was copied somewhere
+/// without its files. The package embeds the files of this directory.
 public enum ShippedPolicies {
   private static let policies: KeyValuePairs = [
     "android": PackageResources.android_yaml,

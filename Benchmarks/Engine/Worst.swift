@@ -2,8 +2,9 @@ import Lifecycle
 import Policy
 import Simulation
 
-/// The search for the worst decisions: simulated hours of a whole machine, under each kind of trace, each shipped policy,
-/// and limits that are used up. A second engine handles the same events, and each of its decisions is timed.
+/// The search for the worst decisions: simulated hours of a whole machine, under each kind of
+/// trace, each shipped policy, and limits that are used up. A second engine handles the same
+/// events, and each of its decisions is timed.
 struct WorstSearch {
   let workers: Int
   let hours: Int64
@@ -87,8 +88,8 @@ struct WorstSearch {
       let mean = Double(value.total) / Double(value.count) / 1000
       let slowest = fixed(Double(value.worst) / 1000, 1)
       print(
-        "|   `\(kind)` | | \(value.count) | | \(fixed(mean, 2)) | | | | \(slowest): \(value.decided) |"
-      )
+        "|   `\(kind)` | | \(value.count) | | \(fixed(mean, 2)) | | | | "
+          + "\(slowest): \(value.decided) |")
     }
   }
 }

@@ -98,7 +98,8 @@ func steps(_ count: Int) {
   print(next.summary("next victim", count, mallocs: nil))
 }
 
-/// Events under the highest level when the ladder has nothing left to take: the policy has no rung for workers that run.
+/// Events under the highest level when the ladder has nothing left to take: the policy has no rung
+/// for workers that run.
 func nothingLeft(_ count: Int, _ policy: LifecyclePolicy) {
   var policy = policy
   policy.ladder = Ladder(warning: [], urgent: [], critical: [.terminate(.suspended)])

@@ -1,4 +1,5 @@
-// What WorkerKit costs: Benchmarks/README.md. The only target that links Foundation, for its NSCache.
+// What WorkerKit costs: Benchmarks/README.md. The only target that links Foundation, for its
+// NSCache.
 
 @main enum Main {
   static func main() async throws {

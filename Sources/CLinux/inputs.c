@@ -8,6 +8,8 @@
 #include <linux/sock_diag.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -41,7 +43,7 @@ static void tcp_facts(int fd, struct clinux_socket *facts) {
   facts->milliseconds_since_acknowledged = info.tcpi_last_ack_recv;
   facts->bytes_received = info.tcpi_bytes_received;
   facts->bytes_sent = info.tcpi_bytes_sent;
-  // An alias for listeners: the connections that are ready to be accepted.
+  // For listeners the field has the number of connections that are ready to be accepted.
   if (facts->is_listening) facts->unread = info.tcpi_unacked;
 }
 
@@ -91,7 +93,7 @@ int clinux_is_terminal(int fd) { return isatty(fd); }
 int clinux_open_cached(const char *start, const char *path) {
   int directory = open(start, O_PATH | O_CLOEXEC);
   if (directory < 0) return -errno;
-  // Zeroed as a whole: openat2(2) refuses unknown values in every field.
+  // It is zeroed as a whole, because openat2(2) refuses unknown values in every field.
   struct open_how how;
   memset(&how, 0, sizeof how);
   how.flags = O_PATH | O_CLOEXEC;
@@ -124,6 +126,44 @@ int clinux_watch_opens(int descriptor) {
   return -error;
 }
 
+// The handler does nothing: the signal's delivery interrupts a system call.
+static void interrupt(int number) { (void)number; }
+
+int clinux_accept(int listener) {
+  int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  return fd < 0 ? -errno : fd;
+}
+
+int clinux_accept_shared(int listener) {
+  // O_NONBLOCK is a flag of the listener, which its other owners share, so it can't be set here.
+  // Another owner may accept a connection between its announcement and this accept. So a timer that
+  // fires every 10 ms ends the wait.
+  int number = SIGRTMAX - 3;
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = interrupt;
+  sigaction(number, &action, NULL);
+  struct sigevent event;
+  memset(&event, 0, sizeof event);
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = number;
+  event._sigev_un._tid = gettid();
+  timer_t timer;
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0) return -errno;
+  sigset_t one, mask;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  pthread_sigmask(SIG_UNBLOCK, &one, &mask);
+  struct itimerspec often = {{0, 10000000}, {0, 10000000}};
+  timer_settime(timer, 0, &often, NULL);
+  int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  int error = errno;
+  timer_delete(timer);
+  pthread_sigmask(SIG_SETMASK, &mask, NULL);
+  if (fd >= 0) return fd;
+  return error == EINTR ? -EAGAIN : -error;
+}
+
 uint64_t clinux_aio_setup(int capacity, int *error) {
   aio_context_t context = 0;
   *error = syscall(SYS_io_setup, capacity, &context) < 0 ? errno : 0;
@@ -151,10 +191,11 @@ int clinux_aio_cancel(uint64_t context, void *request) {
   return syscall(SYS_io_cancel, context, request, &unused) < 0 ? -errno : 0;
 }
 
-int clinux_aio_take(uint64_t context, uint64_t *tokens, int capacity) {
+int clinux_aio_collect(uint64_t context, uint64_t *tokens, int capacity) {
   struct io_event events[64];
   struct timespec now = {0};
-  int count = (int)syscall(SYS_io_getevents, context, 0, capacity < 64 ? capacity : 64, events, &now);
+  int limit = capacity < 64 ? capacity : 64;
+  int count = (int)syscall(SYS_io_getevents, context, 0, limit, events, &now);
   if (count < 0) return -errno;
   for (int i = 0; i < count; i++) tokens[i] = events[i].data;
   return count;

@@ -75,6 +75,12 @@ int clinux_try_process_madvise_self(void) {
   return result;
 }
 
+int clinux_page_out(int pidfd, const struct clinux_range *range) {
+  struct iovec area = {(void *)(uintptr_t)range->address, (size_t)range->length};
+  long result = syscall(SYS_process_madvise, pidfd, &area, 1, 21 /* MADV_PAGEOUT */, 0);
+  return result < 0 ? -errno : 0;
+}
+
 int clinux_share_memory(pid_t one, pid_t other) {
   long order = syscall(SYS_kcmp, one, other, 1 /* KCMP_VM */, 0, 0);
   return order < 0 ? -errno : order == 0;

@@ -1,4 +1,4 @@
-// What this process does about itself before and after others are spawned.
+// What this process changes in itself before and after it spawns others.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@ int clinux_act_as(uid_t user, gid_t group, const gid_t *groups, int group_count)
   if (syscall(SYS_setgroups, (long)group_count, groups) < 0) return -errno;
   setfsgid(group);
   setfsuid(user);
-  // They return the earlier value, so the check calls them with an invalid one.
+  // The two functions return the earlier value, so the check calls them with an invalid one.
   return (uid_t)setfsuid((uid_t)-1) == user && (gid_t)setfsgid((gid_t)-1) == group ? 0 : -EPERM;
 }
 

@@ -20,7 +20,7 @@ int clinux_same_file(int one, int other) {
   return syscall(SYS_kcmp, own, own, COMPARE_FILES, (long)one, (long)other) == 0;
 }
 
-// Seals are read from the open file, without any file system.
+// The seals are read from the open file, without any file system.
 int clinux_is_memory_file(int fd) { return fcntl(fd, F_GET_SEALS) >= 0; }
 
 int clinux_refuse_descriptors(int fd) {
@@ -30,11 +30,11 @@ int clinux_refuse_descriptors(int fd) {
 
 int64_t clinux_receive(int fd, void *buffer, int64_t capacity, struct clinux_passed *passed) {
   struct iovec area = {buffer, (size_t)capacity};
-  // Room for all descriptors that one message can carry. Without it the kernel would close those that
-  // don't fit in here, and the last close of a socket can take as long as its SO_LINGER.
+  // There is room for all descriptors that one message can carry. Without it the kernel would close
+  // those that don't fit, and the last close of a socket can take as long as its SO_LINGER.
   union {
     struct cmsghdr header;
-    char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(CLINUX_MOST_PASSED * sizeof(int))];
+    char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(CLINUX_MAX_PASSED * sizeof(int))];
   } control;
   struct msghdr message = {.msg_iov = &area,
                            .msg_iovlen = 1,
@@ -54,7 +54,7 @@ int64_t clinux_receive(int fd, void *buffer, int64_t capacity, struct clinux_pas
       passed->uid = credentials.uid;
     } else if (c->cmsg_type == SCM_RIGHTS) {
       int count = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-      if (count > CLINUX_MOST_PASSED - passed->count) count = CLINUX_MOST_PASSED - passed->count;
+      if (count > CLINUX_MAX_PASSED - passed->count) count = CLINUX_MAX_PASSED - passed->count;
       memcpy(passed->descriptors + passed->count, CMSG_DATA(c), (size_t)count * sizeof(int));
       passed->count += count;
     }

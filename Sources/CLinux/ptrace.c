@@ -54,20 +54,20 @@ int clinux_ptrace_set_signal_mask(pid_t thread, uint64_t mask) {
 }
 
 int clinux_ptrace_get_rseq_area(pid_t thread, uint64_t *address, uint64_t *length) {
-  // struct ptrace_rseq_configuration; Debian 11's headers are older than the call.
+  // This is struct ptrace_rseq_configuration. The headers of Debian 11 are older than the call.
   struct {
     uint64_t pointer;
     uint32_t size, signature, flags, pad;
   } area = {0};
-  if (ptrace(0x420f /* PTRACE_GET_RSEQ_CONFIGURATION */, thread, AS_POINTER(sizeof area), &area) < 0)
-    return -errno;
+  int request = 0x420f;  // PTRACE_GET_RSEQ_CONFIGURATION
+  if (ptrace(request, thread, AS_POINTER(sizeof area), &area) < 0) return -errno;
   *address = area.pointer;
   *length = area.size;
   return area.pointer != 0 && area.size != 0;
 }
 
-// waitid() rather than waitpid(): a thread group's leader that has ended must stay a zombie for the
-// event loop, which reaps it through its pidfd and needs its exit status.
+// waitid() is used and not waitpid(): the leader of a thread group that has ended must stay a
+// zombie for the event loop, which reaps it through its pidfd and needs its exit status.
 int clinux_ptrace_poll(pid_t thread, int *signal) {
   siginfo_t info;
   int scope = __WALL | __WNOTHREAD | WNOHANG;
@@ -77,7 +77,7 @@ int clinux_ptrace_poll(pid_t thread, int *signal) {
   if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)
     return CLINUX_STOP_EXITED;
 
-  // It isn't an exit, so this takes the stop that has just been seen.
+  // It isn't an exit, so this consumes the stop that has just been seen.
   memset(&info, 0, sizeof info);
   if (waitid(P_PID, (id_t)thread, &info, WSTOPPED | scope) < 0) return -errno;
   if (info.si_pid == 0) return CLINUX_STOP_NONE;
@@ -88,7 +88,7 @@ int clinux_ptrace_poll(pid_t thread, int *signal) {
   return *signal == (SIGTRAP | 0x80) ? CLINUX_STOP_SYSCALL : CLINUX_STOP_SIGNAL;
 }
 
-int clinux_ptrace_bury(pid_t thread) {
+int clinux_ptrace_reap(pid_t thread) {
   siginfo_t info;
   memset(&info, 0, sizeof info);
   int scope = __WALL | __WNOTHREAD | WNOHANG;

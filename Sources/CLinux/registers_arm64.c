@@ -12,19 +12,20 @@
 #include "clinux_registers.h"
 #include "clinux_waiting.h"
 
-// At an event stop the kernel has already prepared an interrupted call to be made again: the program counter is on
-// `svc`, x0 is the argument, and no call number is shown. What the call had returned, and so whether a handler ends it
-// (ERESTARTNOHAND) or it keeps its end (ERESTART_RESTARTBLOCK), the kernel keeps to itself for as long as the thread
-// doesn't leave the stop and its program counter is where the kernel put it.
+// At an event stop the kernel has already prepared an interrupted call to be made again: the
+// program counter is on `svc`, x0 is the argument, and no call number is shown. The kernel doesn't
+// show what the call had returned, and so whether a handler ends it (ERESTARTNOHAND) or it keeps
+// its end (ERESTART_RESTARTBLOCK). It uses that result while the thread doesn't leave the stop and
+// its program counter is where the kernel set it.
 enum { RESTART_BY_FLAG = 512, RESTART_UNLESS_HANDLED = 514, RESTART_BY_BLOCK = 516 };
 enum { SVC = 0xd4000001u, NATIVE_WORDS = 34 };
-// KNOWN: with its first argument, which the result has replaced. MENDED: on `svc`, because it was KNOWN; what it had
-// returned to the kernel is EINTR.
-enum position { ELSEWHERE = 0, ON_SVC = 1, BEHIND_SVC = 2, BEHIND_KNOWN = 3, MENDED = 4 };
+// AFTER_COMPLETED: the first argument, which the result has replaced, is known. RESTARTED: it was
+// AFTER_COMPLETED and is on `svc` now; it had returned EINTR to the kernel.
+enum position { ELSEWHERE = 0, ON_SVC = 1, AFTER_SVC = 2, AFTER_COMPLETED = 3, RESTARTED = 4 };
 
 struct native {
   uint64_t x[31], sp, pc, pstate;
-  // From here on, what NT_PRSTATUS doesn't have.
+  // The next values aren't in NT_PRSTATUS.
   uint64_t position, first_argument, thread_pointer;
 };
 _Static_assert(sizeof(struct native) <= sizeof(uint64_t[CLINUX_REGISTER_WORDS]), "words");
@@ -36,7 +37,9 @@ static const struct native *native_const(const struct clinux_registers *register
   return (const struct native *)registers->words;
 }
 
-static int is_made_again(const struct native *r) { return r->position == ON_SVC || r->position == MENDED; }
+static int is_made_again(const struct native *r) {
+  return r->position == ON_SVC || r->position == RESTARTED;
+}
 
 int clinux_registers_supported(void) { return 1; }
 uint32_t clinux_architecture(void) { return CLINUX_ARCHITECTURE_ARM64; }
@@ -59,21 +62,24 @@ int clinux_registers_complete(pid_t thread, struct clinux_registers *registers) 
   r->thread_pointer = r->first_argument = 0;
   struct iovec area = {&r->thread_pointer, sizeof r->thread_pointer};
   if (ptrace(PTRACE_GETREGSET, thread, (void *)NT_ARM_TLS, &area) < 0) return -errno;
-  r->position = is_svc(thread, r->pc) ? ON_SVC : is_svc(thread, r->pc - 4) ? BEHIND_SVC : ELSEWHERE;
+  r->position = is_svc(thread, r->pc) ? ON_SVC : is_svc(thread, r->pc - 4) ? AFTER_SVC : ELSEWHERE;
   return 0;
 }
 
-int clinux_registers_know_call(struct clinux_registers *registers, const struct clinux_call *before) {
+int clinux_registers_complete_call(struct clinux_registers *registers,
+                               const struct clinux_call *before) {
   struct native *r = native(registers);
-  if (r->position != BEHIND_SVC || (int64_t)r->x[0] != -EINTR) return 0;
-  if ((int64_t)r->x[8] != before->number || r->sp != before->stack || r->pc != before->instruction) return 0;
+  if (r->position != AFTER_SVC || (int64_t)r->x[0] != -EINTR) return 0;
+  if ((int64_t)r->x[8] != before->number) return 0;
+  if (r->sp != before->stack || r->pc != before->instruction) return 0;
   if (memcmp(r->x + 1, before->arguments + 1, 5 * sizeof *r->x)) return 0;
   r->first_argument = before->arguments[0];
-  r->position = BEHIND_KNOWN;
+  r->position = AFTER_COMPLETED;
   return 1;
 }
 
-int clinux_registers_are_like(const struct clinux_registers *one, const struct clinux_registers *other) {
+int clinux_registers_are_like(const struct clinux_registers *one,
+                              const struct clinux_registers *other) {
   return !memcmp(one->words, other->words, NATIVE_WORDS * 8);
 }
 
@@ -85,7 +91,7 @@ int64_t clinux_registers_result(const struct clinux_registers *registers) {
 }
 int clinux_registers_has_result(const struct clinux_registers *registers) {
   const struct native *r = native_const(registers);
-  return r->position == BEHIND_SVC && (int64_t)r->x[0] != -EINTR;
+  return r->position == AFTER_SVC && (int64_t)r->x[0] != -EINTR;
 }
 uint64_t clinux_registers_instruction(const struct clinux_registers *registers) {
   return native_const(registers)->pc;
@@ -93,10 +99,11 @@ uint64_t clinux_registers_instruction(const struct clinux_registers *registers) 
 
 int clinux_registers_newborn(const struct clinux_registers *registers) {
   const struct native *r = native_const(registers);
-  return r->position == BEHIND_SVC && r->x[0] == 0 && clinux_is_fork((int64_t)r->x[8]);
+  return r->position == AFTER_SVC && r->x[0] == 0 && clinux_is_fork((int64_t)r->x[8]);
 }
 
-// The C library's own block ends where `tpidr_el0` points, or a little behind; glibc's has 1.8 KB.
+// The C library's own block ends at the address in `tpidr_el0`, or a little after it. glibc's has
+// 1.8 KB.
 void clinux_registers_thread_block(const struct clinux_registers *registers, uint64_t *start,
                                    uint64_t *length) {
   uint64_t pointer = native_const(registers)->thread_pointer;
@@ -104,13 +111,14 @@ void clinux_registers_thread_block(const struct clinux_registers *registers, uin
   *length = 2560 + 64;
 }
 
-// What the call has returned to the kernel when it was interrupted.
+// Returns the result that the call returned to the kernel when it was interrupted.
 static int64_t restart_code(const struct native *r) {
-  if (r->position == MENDED) return -RESTART_UNLESS_HANDLED;
+  if (r->position == RESTARTED) return -RESTART_UNLESS_HANDLED;
   switch (r->x[8]) {
     case SYS_restart_syscall:
     case SYS_nanosleep: return -RESTART_BY_BLOCK;
-    case SYS_clock_nanosleep: return r->x[1] & TIMER_ABSTIME ? -RESTART_UNLESS_HANDLED : -RESTART_BY_BLOCK;
+    case SYS_clock_nanosleep:
+      return r->x[1] & TIMER_ABSTIME ? -RESTART_UNLESS_HANDLED : -RESTART_BY_BLOCK;
     case SYS_futex: {
       uint64_t command = r->x[1] & FUTEX_CMD_MASK;
       int waits = command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET;
@@ -132,24 +140,26 @@ static int64_t restart_code(const struct native *r) {
   return -RESTART_BY_FLAG;
 }
 
-int clinux_registers_mend_interrupted(struct clinux_registers *registers) {
+int clinux_registers_restart_interrupted(struct clinux_registers *registers) {
   struct native *r = native(registers);
-  if (r->position != BEHIND_KNOWN || (int64_t)r->x[0] != -EINTR) return 0;
+  if (r->position != AFTER_COMPLETED || (int64_t)r->x[0] != -EINTR) return 0;
   if (!clinux_may_be_made_again((int64_t)r->x[8])) return 0;
   r->x[0] = r->first_argument;
   r->pc -= 4;
-  r->position = MENDED;
+  r->position = RESTARTED;
   return 1;
 }
 
-int clinux_registers_interrupt_for_signal(struct clinux_registers *registers, int every_handler_ends_it) {
+int clinux_registers_interrupt_for_signal(struct clinux_registers *registers,
+                                          int every_handler_ends_it) {
   struct native *r = native(registers);
   if (!is_made_again(r)) return 0;
-  // It depends on the handler's flags, which aren't shown: the kernel decides.
+  // Whether the call is made again depends on the handler's flags, which aren't shown. So the
+  // kernel decides.
   if (restart_code(r) == -RESTART_BY_FLAG && !every_handler_ends_it) return 0;
   r->first_argument = r->x[0];
   clinux_registers_end_call(registers, -EINTR);
-  r->position = BEHIND_KNOWN;
+  r->position = AFTER_COMPLETED;
   return 1;
 }
 
@@ -167,13 +177,14 @@ int clinux_registers_call(const struct clinux_registers *registers, struct clinu
   int again = is_made_again(r);
   *call = (struct clinux_call){
       .number = (int64_t)r->x[8],
-      .arguments = {again ? r->x[0] : r->first_argument, r->x[1], r->x[2], r->x[3], r->x[4], r->x[5]},
+      .arguments = {again ? r->x[0] : r->first_argument, r->x[1], r->x[2], r->x[3], r->x[4],
+                    r->x[5]},
       .stack = r->sp,
       .instruction = again ? r->pc + 4 : r->pc,
       .is_made_again = again,
       .keeps_its_end = again && restart_code(r) == -RESTART_BY_BLOCK,
-      // Not known. A correction changes no call on a socket without a time-out.
-      .was_mended = again,
+      // It isn't known. A correction changes no call on a socket without a timeout.
+      .was_restarted = again,
   };
   return 1;
 }
@@ -188,7 +199,7 @@ void clinux_registers_change_call(struct clinux_registers *registers, int64_t nu
 void clinux_registers_end_call(struct clinux_registers *registers, int64_t result) {
   struct native *r = native(registers);
   if (is_made_again(r)) r->pc += 4;
-  r->position = BEHIND_SVC;
+  r->position = AFTER_SVC;
   r->x[0] = (uint64_t)result;
 }
 

@@ -8,8 +8,8 @@
 #include "clinux_registers.h"
 #include "clinux_waiting.h"
 
-// The kernel's ERESTARTNOHAND: make the call again, but return EINTR if a signal handler runs first.
-// Not in the C library's headers, because no program ever sees it.
+// The kernel's ERESTARTNOHAND: make the call again, but return EINTR if a signal handler runs
+// first. The C library's headers don't have it, because no program ever sees it.
 enum { RESTART_UNLESS_HANDLED = 514, RESTART_BY_BLOCK = 516 };
 
 static struct user_regs_struct *native(struct clinux_registers *registers) {
@@ -28,13 +28,16 @@ int clinux_registers_complete(pid_t thread, struct clinux_registers *registers) 
   (void)thread, (void)registers;
   return 0;
 }
-uint64_t clinux_registers_settable(const struct clinux_registers *registers) { return registers->length; }
+uint64_t clinux_registers_settable(const struct clinux_registers *registers) {
+  return registers->length;
+}
 
-int clinux_registers_are_like(const struct clinux_registers *one, const struct clinux_registers *other) {
+int clinux_registers_are_like(const struct clinux_registers *one,
+                              const struct clinux_registers *other) {
   return one->length == other->length && !memcmp(one->words, other->words, one->length);
 }
 
-// The registers themselves say how the call continues, at any event stop.
+// The registers themselves determine how the call continues, at any event stop.
 int clinux_registers_leave_call(struct clinux_registers *registers) { (void)registers; return 0; }
 int clinux_registers_interrupt_for_signal(struct clinux_registers *registers, int always) {
   (void)registers, (void)always;
@@ -49,7 +52,7 @@ int64_t clinux_registers_result(const struct clinux_registers *registers) {
   return (int64_t)native_const(registers)->rax;
 }
 
-// ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
+// True for ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK.
 static int is_made_again(int64_t result) { return result >= -RESTART_BY_BLOCK && result <= -512; }
 
 int clinux_registers_has_result(const struct clinux_registers *registers) {
@@ -61,21 +64,22 @@ uint64_t clinux_registers_instruction(const struct clinux_registers *registers) 
   return native_const(registers)->rip;
 }
 
-// The address after the system call instruction. Any other entry to the kernel would have changed orig_rax.
+// A newborn thread is after the system call instruction of a fork. Any other entry to the kernel
+// would have changed orig_rax.
 int clinux_registers_newborn(const struct clinux_registers *registers) {
   const struct user_regs_struct *r = native_const(registers);
   int64_t call = (int64_t)r->orig_rax;
   return r->rax == 0 && (call == SYS_fork || call == SYS_clone || call == SYS_clone3);
 }
 
-// The C library's own block begins at `fs`; glibc's has 2.5 KB.
+// The C library's own block begins at `fs`. glibc's has 2.5 KB.
 void clinux_registers_thread_block(const struct clinux_registers *registers, uint64_t *start,
                                    uint64_t *length) {
   *start = native_const(registers)->fs_base;
   *length = 2560;
 }
 
-int clinux_registers_mend_interrupted(struct clinux_registers *registers) {
+int clinux_registers_restart_interrupted(struct clinux_registers *registers) {
   struct user_regs_struct *r = native(registers);
   if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR) return 0;
   if (!clinux_may_be_made_again((int64_t)r->orig_rax)) return 0;
@@ -83,7 +87,7 @@ int clinux_registers_mend_interrupted(struct clinux_registers *registers) {
   return 1;
 }
 
-int clinux_registers_know_call(struct clinux_registers *r, const struct clinux_call *before) {
+int clinux_registers_complete_call(struct clinux_registers *r, const struct clinux_call *before) {
   (void)r, (void)before;
   return 0;
 }
@@ -98,7 +102,7 @@ int clinux_registers_call(const struct clinux_registers *registers, struct clinu
       .instruction = r->rip,
       .is_made_again = is_made_again(result),
       .keeps_its_end = result == -RESTART_BY_BLOCK,
-      .was_mended = result == -RESTART_UNLESS_HANDLED,
+      .was_restarted = result == -RESTART_UNLESS_HANDLED,
   };
   return 1;
 }
@@ -119,7 +123,8 @@ void clinux_registers_change_call(struct clinux_registers *registers, int64_t nu
 
 void clinux_registers_end_call(struct clinux_registers *registers, int64_t result) {
   struct user_regs_struct *r = native(registers);
-  r->orig_rax = (uint64_t)-1;  // else the kernel could make the call again because of its result
+  // otherwise the kernel could make the call again because of its result
+  r->orig_rax = (uint64_t)-1;
   r->rax = (uint64_t)result;
 }
 
@@ -127,7 +132,7 @@ void clinux_registers_prepare_call(struct clinux_registers *registers, uint64_t 
                                    int64_t number, const uint64_t arguments[6]) {
   struct user_regs_struct *r = native(registers);
   r->rip = instruction;
-  r->orig_rax = (uint64_t)-1;  // else the kernel takes the change for a restarted call
+  r->orig_rax = (uint64_t)-1;  // otherwise the kernel treats the change as a restarted call
   r->rax = (uint64_t)number;
   r->rdi = arguments[0];
   r->rsi = arguments[1];
@@ -147,7 +152,7 @@ int clinux_trampoline_offsets(uint64_t *offsets, int capacity) {
 void clinux_registers_park(struct clinux_registers *registers, uint64_t trampoline, int spins) {
   struct user_regs_struct *r = native(registers);
   r->rip = trampoline + (spins ? 2 : 4);
-  r->orig_rax = (uint64_t)-1;  // else the kernel takes the change for a restarted call
+  r->orig_rax = (uint64_t)-1;  // otherwise the kernel treats the change as a restarted call
   r->rax = 0;
 }
 

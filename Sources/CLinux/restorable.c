@@ -28,10 +28,10 @@ int clinux_writes_read_only_pages(void) {
   return result;
 }
 
-// No signal is sent to this process when the child ends, so no handler sees it.
+// Forks a child whose end sends no signal to this process, so no handler sees it.
 static long fork_silently(void) { return syscall(SYS_clone, 0, 0, 0, 0, 0); }
 
-static int await(pid_t child, int *status) {
+static int wait_for(pid_t child, int *status) {
   while (waitpid(child, status, __WALL) < 0)
     if (errno != EINTR) return -errno;
   return 0;
@@ -55,7 +55,7 @@ int clinux_try_as_tracer(int *writes, int *shows_rseq) {
   long child = fork_silently();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(0);  // it died before
+    if (getppid() != parent) _exit(0);  // the parent died before
     for (;;) pause();
   }
   int result = child < 0 ? -errno : clinux_ptrace_seize((pid_t)child, 0);
@@ -65,7 +65,7 @@ int clinux_try_as_tracer(int *writes, int *shows_rseq) {
     *writes = write_through_file((pid_t)child, page);
     result = clinux_ptrace_interrupt((pid_t)child);
   }
-  if (result == 0) result = await((pid_t)child, &status);
+  if (result == 0) result = wait_for((pid_t)child, &status);
   if (result == 0) {
     int area = clinux_ptrace_get_rseq_area((pid_t)child, &address, &length);
     *shows_rseq = area < 0 ? area : 1;
@@ -73,7 +73,7 @@ int clinux_try_as_tracer(int *writes, int *shows_rseq) {
   if (child > 0) {
     kill((pid_t)child, SIGKILL);
     do {
-      if (await((pid_t)child, &status) < 0) break;
+      if (wait_for((pid_t)child, &status) < 0) break;
     } while (!WIFEXITED(status) && !WIFSIGNALED(status));
   }
   munmap(page, size);
@@ -96,8 +96,8 @@ static volatile uint32_t *rseq_area(void) {
   return (volatile uint32_t *)(thread + __rseq_offset);
 }
 
-// In the child: the area names processors on which it doesn't run, as after a restore, and the kernel compares when
-// the child moves to another one.
+// Runs in the child. The area has the numbers of processors on which the child doesn't run, as
+// after a restore, and the kernel compares them when the child moves to another processor.
 static void change_rseq_area(volatile uint32_t *area) {
   struct timespec moment = {0, 1000000};
   cpu_set_t allowed, one;
@@ -127,7 +127,7 @@ int clinux_rseq_survives_restore(void) {
     change_rseq_area(area);
   }
   int status = 0;
-  int ended = await((pid_t)child, &status);
+  int ended = wait_for((pid_t)child, &status);
   if (ended < 0) return ended;
   return WIFEXITED(status) ? 1 : 0;
 }

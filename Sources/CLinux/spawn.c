@@ -21,7 +21,7 @@
 
 static int oom_score_adjustment = CLINUX_OOM_SCORE_KEPT;
 
-void clinux_spawn_with_oom_score(int adjustment) { oom_score_adjustment = adjustment; }
+void clinux_set_spawn_oom_score(int adjustment) { oom_score_adjustment = adjustment; }
 
 static struct rlimit descriptor_limit;
 static int descriptor_limit_raised;
@@ -70,11 +70,12 @@ void clinux_restore_core_files(void) {
   if (core_filter[0]) write_core_filter(core_filter);
 }
 
-// Formats by hand: printf isn't async-signal-safe. Returns -1 and sets errno if it fails.
+// Sets oom_score_adj. It formats the number itself, because printf isn't async-signal-safe. Returns
+// -1 and sets errno if it fails.
 static int set_oom_score(int value) {
   char text[8];
-  int position = sizeof text, rest = value < 0 ? -value : value;
-  do text[--position] = (char)('0' + rest % 10); while (rest /= 10);
+  int position = sizeof text, left = value < 0 ? -value : value;
+  do text[--position] = (char)('0' + left % 10); while (left /= 10);
   if (value < 0) text[--position] = '-';
   int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (file < 0) return -1;
@@ -96,73 +97,75 @@ static void fail(int report, int step) {
   _exit(127);
 }
 
-// The last step that the child has begun, in memory that it shares with its parent.
+// Stores the last step that the child has begun, in memory that it shares with its parent.
 static void begin(const struct clinux_birth *birth, int step) {
   if (birth->step) __atomic_store_n(birth->step, step, __ATOMIC_RELAXED);
 }
 
-// Until its execve, the child ends with its parent. A change of identity clears this.
+// Makes the child end with its parent, until its execve. A change of identity clears this.
 static void end_with_parent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != parent) _exit(127);
 }
 
 // Joins a new session keyring: a worker must not reach the daemon's (the key of images, a login's
-// secrets). A kernel without keyrings, or a filter that refuses them (containers), has none to inherit.
+// secrets). A kernel without keyrings, or with a filter that refuses them (containers), has none to
+// inherit.
 static void leave_session_keyring(int report) {
   enum { JOIN_SESSION_KEYRING = 1 };
   if (syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL) >= 0) return;
   if (errno != ENOSYS && errno != EPERM) fail(report, CLINUX_SPAWN_KEYRING);
 }
 
-// Direct system calls: glibc's wrappers signal all threads, and the child has only one.
-static int take_identity(const struct clinux_terms *terms) {
+// These are direct system calls: glibc's wrappers signal all threads, and the child has only one.
+static int set_identity(const struct clinux_terms *terms) {
   if (syscall(SYS_setgroups, (long)terms->group_count, terms->groups) < 0) return -1;
   if (syscall(SYS_setresgid, terms->group, terms->group, terms->group) < 0) return -1;
   return (int)syscall(SYS_setresuid, terms->user, terms->user, terms->user);
 }
 
-// Limits come before the identity: only root can raise them. The pid comes last, when it can't change any more.
-static void meet(const struct clinux_terms *terms, const struct clinux_birth *birth, int report) {
+// Applies the terms. Limits come before the identity, because only root can raise them. The pid
+// comes last, when it can't change any more.
+static void apply(const struct clinux_terms *terms, const struct clinux_birth *birth, int report) {
   begin(birth, CLINUX_SPAWN_LIMIT);
   for (int index = 0; index < terms->limit_count; index++) {
     struct rlimit limit = {terms->limits[index].soft, terms->limits[index].hard};
     if (setrlimit(terms->limits[index].resource, &limit) < 0)
       fail(report, CLINUX_SPAWN_LIMIT | index << 8);
   }
-  if (terms->own_keyring) leave_session_keyring(report);
+  if (terms->new_keyring) leave_session_keyring(report);
   if (terms->changes_identity) {
     begin(birth, CLINUX_SPAWN_IDENTITY);
-    if (take_identity(terms) < 0) fail(report, CLINUX_SPAWN_IDENTITY);
+    if (set_identity(terms) < 0) fail(report, CLINUX_SPAWN_IDENTITY);
     end_with_parent(birth->parent);
   }
   if (terms->umask >= 0) umask((mode_t)terms->umask);
-  if (!terms->own_number_count) return;
+  if (!terms->pid_digits_count) return;
   // After fork the child has its own copy of the environment.
   char digits[12];
   int position = sizeof digits;
   digits[--position] = 0;
-  for (int rest = (int)getpid(); rest > 0; rest /= 10) digits[--position] = (char)('0' + rest % 10);
-  for (int index = 0; index < terms->own_number_count; index++)
-    memcpy(terms->own_numbers[index], digits + position, sizeof digits - (size_t)position);
+  for (int left = (int)getpid(); left > 0; left /= 10) digits[--position] = (char)('0' + left % 10);
+  for (int index = 0; index < terms->pid_digits_count; index++)
+    memcpy(terms->pid_digits[index], digits + position, sizeof digits - (size_t)position);
 }
 
-// Until its parent releases it, or ends. Without shared memory it isn't held.
+// Waits until the parent releases the child, or ends. Without shared memory the child doesn't wait.
 static void wait_for_release(const struct clinux_birth *birth) {
-  struct timespec most = {.tv_sec = 1};
+  struct timespec interval = {.tv_sec = 1};
   while (birth->step && !__atomic_load_n(birth->step + 1, __ATOMIC_ACQUIRE)) {
-    syscall(SYS_futex, birth->step + 1, FUTEX_WAIT, 0, &most, NULL, 0);
+    syscall(SYS_futex, birth->step + 1, FUTEX_WAIT, 0, &interval, NULL, 0);
     if (getppid() != birth->parent) _exit(127);
   }
 }
 
-// Runs in the child. Only async-signal-safe calls: other threads of the parent may have held any
-// lock when we forked.
+// Runs in the child. Only async-signal-safe calls are permitted: other threads of the parent may
+// have held any lock at the fork.
 static void child(const struct clinux_spawn *what, const struct clinux_birth *birth, int report) {
   begin(birth, CLINUX_SPAWN_SESSION);
   end_with_parent(birth->parent);
-  // A new session: otherwise a daemon's death would orphan a stopped process group, and the kernel
-  // would send it SIGHUP and SIGCONT.
+  // The child gets a new session. Otherwise a daemon's death would orphan a stopped process group,
+  // and the kernel would send it SIGHUP and SIGCONT.
   if (!what->keeps_session && setsid() < 0) fail(report, CLINUX_SPAWN_SESSION);
 
   struct sigaction standard;
@@ -192,18 +195,18 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   int error = clinux_above_standard(what->error);
   if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(error, 2) < 0)
     fail(report, CLINUX_SPAWN_DESCRIPTORS);
-  // Every other descriptor is closed at exec, with whatever flags it was opened.
+  // Every other descriptor is closed at exec, whatever flags it was opened with.
   if (syscall(SYS_close_range, 3, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) < 0)
     for (int fd = 3; fd < 1024; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
   for (int index = 0; index < what->kept_count; index++) fcntl(what->kept[index], F_SETFD, 0);
 
-  if (what->terms && clinux_place(what->terms, &report) < 0) fail(report, CLINUX_SPAWN_DESCRIPTORS);
-
+  if (what->terms && clinux_renumber(what->terms, &report) < 0)
+    fail(report, CLINUX_SPAWN_DESCRIPTORS);
   if (descriptor_limit_raised) setrlimit(RLIMIT_NOFILE, &descriptor_limit);
   clinux_restore_core_files();
-  if (what->terms) meet(what->terms, birth, report);
+  if (what->terms) apply(what->terms, birth, report);
 
-  // After the change of user: the program's user must be able to enter the directory.
+  // This comes after the change of user: the program's user must be able to enter the directory.
   begin(birth, CLINUX_SPAWN_DIRECTORY);
   if (chdir(what->directory) < 0) fail(report, CLINUX_SPAWN_DIRECTORY);
 
@@ -215,7 +218,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  // The parent-death signal would stay set over execve, and a worker outlives its daemon.
+  // The parent-death signal would stay set over execve, and a worker must outlive its daemon.
   prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
   execve(what->path, what->arguments, what->environment ? what->environment : environ);
   fail(report, CLINUX_SPAWN_EXEC);
@@ -240,8 +243,8 @@ static pid_t fork_with_pidfd(int cgroup, int *pidfd) {
   return pid;
 }
 
-// Between the making of a report pipe and the close of its writing end no other thread may fork: its
-// child would hold that end until its execve, and the report would seem incomplete.
+// Between the making of a report pipe and the close of its writing end no other thread may fork:
+// its child would keep that end open until its execve, and the report would seem incomplete.
 static pthread_mutex_t births = PTHREAD_MUTEX_INITIALIZER;
 
 pid_t clinux_spawn_begin(const struct clinux_spawn *what, struct clinux_birth *birth) {
@@ -249,7 +252,7 @@ pid_t clinux_spawn_begin(const struct clinux_spawn *what, struct clinux_birth *b
   birth->pidfd = -1;
   birth->report = -1;
   birth->parent = getpid();
-  // Without it, the step at which a child hangs is unknown, and the child doesn't wait.
+  // Without it, the step at which a child hangs isn't known, and the child doesn't wait.
   void *shared = mmap(NULL, 2 * sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                       -1, 0);
   birth->step = shared == MAP_FAILED ? NULL : shared;

@@ -6,15 +6,15 @@
 
 #include "spawn_descriptors.h"
 
-// Moves a descriptor out of the way of 0, 1, 2, so that the dup2 calls can't overwrite it.
+// Moves a descriptor above 0, 1 and 2, so that the dup2 calls can't overwrite it.
 int clinux_above_standard(int fd) {
   return fd > 2 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-// Moves all of them out of the way first, because one may have the number that another will get, and so may the
-// report pipe.
-int clinux_place(const struct clinux_terms *terms, int *report) {
-  int moved[CLINUX_MOST_PLACED];
+// Gives the descriptors their numbers. All of them are moved above these numbers first, because one
+// may have the number that another will get, and so may the report pipe.
+int clinux_renumber(const struct clinux_terms *terms, int *report) {
+  int moved[CLINUX_MAX_PLACED];
   int above = 3;
   for (int index = 0; index < terms->placed_count; index++)
     if (terms->placed[index].number >= above) above = terms->placed[index].number + 1;
@@ -31,8 +31,8 @@ int clinux_place(const struct clinux_terms *terms, int *report) {
   return 0;
 }
 
-// The smallest number from `from` on of a descriptor that the program gets, or that the child still needs;
-// ~0U: none.
+// Returns the smallest number from `from` on of a descriptor that the program gets, or that the
+// child still needs; ~0U if there is none.
 static unsigned next_needed(const struct clinux_spawn *what, int report, unsigned from) {
   unsigned next = ~0U;
   if ((unsigned)report >= from) next = (unsigned)report;
@@ -47,9 +47,9 @@ static unsigned next_needed(const struct clinux_spawn *what, int report, unsigne
   return next;
 }
 
-// A child that waits must not keep open what its parent closes meanwhile: a client would wait for the end of its
-// connection, and a worker's memory would stay registered with a userfaultfd. Kernels before 5.9, without
-// close_range, close them at the execve.
+// Closes all other descriptors. A child that waits must not keep open what its parent closes
+// meanwhile: a client would wait for the end of its connection, and a worker's memory would stay
+// registered with a userfaultfd. Kernels before 5.9, without close_range, close them at the execve.
 void clinux_close_others(const struct clinux_spawn *what, int report) {
   for (unsigned first = 3;;) {
     unsigned needed = next_needed(what, report, first);

@@ -6,7 +6,7 @@
 
 int clinux_above_standard(int fd);
 // Returns -1 and sets errno if it fails. The report pipe may get another number.
-int clinux_place(const struct clinux_terms *terms, int *report);
+int clinux_renumber(const struct clinux_terms *terms, int *report);
 void clinux_close_others(const struct clinux_spawn *what, int report);
 
 #endif

@@ -72,10 +72,10 @@ static void *stop(void *argument) {
   __atomic_add_fetch(&stops, 1, __ATOMIC_SEQ_CST);
   raise(number);
   pthread_sigmask(SIG_UNBLOCK, &only, NULL);
-  // The next Ctrl-Z is for the loop, and may not stop the process while no stop is counted.
+  // The event loop handles the next Ctrl-Z. It must not stop the process while no stop is counted.
   pthread_sigmask(SIG_BLOCK, &only, NULL);
   clock_gettime(CLOCK_MONOTONIC, &ended);
-  // A shell takes longer to notice a stop and to end it.
+  // A shell needs longer to notice a stop and to end it.
   int64_t took = (ended.tv_sec - began.tv_sec) * 1000000000LL + ended.tv_nsec - began.tv_nsec;
   __atomic_add_fetch(&stops, took < 300000 ? 3 : 1, __ATOMIC_SEQ_CST);
   return NULL;
@@ -126,7 +126,9 @@ int clinux_start_writeback(int fd, int64_t offset, int64_t length) {
 }
 int clinux_drop_page_cache(int fd) { return -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
 void clinux_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
-int clinux_open(const char *path, int flags, mode_t mode) { return RESULT(open(path, flags, mode)); }
+int clinux_open(const char *path, int flags, mode_t mode) {
+  return RESULT(open(path, flags, mode));
+}
 
 int clinux_pipe(int ends[2]) { return RESULT(pipe2(ends, O_CLOEXEC)); }
 

@@ -23,17 +23,18 @@ struct thread {
   size_t length;
   void (*body)(void *);
   void *argument;
-  // It begins on another processor than its creator's, and may then run on all of these.
+  // True if the thread begins on another processor than its creator's. It may then run on all
+  // processors in `allowed`.
   int is_apart;
   cpu_set_t allowed;
 };
 
-// The thread that ended last; its end hasn't been waited for.
+// The thread that ended last; it isn't joined yet.
 static struct thread *_Atomic ended;
 
-static void let_go(struct thread *thread) {
+static void free_thread(struct thread *thread) {
   if (!thread) return;
-  // It has executed all but its last instructions.
+  // The thread has executed all but its last instructions.
   pthread_join(thread->id, NULL);
   munmap(thread->mapping, thread->length);
   free(thread);
@@ -42,15 +43,16 @@ static void let_go(struct thread *thread) {
 static void *run(void *argument) {
   struct thread *self = argument;
   self->id = pthread_self();
-  // An error leaves this short thread on fewer processors.
+  // If this fails, this short thread stays on fewer processors.
   if (self->is_apart) sched_setaffinity(0, sizeof self->allowed, &self->allowed);
   self->body(self->argument);
   // A thread can't unmap the stack on which it runs; the next one unmaps it.
-  let_go(atomic_exchange(&ended, self));
+  free_thread(atomic_exchange(&ended, self));
   return NULL;
 }
 
-// A machine with more processors than fit in the set is one where threads spread by themselves.
+// On a machine with more processors than fit in the set, this fails. Threads spread by themselves
+// there.
 static void set_apart(struct thread *thread, pthread_attr_t *attributes) {
   thread->is_apart = 0;
   int processor = sched_getcpu();
@@ -77,7 +79,7 @@ static int create(struct thread *thread, size_t guard) {
 }
 
 int clinux_start_thread(void (*body)(void *), void *argument, size_t stack_size, int apart) {
-  let_go(atomic_exchange(&ended, NULL));
+  free_thread(atomic_exchange(&ended, NULL));
   size_t guard = (size_t)sysconf(_SC_PAGESIZE);
   struct thread *thread = malloc(sizeof *thread);
   if (!thread) return -ENOMEM;
@@ -104,12 +106,14 @@ void clinux_release_unused_stack(void) {
   if (error) return;
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   uintptr_t start = ((uintptr_t)lowest + page - 1) & ~(page - 1);
-  // This function's own frame, and that of the call.
+  // Keep this function's own frame, and that of the call.
   uintptr_t end = ((uintptr_t)__builtin_frame_address(0) - 1024) & ~(page - 1);
   if (start >= end) return;
-  // The first thread's stack isn't mapped to its limit: ENOMEM then, after what is mapped. Locked memory can be released
-  // since Linux 5.18, by an advice of its own; older kernels refuse that one.
-  if (!madvise((void *)start, end - start, 24 /* MADV_DONTNEED_LOCKED */) || errno != EINVAL) return;
+  // The first thread's stack isn't mapped down to its limit. Then the result is ENOMEM, and the
+  // mapped part is released. Locked memory can be released since Linux 5.18, by an advice of its
+  // own, which older kernels refuse.
+  int advice = 24;  // MADV_DONTNEED_LOCKED
+  if (!madvise((void *)start, end - start, advice) || errno != EINVAL) return;
   madvise((void *)start, end - start, MADV_DONTNEED);
 }
 
@@ -127,9 +131,11 @@ int64_t clinux_protect_constants(void) {
   ElfW(Ehdr) header;
   ElfW(Shdr) names, section;
   uintptr_t headers = getauxval(AT_PHDR);
-  if (pread(file, &header, sizeof header, 0) == sizeof header && !memcmp(header.e_ident, ELFMAG, SELFMAG) &&
+  if (pread(file, &header, sizeof header, 0) == sizeof header &&
+      !memcmp(header.e_ident, ELFMAG, SELFMAG) &&
       header.e_shentsize == sizeof section && headers > header.e_phoff &&
-      pread(file, &names, sizeof names, (off_t)(header.e_shoff + header.e_shstrndx * sizeof names)) == sizeof names) {
+      pread(file, &names, sizeof names,
+            (off_t)(header.e_shoff + header.e_shstrndx * sizeof names)) == sizeof names) {
     // The load address of a position-independent executable.
     uintptr_t base = header.e_type == ET_DYN ? headers - header.e_phoff : 0;
     for (int i = 1; i < header.e_shnum; i++) {
@@ -137,8 +143,10 @@ int64_t clinux_protect_constants(void) {
       off_t offset = (off_t)(header.e_shoff + (uint64_t)i * sizeof section);
       if (pread(file, &section, sizeof section, offset) != sizeof section) break;
       if (section.sh_type != SHT_PROGBITS || !(section.sh_flags & SHF_WRITE)) continue;
-      if (pread(file, name, sizeof name, (off_t)(names.sh_offset + section.sh_name)) != sizeof name) continue;
-      if (!memcmp(name, ".rodata", sizeof name)) sum += protect(base + section.sh_addr, section.sh_size);
+      off_t position = (off_t)(names.sh_offset + section.sh_name);
+      if (pread(file, name, sizeof name, position) != sizeof name) continue;
+      if (!memcmp(name, ".rodata", sizeof name))
+        sum += protect(base + section.sh_addr, section.sh_size);
     }
   }
   close(file);

@@ -24,7 +24,7 @@ int clinux_track_register(int fd, uint64_t start, uint64_t length) {
   return ioctl(fd, UFFDIO_REGISTER, &argument) < 0 ? -errno : 0;
 }
 
-// struct pm_scan_arg, and its two flags.
+// This is struct pm_scan_arg, and its two flags.
 struct scan_argument {
   uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
   uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;

@@ -37,7 +37,8 @@ int clinux_uffd_tracks(int fd) {
   close(info);
   if (length < 0) return 0;
   text[length] = 0;
-  // API, the features in force, the features that the kernel has; all in hexadecimal.
+  // The line has the API, the enabled features, and the features that the kernel supports, in
+  // hexadecimal.
   const char *line = strstr(text, "API:");
   unsigned long long api, features;
   if (!line || sscanf(line, "API:%llx:%llx", &api, &features) != 2) return 0;
@@ -56,13 +57,15 @@ int clinux_uffd_register(int fd, uint64_t start, uint64_t length, int tracks) {
 int clinux_uffd_unregister(int fd, uint64_t start, uint64_t length) {
   struct uffdio_range range = {.start = start, .len = length};
   if (ioctl(fd, UFFDIO_UNREGISTER, &range) < 0) return -errno;
-  // The kernel wakes the threads that wait before it takes the mapping's own lock, so that one can begin to wait in between
-  // and isn't woken (seen on Linux 6.18). From here on none can begin.
+  // The kernel wakes the threads that wait before it acquires the mapping's own lock, so a thread
+  // can begin to wait in between and isn't woken (seen on Linux 6.18). From here on no thread can
+  // begin to wait.
   ioctl(fd, UFFDIO_WAKE, &range);
   return 0;
 }
 
-int64_t clinux_uffd_copy(int fd, uint64_t target, const void *source, uint64_t length, int protects) {
+int64_t clinux_uffd_copy(int fd, uint64_t target, const void *source, uint64_t length,
+                         int protects) {
   struct uffdio_copy argument = {
       .dst = target, .src = (uint64_t)(uintptr_t)source, .len = length,
       .mode = protects ? UFFDIO_COPY_MODE_WP : 0};

@@ -29,7 +29,8 @@ static enum clinux_wait futex(uint64_t operation) {
   }
 }
 
-// Without their times, which are the socket's own (SO_RCVTIMEO, SO_SNDTIMEO).
+// Returns the kind of a call on a socket. Its timeout is the socket's own (SO_RCVTIMEO,
+// SO_SNDTIMEO).
 static enum clinux_wait on_a_socket(int64_t number) {
   switch (number) {
     case SYS_read:
@@ -115,9 +116,10 @@ enum clinux_again clinux_again_of(int64_t number) {
   }
 }
 
-// Calls that have had no effect when they return EINTR, so that they can be made again, as the program would
-// do. close() and connect(), for example, aren't among them. select() and its relatives
-// return EINTR for a stop where the kernel can't write the time that is left to the program's memory.
+// Returns 1 for calls that have had no effect when they return EINTR, so that they can be made
+// again, as the program would do. close() and connect(), for example, aren't among them. select()
+// and its relatives return EINTR for a stop if the kernel can't write the remaining time to the
+// program's memory.
 int clinux_may_be_made_again(int64_t number) {
   switch (number) {
 #ifdef SYS_epoll_wait
@@ -159,7 +161,7 @@ int clinux_may_be_made_again(int64_t number) {
   return 0;
 }
 
-// What counts is the call as it was made: what it has done so far isn't shown.
+// The result depends on the call as it was made: the kernel doesn't show what it has done so far.
 enum clinux_division clinux_division_of(int64_t number, const uint64_t *arguments) {
   enum { GETEVENTS = 1 };
   switch (number) {
@@ -171,8 +173,10 @@ enum clinux_division clinux_division_of(int64_t number, const uint64_t *argument
     case SYS_sendmmsg:
     case SYS_sendfile: return CLINUX_DIVISION_ANY;
     case SYS_recvfrom:
-      return arguments[3] & MSG_WAITALL && arguments[2] > 1 ? CLINUX_DIVISION_ANY : CLINUX_DIVISION_NONE;
-    case SYS_recvmsg: return arguments[2] & MSG_WAITALL ? CLINUX_DIVISION_ANY : CLINUX_DIVISION_NONE;
+      return arguments[3] & MSG_WAITALL && arguments[2] > 1 ? CLINUX_DIVISION_ANY
+                                                            : CLINUX_DIVISION_NONE;
+    case SYS_recvmsg:
+      return arguments[2] & MSG_WAITALL ? CLINUX_DIVISION_ANY : CLINUX_DIVISION_NONE;
     case SYS_recvmmsg:
       return arguments[2] > 1 && !(arguments[3] & MSG_WAITFORONE) ? CLINUX_DIVISION_ANY
                                                                   : CLINUX_DIVISION_NONE;

@@ -17,6 +17,7 @@ public struct RecorderSettings {
   }
 
   public var subject: Subject
+  /// The interval between two samples; at least 1 ms.
   public var every: Duration
   /// The longest duration of the recording. nil: it runs until something else ends it.
   public var limit: Duration?
@@ -27,6 +28,7 @@ public struct RecorderSettings {
   public var warning: Int32 = SIGUSR1
   /// The path of the file; `-` is standard output. nil: a new file, named after the subject.
   public var file: String?
+  /// The version of this program, for the header.
   public var version: String
 
   public init(subject: Subject, every: Duration, limit: Duration?, version: String) {

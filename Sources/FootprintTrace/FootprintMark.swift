@@ -52,6 +52,7 @@ public struct FootprintMark: Hashable, Sendable {
 }
 
 extension FootprintMark {
+  /// The line of the mark in a file.
   public var json: JSON {
     var members: [JSON.Member] = [
       .init("t", .seconds(at)), .init("mark", .string(kind.rawValue)),
@@ -104,6 +105,7 @@ public struct RecordingEnd: Hashable, Sendable {
 }
 
 extension RecordingEnd {
+  /// The line of the end in a file.
   public var json: JSON {
     var members: [JSON.Member] = [
       .init("t", .seconds(at)), .init("end", .string(reason.rawValue)),

@@ -9,7 +9,9 @@ public struct RecordingComparison: Encodable, Sendable {
     /// The name that people read.
     public var title: String
     public var unit: Unit
+    /// The number of recording `a`.
     public var a: Double
+    /// The number of recording `b`.
     public var b: Double
 
     /// How much larger `b` is than `a`, in `unit`.
@@ -45,6 +47,7 @@ public struct RecordingComparison: Encodable, Sendable {
     metrics = Self.metrics(self.a.statistics, self.b.statistics)
   }
 
+  /// Returns the metric with this `key`.
   public func metric(_ key: String) -> Metric? { metrics.first { $0.key == key } }
 
   private static func metrics(

@@ -37,6 +37,7 @@ public struct RecordingHeader: Hashable, Sendable {
   public var name: String
   /// The process ID when the recording began.
   public var pid: Int32?
+  /// The program and its arguments. It is empty if the process hides them.
   public var command: [String]
   /// The worker's state when the recording began.
   public var state: String?
@@ -70,6 +71,7 @@ extension RecordingHeader {
   /// The format that this version writes. It reads all formats from 1 on.
   static let format: Int64 = 1
 
+  /// The first line of a file.
   public var json: JSON {
     var members: [JSON.Member] = [
       .init("recording", .string(Self.magic)), .init("format", .int(Self.format)),

@@ -5,6 +5,7 @@ public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible
   public var file: String
   /// The number of the line, from 1. nil: the file as a whole.
   public var line: Int?
+  /// The problem, in words.
   public var what: String
 
   public var description: String { "\(file):\(line.map { "\($0):" } ?? "") \(what)" }

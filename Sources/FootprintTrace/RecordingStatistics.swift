@@ -2,6 +2,7 @@
 /// time, not over samples.
 public struct RecordingStatistics: Codable, Hashable, Sendable {
   public var seconds: Double
+  /// The number of samples.
   public var samples: Int
   public var peak: Int64
   /// When the footprint reached its peak first, in seconds since the beginning.
@@ -15,8 +16,10 @@ public struct RecordingStatistics: Codable, Hashable, Sendable {
   public var rest: Int64
   /// How long the footprint was above `limit`.
   public var secondsOver: Double
+  /// The limit of `secondsOver`, in bytes.
   public var limit: Int64
   public var warnings: [WarningEffect]
+  /// How often the worker was hibernated.
   public var hibernations: Int
   /// How often the worker entered the background.
   public var backgrounds: Int

@@ -37,7 +37,9 @@ public enum JSON: Hashable, Sendable {
     default: nil
     }
   }
+  /// The value of `string`; nil for everything else.
   public var text: String? { if case .string(let value) = self { value } else { nil } }
+  /// The elements of an array; nil for everything else.
   public var elements: [JSON]? { if case .array(let value) = self { value } else { nil } }
 
   /// Replaces the member of that name, or adds one. It does nothing if this isn't an object.
@@ -62,6 +64,7 @@ extension JSON {
     return bytes
   }
 
+  /// Appends the JSON to `bytes` on one line, without spaces and without a line end.
   public func write(to bytes: inout [UInt8]) {
     switch self {
     case .null: bytes += "null".utf8

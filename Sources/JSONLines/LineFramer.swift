@@ -16,6 +16,7 @@ public struct LineFramer: Sendable {
     public var description: String { "a line is longer than \(maximumLength) bytes" }
   }
 
+  /// The maximum length of a line in bytes, without the line end.
   public let maximumLength: Int
   private var buffer: [UInt8] = []
   /// The number of bytes that have been returned as lines.
@@ -32,6 +33,7 @@ public struct LineFramer: Sendable {
   /// The number of bytes of a line that hasn't ended yet. It is valid when `next` has returned nil.
   public var pendingBytes: Int { buffer.count - consumed }
 
+  /// Adds the next bytes of the stream. It does nothing after an overflow.
   public mutating func append(_ bytes: some Sequence<UInt8>) {
     guard !overflowed else { return }
     if consumed > 0 {

@@ -12,6 +12,7 @@ public struct WallTime: Hashable, Comparable, Sendable {
     WallTime(nanoseconds: left.nanoseconds.subtractingReportingOverflow(right.wholeNanoseconds).0)
   }
 
+  /// Whole seconds since 1970, rounded down.
   public var seconds: Int64 {
     nanoseconds >= 0 ? nanoseconds / 1_000_000_000 : (nanoseconds - 999_999_999) / 1_000_000_000
   }

@@ -2,6 +2,7 @@ import Policy
 
 /// The section `journal:`: how much history the daemon keeps for `events`, `report` and `replay`.
 public struct JournalConfiguration: Hashable, Sendable {
+  /// False: the daemon writes no journal.
   public var enabled: Bool
   /// The directory of the journal. `nil`: `journal` in the state directory.
   public var path: String?

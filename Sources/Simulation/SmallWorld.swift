@@ -215,6 +215,7 @@ public struct SmallWorld: Hashable, Sendable {
 /// An invariant that doesn't hold after a sequence of events.
 public struct SmallWorldFailure: Error, CustomStringConvertible {
   public var what: String
+  /// The events that lead to the failure.
   public var trail: [Event]
 
   public var description: String {

@@ -34,23 +34,23 @@ final class Guardian {
       throw SystemCallError("fork", on: "a process with several threads", code: EDEADLK)
     }
     pid = try shim("fork") { clinux_fork() }
-    if pid == 0 { Self.guardNow(input.raw, directory: directory, socket: socket) }
+    if pid == 0 { Self.guardProgram(input.raw, directory: directory, socket: socket) }
     pipe = output
   }
 
   /// Records all processes of a program that sleeps. If its first process ends together with the
   /// wrapper, the guardian couldn't find the others any more.
-  func know(_ pids: [Int32]) { send([Self.forgetMarker] + pids) }
+  func record(_ pids: [Int32]) { send([Self.forgetMarker] + pids) }
 
   /// Removes all processes but the first, because the program runs.
-  func forget() { send([Self.forgetMarker]) }
+  func forgetDescendants() { send([Self.forgetMarker]) }
 
-  private func send(_ words: [Int32]) {
+  private func send(_ values: [Int32]) {
     guard let pipe else { return }
     // The kernel writes so few bytes completely, or not at all if the guardian doesn't read.
-    for start in stride(from: 0, to: words.count, by: 1024) {
-      let part = Array(words[start..<min(start + 1024, words.count)])
-      part.withUnsafeBytes { _ = write(pipe.raw, $0.baseAddress, $0.count) }
+    for start in stride(from: 0, to: values.count, by: 1024) {
+      let chunk = Array(values[start..<min(start + 1024, values.count)])
+      chunk.withUnsafeBytes { _ = write(pipe.raw, $0.baseAddress, $0.count) }
     }
   }
 
@@ -63,17 +63,17 @@ final class Guardian {
     waitForChild(pid)
   }
 
-  private static func guardNow(_ input: Int32, directory: String, socket: String) -> Never {
+  private static func guardProgram(_ input: Int32, directory: String, socket: String) -> Never {
     setsid()
     // The wrapper itself passes on the signals that are meant for it.
     for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE] {
       signal(number, SIG_IGN)
     }
     clinux_set_thread_name("dormouse-guard")
-    letGoOfEverything(but: [input])
+    closeDescriptors(except: [input])
     // The guardian doesn't need the code that the wrapper has used up to now.
     dropOwnCode()
-    var known: [ProcessIdentity] = []
+    var processes: [ProcessIdentity] = []
     var word: Int32 = 0
     while true {
       let count = kernelResult { read(input, &word, MemoryLayout<Int32>.size) }
@@ -81,21 +81,21 @@ final class Guardian {
       if count != MemoryLayout<Int32>.size { break }
       if word == endMarker { _exit(0) }
       if word == forgetMarker {
-        known.removeSubrange(min(1, known.count)...)
+        processes.removeSubrange(min(1, processes.count)...)
         continue
       }
       // Without a stat the process has ended.
-      if let stat = try? ProcessStat.read(word), !known.contains(stat.identity) {
-        known.append(stat.identity)
+      if let stat = try? ProcessStat.read(word), !processes.contains(stat.identity) {
+        processes.append(stat.identity)
       }
     }
-    WrapStore.clearAway(directory, socket: socket, known: known)
+    WrapStore.cleanUp(directory, socket: socket, roots: processes)
     _exit(0)
   }
 
   /// Closes inherited descriptors: a reader that waits for the end of a pipe must not wait for the
   /// guardian. Descriptors 0 to 2 become /dev/null.
-  static func letGoOfEverything(but kept: [Int32]) {
+  static func closeDescriptors(except kept: [Int32]) {
     for name in (try? listDirectory("/proc/self/fd")) ?? [] {
       if let number = Int32(name), number > STDERR_FILENO, !kept.contains(number) { close(number) }
     }

@@ -35,9 +35,9 @@ struct HostName {
   func name(from parent: Int32) -> String? {
     var pid = parent
     for _ in 0..<16 where pid > 1 {
-      guard let found = ancestor(pid) else { return nil }
-      if let name = Self.name(of: found.arguments), !Self.starters.contains(name) { return name }
-      pid = found.parent
+      guard let process = ancestor(pid) else { return nil }
+      if let name = Self.name(of: process.arguments), !Self.starters.contains(name) { return name }
+      pid = process.parent
     }
     return nil
   }
@@ -63,11 +63,11 @@ struct HostName {
     guard interpreters.contains(where: { isVersion(of: $0, program) }) else {
       return program.isEmpty ? nil : program
     }
-    let rest = Array(arguments.dropFirst())
-    if let place = rest.firstIndex(of: "-m"), rest.indices.contains(place + 1) {
-      return rest[place + 1]
+    let options = Array(arguments.dropFirst())
+    if let index = options.firstIndex(of: "-m"), options.indices.contains(index + 1) {
+      return options[index + 1]
     }
-    guard let script = rest.first(where: { !$0.hasPrefix("-") }) else { return program }
+    guard let script = options.first(where: { !$0.hasPrefix("-") }) else { return program }
     let parts = script.split(separator: "/").map { withoutExtension(String($0)) }
     return parts.last { !general.contains($0) } ?? program
   }

@@ -9,10 +9,10 @@ final class InnerWrappers {
   private let timers: any Timers
   private let state: (ProcessIdentity) -> ProcessStat.State?
   private var watched: [(descriptor: Descriptor, token: LoopToken)] = []
-  private var look: LoopToken?
+  private var timer: LoopToken?
   /// Wrappers that had ended or were stopped while the program still ran. The program has received
   /// SIGCHLD for them.
-  private var known: Set<ProcessIdentity> = []
+  private var endedBefore: Set<ProcessIdentity> = []
 
   /// The interval at which stops are checked: the kernel reports a job's stop only to its parent.
   static let pace = Duration.milliseconds(500)
@@ -27,7 +27,7 @@ final class InnerWrappers {
     self.state = state
   }
 
-  deinit { forget() }
+  deinit { unwatch() }
 
   static func current(_ process: ProcessIdentity) -> ProcessStat.State? {
     // The process has been reaped.
@@ -39,7 +39,7 @@ final class InnerWrappers {
 
   /// Records the states of the wrappers. The program is about to sleep.
   func programFallsAsleep(_ wrappers: [ProcessStat]) {
-    known = Set(wrappers.filter { $0.state.isEnded || $0.state == .stopped }.map(\.identity))
+    endedBefore = Set(wrappers.filter { $0.state.isEnded || $0.state == .stopped }.map(\.identity))
   }
 
   /// Watches these wrappers instead of the earlier ones.
@@ -49,43 +49,43 @@ final class InnerWrappers {
   func watch(
     _ wrappers: [ProcessStat], seesStops: Bool, wake: @escaping (_ reason: String) -> Void
   ) {
-    forget()
-    let news = wrappers.map(\.identity).filter { !known.contains($0) }
-    for process in news {
+    unwatch()
+    let processes = wrappers.map(\.identity).filter { !endedBefore.contains($0) }
+    for process in processes {
       // A process that has been reaped needs no watch. If no descriptor is free, the program isn't
       // woken for this end.
       guard let descriptor = try? Descriptor.pidfd(of: process.pid),
         let token = try? watches.whenReadable(
           descriptor,
           do: { [weak self] in
-            self?.forget()
+            self?.unwatch()
             wake("the end of a wrapped child")
           })
       else { continue }
       watched.append((descriptor, token))
     }
-    if seesStops, !news.isEmpty { lookForStops(of: news, wake) }
+    if seesStops, !processes.isEmpty { pollForStops(of: processes, wake) }
   }
 
-  private func lookForStops(
+  private func pollForStops(
     of processes: [ProcessIdentity], _ wake: @escaping (_ reason: String) -> Void
   ) {
-    look = timers.after(Self.pace) { [weak self] in
+    timer = timers.after(Self.pace) { [weak self] in
       guard let self else { return }
-      look = nil
+      timer = nil
       if processes.contains(where: { state($0) == .stopped }) {
-        forget()
+        unwatch()
         return wake("the stop of a wrapped child")
       }
-      lookForStops(of: processes, wake)
+      pollForStops(of: processes, wake)
     }
   }
 
   /// Ends all watches, because the program runs.
-  func forget() {
+  func unwatch() {
     for (descriptor, token) in watched { watches.unwatch(descriptor, token) }
     watched = []
-    if let look { timers.cancel(look) }
-    look = nil
+    if let timer { timers.cancel(timer) }
+    timer = nil
   }
 }

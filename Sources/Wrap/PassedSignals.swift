@@ -11,7 +11,7 @@ final class PassedSignals {
   /// Signals for a sleeping program. They wait until it runs.
   private var waiting: [Int32] = []
   /// True while the program is stopped by the terminal (Ctrl-Z), together with the wrapper.
-  private var isHeld = false
+  private var isStopped = false
 
   /// All signals that a host or a terminal sends. SIGKILL and SIGSTOP can't be passed on; the
   /// guardian acts on SIGKILL.
@@ -27,8 +27,8 @@ final class PassedSignals {
   func receive(_ signal: Int32, isFromTerminal: Bool = false) {
     switch signal {
     case SIGCHLD: target.reap()
-    case SIGTSTP: hold()
-    case SIGCONT: letGo()
+    case SIGTSTP: stopProgram()
+    case SIGCONT: continueProgram()
     default: pass(signal, toGroup: isFromTerminal)
     }
   }
@@ -63,16 +63,16 @@ final class PassedSignals {
   }
 
   /// Stops the program and the wrapper after Ctrl-Z, so that the shell sees the stop.
-  private func hold() {
-    if target.hasProcess, !target.isAsleep, target.stopAll() { isHeld = true }
+  private func stopProgram() {
+    if target.hasProcess, !target.isAsleep, target.stopAll() { isStopped = true }
     target.stopWrapper()
   }
 
   /// Continues a stopped program. A sleeping program isn't woken.
-  private func letGo() {
+  private func continueProgram() {
     guard target.hasProcess else { return }
-    if isHeld {
-      isHeld = false
+    if isStopped {
+      isStopped = false
       target.continueAll()
     } else if !target.isAsleep {
       target.signal(SIGCONT)

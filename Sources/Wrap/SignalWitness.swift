@@ -33,10 +33,10 @@ final class SignalWitness {
   /// - Parameter queue: the queue of the blocked signals. In the child it contains the child's own
   ///   signals.
   init(_ queue: SignalQueue) throws(SystemCallError) {
-    let (own, other) = try WordChannel.pair()
+    let (wrapperEnd, witnessEnd) = try WordChannel.pair()
     pid = try shim("fork") { clinux_fork() }
-    if pid == 0 { Self.witness(other, queue) }
-    channel = own
+    if pid == 0 { Self.witness(witnessEnd, queue) }
+    channel = wrapperEnd
     // An error means that the witness has ended.
     process = try? Descriptor.pidfd(of: pid)
   }
@@ -71,7 +71,7 @@ final class SignalWitness {
     // If the terminal stopped this background process, it couldn't report.
     for number in [SIGTTIN, SIGTTOU] { signal(number, SIG_IGN) }
     clinux_set_thread_name("dormouse-signal")
-    Guardian.letGoOfEverything(but: [channel.descriptor.raw, queue.raw])
+    Guardian.closeDescriptors(except: [channel.descriptor.raw, queue.raw])
     dropOwnCode()
     while true {
       do throws(SystemCallError) {

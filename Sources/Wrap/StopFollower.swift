@@ -8,20 +8,20 @@ import Policy
 final class StopFollower {
   private let program: any ProgramProcesses
   private let timers: any Timers
-  private let ownGroup: Int32
+  private let wrapperGroup: Int32
   /// True if the program gets a SIGCONT in a moment, which will end the present stop.
   var isAboutToContinue: () -> Bool = { false }
 
   /// True if the wrapper was stopped together with the program, and the end of that stop hasn't
   /// been handled.
   private var hasStopped = false
-  private var look: LoopToken?
+  private var timer: LoopToken?
   /// The shell's SIGCONT reaches the processes of a group one after the other: the wrapper may run
   /// while the program still counts as stopped. A stop that is seen before this time counts only if
   /// it lasts.
-  private var unsureUntil = Instant.zero
+  private var uncertainUntil = Instant.zero
   /// The number of consecutive stops that the kernel has dropped.
-  private var vainStops = 0
+  private var droppedStops = 0
   /// The program's group that had the terminal before the stop.
   private var owner: Int32?
 
@@ -29,19 +29,19 @@ final class StopFollower {
   /// don't run.
   static let pace = Duration.milliseconds(20)
   /// After this number of dropped stops, the wrapper isn't stopped again.
-  private static let mostVainStops = 3
+  private static let maxDroppedStops = 3
 
-  init(_ program: any ProgramProcesses, timers: any Timers, ownGroup: Int32) {
+  init(_ program: any ProgramProcesses, timers: any Timers, wrapperGroup: Int32) {
     self.program = program
     self.timers = timers
-    self.ownGroup = ownGroup
+    self.wrapperGroup = wrapperGroup
   }
 
   /// Checks whether the program was stopped.
   func follow() {
     guard program.hasProcess, !program.isAsleep else { return }
     guard let signal = program.stopSignal else {
-      vainStops = 0
+      droppedStops = 0
       return
     }
     if isAboutToContinue() { return }
@@ -50,15 +50,15 @@ final class StopFollower {
     if signal == SIGSTOP, !program.isJobOfShell { return }
     // The shell sees one stop, and continues the wrapper once.
     if !hasStopped {
-      if timers.now < unsureUntil { return lookForEnd() }
-      guard vainStops < Self.mostVainStops else { return }
+      if timers.now < uncertainUntil { return pollForEnd() }
+      guard droppedStops < Self.maxDroppedStops else { return }
       stop(by: signal)
     }
-    lookForEnd()
+    pollForEnd()
   }
 
   private func stop(by signal: Int32) {
-    vainStops += 1
+    droppedStops += 1
     hasStopped = true
     let foreground = program.foregroundGroup
     owner = foreground.flatMap { program.groups.contains($0) ? $0 : nil }
@@ -68,22 +68,22 @@ final class StopFollower {
 
   /// Waits for the end of the stop. SIGCONT doesn't show it reliably: another Ctrl-Z removes a
   /// SIGCONT that hasn't been read yet.
-  private func lookForEnd() {
-    guard look == nil else { return }
-    look = timers.after(Self.pace) { [unowned self] in
-      look = nil
-      if program.isStoppingWrapper { return lookForEnd() }
-      if !program.hasDroppedStop { vainStops = 0 }
-      noteContinue()
+  private func pollForEnd() {
+    guard timer == nil else { return }
+    timer = timers.after(Self.pace) { [unowned self] in
+      timer = nil
+      if program.isStoppingWrapper { return pollForEnd() }
+      if !program.hasDroppedStop { droppedStops = 0 }
+      didContinue()
       follow()
     }
   }
 
   /// Handles the end of a stop. The shell may have continued the wrapper some time ago.
-  func noteContinue() {
+  func didContinue() {
     guard hasStopped else { return }
     hasStopped = false
-    unsureUntil = timers.now + Self.pace
+    uncertainUntil = timers.now + Self.pace
     returnTerminal()
     if program.hasProcess, !program.isAsleep { program.noteUse() }
   }
@@ -93,7 +93,8 @@ final class StopFollower {
   private func returnTerminal() {
     guard let owner else { return }
     self.owner = nil
-    guard owner != ownGroup, program.foregroundGroup == ownGroup, program.groups.contains(owner)
+    guard owner != wrapperGroup, program.foregroundGroup == wrapperGroup,
+      program.groups.contains(owner)
     else { return }
     program.giveTerminal(to: owner)
   }

@@ -12,7 +12,7 @@ import Supervision
 final class TerminalSignals {
   private let program: any ProgramProcesses
   private let timers: any Timers
-  private let ownGroup: Int32
+  private let wrapperGroup: Int32
   private let stops: StopFollower
 
   private struct Arrival {
@@ -36,7 +36,7 @@ final class TerminalSignals {
   private var waiting: [Int32] = []
   /// The group in which the witness is, if that isn't the wrapper's group.
   private var joined: Int32?
-  private var foregroundLook: LoopToken?
+  private var foregroundTimer: LoopToken?
   /// The group of another job that had the terminal at the last check.
   private var otherForeground: Int32?
   /// The group whose SIGTSTP is lost, and is sent again.
@@ -54,12 +54,12 @@ final class TerminalSignals {
   private static let staleAfter = Duration.seconds(1)
 
   init(
-    _ program: any ProgramProcesses, timers: any Timers, ownGroup: Int32 = getpgrp()
+    _ program: any ProgramProcesses, timers: any Timers, wrapperGroup: Int32 = getpgrp()
   ) {
     self.program = program
     self.timers = timers
-    self.ownGroup = ownGroup
-    stops = StopFollower(program, timers: timers, ownGroup: ownGroup)
+    self.wrapperGroup = wrapperGroup
+    stops = StopFollower(program, timers: timers, wrapperGroup: wrapperGroup)
     stops.isAboutToContinue = { [unowned self] in
       (undecided + asked).contains { $0.signal == SIGCONT }
     }
@@ -73,7 +73,7 @@ final class TerminalSignals {
       return stops.follow()
     }
     if signal == SIGCONT {
-      stops.noteContinue()
+      stops.didContinue()
       // SIGCONT removes pending SIGTSTP, as it does in the kernel.
       undecided.removeAll { $0.signal == SIGTSTP }
       asked.removeAll { $0.signal == SIGTSTP }
@@ -93,7 +93,7 @@ final class TerminalSignals {
     case .signal(let signal):
       if joined == nil { seen[signal, default: []].append(timers.now) }
       if signal == SIGTSTP, program.losesStops, !program.ignores(signal) {
-        stopped = joined ?? ownGroup
+        stopped = joined ?? wrapperGroup
       }
       wake(for: signal)
     }
@@ -129,7 +129,7 @@ final class TerminalSignals {
     question = nil
     let inGroup = asked.isEmpty ? false : program.sharesGroup
     for arrival in asked {
-      let reported = takeReport(of: arrival)
+      let reported = consumeReport(of: arrival)
       if !reported || !inGroup || !arrival.hadProgram {
         pass(arrival.signal)
       } else if arrival.isLost {
@@ -152,13 +152,13 @@ final class TerminalSignals {
   /// Repeats the terminal's Ctrl-Z, which the wrapper has received before the witness.
   private func repeatStop() {
     if program.isAsleep {
-      stopped = ownGroup
+      stopped = wrapperGroup
     } else {
-      program.signal(SIGTSTP, group: ownGroup)
+      program.signal(SIGTSTP, group: wrapperGroup)
     }
   }
 
-  private func takeReport(of arrival: Arrival) -> Bool {
+  private func consumeReport(of arrival: Arrival) -> Bool {
     var times = (seen[arrival.signal] ?? []).filter { arrival.at - $0 < Self.staleAfter }
     defer { seen[arrival.signal] = times }
     if times.isEmpty { return false }
@@ -178,11 +178,11 @@ final class TerminalSignals {
   /// Sends the signals that waited, because the program runs.
   func programRuns() {
     guard program.hasProcess else { return }
-    if let foregroundLook { timers.cancel(foregroundLook) }
-    foregroundLook = nil
+    if let foregroundTimer { timers.cancel(foregroundTimer) }
+    foregroundTimer = nil
     if joined != nil {
       joined = nil
-      program.putWitness(into: ownGroup)
+      program.putWitness(into: wrapperGroup)
     }
     program.reportStops(true)
     let due = waiting
@@ -197,24 +197,24 @@ final class TerminalSignals {
 
   func programFallsAsleep() {
     program.reportStops(false)
-    lookAtForeground(isFirst: true)
+    pollForeground(isFirst: true)
   }
 
   /// A program in the foreground is woken by its terminal's signals: the witness joins its group. A
   /// program in the background is woken when it comes to the foreground.
-  private func lookAtForeground(isFirst: Bool) {
-    foregroundLook = nil
+  private func pollForeground(isFirst: Bool) {
+    foregroundTimer = nil
     guard let foreground = program.foregroundGroup else { return }
     // A program that sleeps doesn't change its groups.
     if isFirst || foreground != otherForeground, program.groups.contains(foreground) {
       if !isFirst { return program.wake("its terminal, which is in its foreground again") }
-      guard foreground != ownGroup else { return }
+      guard foreground != wrapperGroup else { return }
       joined = foreground
       return program.putWitness(into: foreground)
     }
     otherForeground = foreground
-    foregroundLook = timers.after(Self.foregroundPace) { [unowned self] in
-      lookAtForeground(isFirst: false)
+    foregroundTimer = timers.after(Self.foregroundPace) { [unowned self] in
+      pollForeground(isFirst: false)
     }
   }
 }

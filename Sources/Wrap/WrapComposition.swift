@@ -71,16 +71,17 @@ public final class WrapComposition {
     let program = WrappedProgram(
       WorkerID(name), inheritance, logPath: settings.log, host: HostName.ofThisProcess(),
       directory: settings.directory)
-    let held = terminal != nil && settings.log == nil ? HeldErrors() : nil
+    let errors = terminal != nil && settings.log == nil ? DeferredErrors() : nil
     defer {
-      held?.write()
+      errors?.write()
       terminal?.witness.dismiss()
-      WrapStore.clearAway(directory, socket: socket, known: [])
+      WrapStore.cleanUp(directory, socket: socket, roots: [])
       guardian.dismiss()
     }
     do throws(StartError) {
       return try WrapComposition(
-        settings: settings, program: program, guardian: guardian, terminal: terminal, held: held,
+        settings: settings, program: program, guardian: guardian, terminal: terminal,
+        errors: errors,
         caller: caller,
         directory: directory, socket: socket
       ).runToEnd()
@@ -89,7 +90,7 @@ public final class WrapComposition {
 
   private init(
     settings: WrapSettings, program: WrappedProgram, guardian: Guardian,
-    terminal: WrapperTerminal?, held: HeldErrors?, caller: Caller, directory: String,
+    terminal: WrapperTerminal?, errors: DeferredErrors?, caller: Caller, directory: String,
     socket: String
   ) throws(StartError) {
     self.settings = settings
@@ -97,10 +98,10 @@ public final class WrapComposition {
     self.caller = caller
     self.socket = socket
     let store = try WrapStore(stateDirectory: settings.stateDirectory)
-    store.clearAwayRemains(socketDirectory: settings.socketDirectory)
+    store.cleanUpAfterKilledWrappers(socketDirectory: settings.socketDirectory)
     daemon = try Daemon(
       DaemonSettings(wrapping: settings, program.id, directory: directory, socket: socket),
-      .wrapper(settings, program, errors: held?.descriptor))
+      .wrapper(settings, program, errors: errors?.descriptor))
     // The lock of the store is held until the daemon has locked its own directory.
     withExtendedLifetime(store) {}
     run = daemon.programRun(of: program.id)
@@ -177,19 +178,19 @@ extension WrapComposition {
   /// True if the program is in the foreground or background now.
   var isRunning: Bool { run.state?.runs == true }
 
-  func take(_ step: WrappedProgram.Step) {
+  func perform(_ step: WrappedProgram.Step) {
     switch step {
     case .sampleNow: run.sampleAgain()
     case .runs:
-      guardian?.forget()
-      inner.forget()
+      guardian?.forgetDescendants()
+      inner.unwatch()
       signals.programRuns()
     case .fallsAsleep:
-      guardian?.know(process.unheldPids)
+      guardian?.record(process.pidsOutsideCgroup)
       inner.programFallsAsleep(process.innerWrappers)
       signals.programFallsAsleep()
     case .sleeps:
-      guardian?.know(process.unheldPids)
+      guardian?.record(process.pidsOutsideCgroup)
       inner.watch(process.innerWrappers, seesStops: signals.hasTerminal) { [unowned self] in
         run.wake($0)
       }

@@ -27,13 +27,13 @@ struct WrapStore {
   func directory(of name: String) -> String { "\(path)/\(name)" }
 
   /// Ends the programs that killed wrappers have left behind, if their guardians were killed, too.
-  func clearAwayRemains(socketDirectory: String) {
+  func cleanUpAfterKilledWrappers(socketDirectory: String) {
     // A missing directory contains no wrapper's files.
     for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
       // A live wrapper holds the lock. A directory that can't be opened stays as it is.
       guard let lock = try? StateLock(openTrusted("\(path)/\(name)", as: .own)) else { continue }
       withExtendedLifetime(lock) {
-        Self.clearAway("\(path)/\(name)", socket: "\(socketDirectory)/\(name).sock", known: [])
+        Self.cleanUp("\(path)/\(name)", socket: "\(socketDirectory)/\(name).sock", roots: [])
       }
     }
   }
@@ -58,9 +58,9 @@ struct WrapStore {
   /// stopped or frozen and no file stays on disk. A host would end a program without a wrapper,
   /// too.
   ///
-  /// - Parameter known: root processes that may not be recorded yet.
-  static func clearAway(_ directory: String, socket: String, known: [ProcessIdentity]) {
-    var roots = known
+  /// - Parameter recorded: root processes that may not be recorded yet.
+  static func cleanUp(_ directory: String, socket: String, roots recorded: [ProcessIdentity]) {
+    var roots = recorded
     var groups: Set<String> = []
     // Without a boot ID no record is used: records of an earlier boot name other processes.
     let bootID = (try? BootMark.current()) ?? ""
@@ -96,12 +96,12 @@ struct WrapStore {
   /// Removes only files that a wrapper makes, and never a tree that another process has put there
   /// instead.
   private static func removeAll(_ directory: String) {
-    for part in StateDirectory.parts {
+    for subdirectory in StateDirectory.parts {
       // The directory was never made.
-      for name in (try? listDirectory("\(directory)/\(part)")) ?? [] {
-        discardFile("\(directory)/\(part)/\(name)")
+      for name in (try? listDirectory("\(directory)/\(subdirectory)")) ?? [] {
+        discardFile("\(directory)/\(subdirectory)/\(name)")
       }
-      discardDirectory("\(directory)/\(part)")
+      discardDirectory("\(directory)/\(subdirectory)")
     }
     for file in StateDirectory.files { discardFile("\(directory)/\(file)") }
     discardDirectory(directory)

@@ -104,7 +104,7 @@ final class WrappedProcess: ProgramProcesses {
   }
 
   /// The pids of all of the processes if they aren't in a cgroup, and none otherwise.
-  var unheldPids: [Int32] { process?.cgroup == nil ? tree.pids : [] }
+  var pidsOutsideCgroup: [Int32] { process?.cgroup == nil ? tree.pids : [] }
 
   // MARK: all programs
 

@@ -60,7 +60,7 @@ final class WrappedProgram: CallersProgram {
 
   func hasChanged(_ transition: Transition) {
     guard let wrapper else { return }
-    for step in steps(after: transition, isRunning: wrapper.isRunning) { wrapper.take(step) }
+    for step in steps(after: transition, isRunning: wrapper.isRunning) { wrapper.perform(step) }
   }
 
   /// - Parameter isRunning: whether the program is in the foreground or background now.
@@ -92,7 +92,7 @@ extension WorkerState {
 
 extension Cause {
   fileprivate var failure: String? {
-    if case .failed(let why) = self { return why }
+    if case .failed(let reason) = self { return reason }
     return nil
   }
 }

@@ -29,17 +29,17 @@ final class WrapperRegistration {
   private let run: ProgramRun
   private var connection: (socket: Descriptor, token: LoopToken)?
   private var count: UInt64 = 0
-  private var looks = 0
+  private var checks = 0
   private var reported = ByteCount.zero
 
   /// The time between two attempts to find a daemon.
   static let interval = Duration.seconds(5)
   /// The number of checks after which a running worker's footprint is reported although its state
   /// hasn't changed. Each measurement costs the kernel time.
-  static let looksPerReport = 6
+  static let checksPerReport = 6
   /// The number of checks at the beginning that are made once a second, because a program grows
   /// after its start.
-  static let firstLooks = 20
+  static let frequentChecks = 20
 
   /// - Parameter path: the daemon's socket.
   init(
@@ -54,15 +54,16 @@ final class WrapperRegistration {
   }
 
   func begin() {
-    looks += 1
-    let isDue = run.state?.runs == true && (looks % Self.looksPerReport == 0 || hasMoved)
+    checks += 1
+    let isDue =
+      run.state?.runs == true && (checks % Self.checksPerReport == 0 || footprintHasChanged)
     if connection == nil || isDue { report() }
-    let next = looks < Self.firstLooks ? Duration.seconds(1) : Self.interval
+    let next = checks < Self.frequentChecks ? Duration.seconds(1) : Self.interval
     timers.after(next) { [weak self] in self?.begin() }
   }
 
   /// True if the footprint differs from the reported one by at least an eighth, and by 256 KiB.
-  private var hasMoved: Bool {
+  private var footprintHasChanged: Bool {
     let moved = (run.footprint - reported).bytes.magnitude
     return moved >= 256 * 1024 && moved >= reported.bytes.magnitude / 8
   }
@@ -94,13 +95,13 @@ final class WrapperRegistration {
 
   private func connect(then: @escaping () -> Void) {
     if connection != nil { return then() }
-    run.connect(to: path) { [weak self] found in
+    run.connect(to: path) { [weak self] socket in
       // Without a watch, the end of the connection would not be noticed. The next attempt tries
       // again.
-      guard let self, connection == nil, let found, Self.isTrusted(found),
-        let token = try? watches.whenReadable(found, do: { [unowned self] in hear() })
+      guard let self, connection == nil, let socket, Self.isTrusted(socket),
+        let token = try? watches.whenReadable(socket, do: { [unowned self] in didReceive() })
       else { return }
-      connection = (found, token)
+      connection = (socket, token)
       then()
     }
   }
@@ -116,11 +117,11 @@ final class WrapperRegistration {
   }
 
   /// Ignores answers, and records the end of the connection.
-  private func hear() {
+  private func didReceive() {
     guard let socket = connection?.socket else { return }
     // An error is an end, too.
-    let heard = (try? socket.read(upTo: 4096)) ?? []
-    if heard.isEmpty { disconnect() }
+    let bytes = (try? socket.read(upTo: 4096)) ?? []
+    if bytes.isEmpty { disconnect() }
   }
 
   private func disconnect() {

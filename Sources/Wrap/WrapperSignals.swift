@@ -5,27 +5,27 @@ import Linux
 
 /// Receives the wrapper's signals, and handles them for a program with or without a terminal.
 final class WrapperSignals {
-  private enum Way {
+  private enum Mode {
     case passing(PassedSignals)
     case terminal(TerminalSignals, WrapperTerminal)
   }
 
-  private let way: Way
+  private let mode: Mode
 
   init(
     _ process: WrappedProcess, _ terminal: WrapperTerminal?, reachGroup: Bool, timers: any Timers
   ) {
     guard let terminal else {
-      way = .passing(PassedSignals(process, reachGroup: reachGroup))
+      mode = .passing(PassedSignals(process, reachGroup: reachGroup))
       return
     }
-    way = .terminal(TerminalSignals(process, timers: timers), terminal)
+    mode = .terminal(TerminalSignals(process, timers: timers), terminal)
   }
 
   /// Receives the wrapper's signals from now on. They don't end or stop the wrapper any more.
   func listen(on loop: any DescriptorWatches) throws(SystemCallError) {
     _ = clinux_report_stops_of_children(0)
-    switch way {
+    switch mode {
     case .passing(let signals):
       let queue = try SignalQueue(PassedSignals.passed + [SIGCHLD])
       _ = try loop.whenReadable(queue.descriptor) {
@@ -55,17 +55,17 @@ final class WrapperSignals {
   }
 
   var hasTerminal: Bool {
-    if case .terminal = way { true } else { false }
+    if case .terminal = mode { true } else { false }
   }
 
   func programRuns() {
-    switch way {
+    switch mode {
     case .passing(let signals): signals.deliverWaiting()
     case .terminal(let signals, _): signals.programRuns()
     }
   }
 
   func programFallsAsleep() {
-    if case .terminal(let signals, _) = way { signals.programFallsAsleep() }
+    if case .terminal(let signals, _) = mode { signals.programFallsAsleep() }
   }
 }

@@ -28,7 +28,7 @@ import Testing
   @Test("A log line without an end is cut, and the cut is marked")
   func long() {
     var cutter = LogLineCutter()
-    let most = LogLineCutter.most
+    let most = LogLineCutter.maxLine
     let found = cutter.lines(in: [UInt8](repeating: 0x61, count: most * 2 + 1))
     #expect(found.map(\.text.count) == [most, most] && found.allSatisfy(\.isCut))
     #expect(cutter.lines(in: Array("b\n".utf8)) == [Line(text: "ab")])

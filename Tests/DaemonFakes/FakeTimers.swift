@@ -1,20 +1,20 @@
 import Daemon
 import Policy
 
-/// Time that passes, and a machine that sleeps, when a test says so.
+/// The clocks and timers of a machine whose time passes, and which sleeps, when a test says so.
 package final class FakeTimers: Timers {
   package private(set) var now = Instant(nanoseconds: 1_000_000_000)
   package var awake: AwakeInstant {
     AwakeInstant(nanoseconds: (now + (.zero - asleep)).nanoseconds)
   }
   private var asleep = Duration.zero
-  /// `isAwake`: the machine's sleep doesn't count.
+  /// The timers that are set. `isAwake` means that the machine's sleep doesn't count for the timer.
   private var timers: [(at: Instant, isAwake: Bool, token: LoopToken, action: () -> Void)] = []
   private var count: UInt64 = 0
 
   package init() {}
 
-  /// Delays from now, the shortest first.
+  /// The delays of the timers from now on, with the shortest first.
   package var pending: [Duration] { timers.map { $0.at - now }.sorted() }
 
   package func setTimer(
@@ -36,7 +36,7 @@ package final class FakeTimers: Timers {
 
   package func cancel(_ token: LoopToken) { timers.removeAll { $0.token == token } }
 
-  /// The machine sleeps, and then calls what fell due meanwhile.
+  /// Lets the machine sleep, and then calls the timers that became due meanwhile.
   package func sleep(for duration: Duration) {
     now = now + duration
     asleep += duration
@@ -50,7 +50,7 @@ package final class FakeTimers: Timers {
     }
   }
 
-  /// Calls what falls due meanwhile, in its order.
+  /// Lets time pass, and calls the timers that become due, in their order.
   package func advance(by duration: Duration) {
     let end = now + duration
     while let next = timers.filter({ $0.at <= end }).min(by: { $0.at < $1.at }) {

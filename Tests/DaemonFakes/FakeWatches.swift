@@ -3,7 +3,7 @@ import Glibc
 import Linux
 import TestSupport
 
-/// Real descriptors, whose handlers are called when a test says so.
+/// Watches real descriptors. Their handlers are called when a test says so.
 package final class FakeWatches: DescriptorWatches {
   package typealias Handler = (Epoll.Interest) -> Void
 
@@ -24,7 +24,7 @@ package final class FakeWatches: DescriptorWatches {
 
   package init() {}
 
-  /// How many descriptors are watched for something.
+  /// The number of descriptors whose watch isn't empty.
   package var active: Int { watched.count { !$0.interest.isEmpty } }
 
   package func watch(
@@ -50,9 +50,9 @@ package final class FakeWatches: DescriptorWatches {
     watched.removeAll { $0.token == token }
   }
 
-  /// Calls the handlers of what is readable once.
+  /// Calls the handler of each readable descriptor once.
   ///
-  /// - Returns: whether there was something.
+  /// - Returns: whether a descriptor was readable.
   @discardableResult
   package func serveOnce() throws -> Bool {
     let ready = try watched.filter { try $0.isReadable() }
@@ -62,7 +62,7 @@ package final class FakeWatches: DescriptorWatches {
     return !ready.isEmpty
   }
 
-  /// Until nothing is readable any more.
+  /// Calls handlers until no descriptor is readable any more.
   package func serve() throws {
     for _ in 0..<10_000 where try !serveOnce() { return }
     throw TestFailure("a descriptor stays readable")

@@ -1,7 +1,8 @@
-// A program that changes its mappings in every way that a program can, and detects each page with wrong
-// content: for resumes with missing pages.
+// A program that changes its mappings in every way that a program can, and detects each page with
+// wrong content: for resumes with missing pages.
 //
-//   churn THREADS REGIONS PAGES [CALLS]   prints `ready PID`; CALLS `drops`: no thread forks or moves memory
+//   churn THREADS REGIONS PAGES [CALLS]   prints `ready PID`; CALLS `drops`: no thread forks or
+//   moves memory
 //
 // One command a line on stdin, one line on stdout for each:
 //   churn SEED   churned N errors M    every thread at once: fork, munmap, mremap, madvise, writes,
@@ -163,7 +164,8 @@ static void fork_one(struct worker *w) {
 static void copy_by_kernel(struct worker *w, struct region *from, struct region *to) {
   int ends[2];
   if (pipe(ends)) { errors++; return; }
-  int source = (int)(next(w) % (uint64_t)from->pages), target = (int)(next(w) % (uint64_t)to->pages);
+  int source = (int)(next(w) % (uint64_t)from->pages);
+  int target = (int)(next(w) % (uint64_t)to->pages);
   ssize_t out = write(ends[1], from->at + (size_t)source * PAGE, PAGE);
   ssize_t in = read(ends[0], to->at + (size_t)target * PAGE, PAGE);
   if (out != PAGE || in != PAGE) complain("a pipe", NULL, (uint64_t)in, PAGE);

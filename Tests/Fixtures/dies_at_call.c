@@ -1,5 +1,5 @@
-// A library for LD_PRELOAD: its process ends itself, as by `kill -9`, before its DIES_AT_CALL-th call of ptrace(2).
-// So a test reaches each moment between two changes of a traced thread.
+// A library for LD_PRELOAD: its process ends itself, as by `kill -9`, before its DIES_AT_CALL-th
+// call of ptrace(2). So a test reaches each moment between two changes of a traced thread.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdarg.h>

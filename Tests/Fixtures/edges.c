@@ -52,7 +52,8 @@ static long bare(long number, long a, long b, long c) {
                    : "rcx", "r11", "memory");
   return result;
 #else
-  register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+  register long x8 __asm__("x8") = number, x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b, x2 __asm__("x2") = c;
   __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
   return x0;
 #endif

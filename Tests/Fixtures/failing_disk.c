@@ -1,6 +1,6 @@
 // Preloaded (LD_PRELOAD), makes writes at a place in a file fail, as long as the file named in
-// FAILING_DISK exists: with the error whose number is FAILING_DISK_ERROR (EIO of a broken disk, ENOSPC
-// of a full one). The first 100,000 bytes are written.
+// FAILING_DISK exists: with the error whose number is FAILING_DISK_ERROR (EIO of a broken disk,
+// ENOSPC of a full one). The first 100,000 bytes are written.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>

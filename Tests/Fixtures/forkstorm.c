@@ -2,8 +2,8 @@
 //
 //   forkstorm WIDTH MEGABYTES      WIDTH processes do it at the same time; prints `ready`
 //
-// On stdin, a line each: `sum` answers `sum HEX64 BIRTHS`, over its memory, and the number of started
-// processes; `error …` if one of them has failed. End of input ends it, and all of them.
+// On stdin, a line each: `sum` answers `sum HEX64 BIRTHS`, over its memory, and the number of
+// started processes; `error …` if one of them has failed. End of input ends it, and all of them.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

@@ -2,7 +2,8 @@
 //
 //   hardening      prints `ready PID`
 //
-// One command a line on stdin, one line on stdout for each; N is the checksum, and each ends with `right` or `wrong`:
+// One command a line on stdin, one line on stdout for each; N is the checksum, and each ends with
+// `right` or `wrong`:
 //   sum      sum N right
 //   harden   sum N right   half of its pages, others each time, can't be written any more
 //   soften   sum N right   all can be written

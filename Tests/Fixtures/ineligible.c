@@ -2,8 +2,8 @@
 //
 //   ineligible KIND      prints `ready`, or `unavailable WHY` if this machine doesn't permit it
 //
-// On stdin, a line each: `check` answers `fine` if its resources still work and have the right content,
-// else the error. End of input ends it.
+// On stdin, a line each: `check` answers `fine` if its resources still work and have the right
+// content, else the error. End of input ends it.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,8 @@ static void unavailable(const char *call) {
 }
 
 static unsigned char *area(size_t length, int flags) {
-  unsigned char *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  int kind = MAP_PRIVATE | MAP_ANONYMOUS | flags;
+  unsigned char *at = mmap(NULL, length, PROT_READ | PROT_WRITE, kind, -1, 0);
   if (at == MAP_FAILED) unavailable("mmap");
   for (size_t i = 0; i < length; i++) at[i] = (unsigned char)(i * 7 + i / PAGE);
   return at;
@@ -71,8 +72,8 @@ static void open_ring(void) {
   if (ring.fd < 0) unavailable("io_uring_setup");
   size_t length = ring.p.sq_off.array + ring.p.sq_entries * sizeof(unsigned);
   size_t other = ring.p.cq_off.cqes + ring.p.cq_entries * sizeof(struct io_uring_cqe);
-  ring.rings = mmap(NULL, length > other ? length : other, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd,
-                    IORING_OFF_SQ_RING);
+  ring.rings = mmap(NULL, length > other ? length : other, PROT_READ | PROT_WRITE, MAP_SHARED,
+                    ring.fd, IORING_OFF_SQ_RING);
   ring.entries = mmap(NULL, ring.p.sq_entries * sizeof *ring.entries, PROT_READ | PROT_WRITE,
                       MAP_SHARED, ring.fd, IORING_OFF_SQES);
   if (ring.rings == MAP_FAILED || (void *)ring.entries == MAP_FAILED) unavailable("mmap of a ring");
@@ -86,8 +87,8 @@ static int submit(struct io_uring_sqe request, unsigned wait) {
   ring.entries[index] = request;
   word(ring.p.sq_off.array)[index] = index;
   __atomic_store_n(word(ring.p.sq_off.tail), tail + 1, __ATOMIC_RELEASE);
-  if (syscall(SYS_io_uring_enter, ring.fd, 1, wait, ring.flags | (wait ? IORING_ENTER_GETEVENTS : 0), NULL, 0) < 0)
-    return -errno;
+  unsigned flags = ring.flags | (wait ? IORING_ENTER_GETEVENTS : 0);
+  if (syscall(SYS_io_uring_enter, ring.fd, 1, wait, flags, NULL, 0) < 0) return -errno;
   int result = 0;
   while (wait-- > 0) {
     unsigned head = *word(ring.p.cq_off.head);
@@ -149,7 +150,8 @@ static const char *end_read(void) {
   if (write(ends[1], "word", 4) != 4) return "write";
   struct io_uring_sqe request = {.opcode = IORING_OP_NOP};
   if (submit(request, 2) < 0) return "the read failed";
-  return memcmp(bytes, "word", 4) ? "what was read is somewhere else" : area_is_right(bytes, 4, AREA);
+  if (memcmp(bytes, "word", 4)) return "what was read is somewhere else";
+  return area_is_right(bytes, 4, AREA);
 }
 
 // MARK: others
@@ -187,7 +189,8 @@ static const char *still_counts(void) {
 
 static void map_device(void) {
   glob_t places;
-  const char *patterns[] = {"/dev/mem", "/dev/hpet", "/dev/fb0", "/sys/bus/pci/devices/*/resource?"};
+  const char *patterns[] = {"/dev/mem", "/dev/hpet", "/dev/fb0",
+                            "/sys/bus/pci/devices/*/resource?"};
   for (int i = 0; i < 4; i++) glob(patterns[i], i ? GLOB_APPEND : 0, NULL, &places);
   for (size_t i = 0; i < places.gl_pathc; i++) {
     int fd = open(places.gl_pathv[i], O_RDONLY);
@@ -229,8 +232,9 @@ static void begin(const char *kind) {
     if (secret == MAP_FAILED) unavailable("mmap of secret memory");
     strcpy(secret, "secret");
   }
-  if (!strcmp(kind, "clone-vm") && clone(sharer, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL) < 0)
-    unavailable("clone");
+  if (!strcmp(kind, "clone-vm")) {
+    if (clone(sharer, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL) < 0) unavailable("clone");
+  }
   if (!strcmp(kind, "device")) map_device();
 }
 

@@ -1,5 +1,6 @@
-// A program that changes some of its memory in every way that a program can, and compares all of it with
-// a copy in shared memory, which no hibernation moves: for images that have only changed pages.
+// A program that changes some of its memory in every way that a program can, and compares all of it
+// with a copy in shared memory, which no hibernation moves: for images that have only changed
+// pages.
 //
 //   layers PAGES                 prints `ready PID`; four regions of PAGES pages each: anonymous,
 //                                huge pages, a private mapping of a file, the heap

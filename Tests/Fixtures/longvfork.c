@@ -2,8 +2,8 @@
 //
 //   longvfork MS
 //
-// Prints `ready` when the first child is there. On stdin, a line each: `count` answers `count N`, how
-// many children have ended. End of input ends it.
+// Prints `ready` when the first child is there. On stdin, a line each: `count` answers `count N`,
+// how many children have ended. End of input ends it.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-// manymappings N K: N mappings, K children that share them, and memory that is mapped and unmapped, so that the
-// footprint has to be measured again and again.
+// manymappings N K: N mappings, K children that share them, and memory that is mapped and unmapped,
+// so that the footprint has to be measured again and again.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 int main(int count, char **words) {
   long mappings = count > 1 ? atol(words[1]) : 1000, children = count > 2 ? atol(words[2]) : 1;
   for (long i = 0; i < mappings; i++) {
-    char *page = mmap(0, 2 * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *page =
+        mmap(0, 2 * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return 1;
     page[0] = (char)i;
     mprotect(page + PAGE_BYTES, PAGE_BYTES, PROT_NONE);

@@ -1,5 +1,5 @@
-// The page size of the machine on which the program will run. HibernationTests gives it. Without it, the size is a
-// multiple of every page size that the processor may have.
+// The page size of the machine on which the program will run. HibernationTests gives it. Without
+// it, the size is a multiple of every page size that the processor may have.
 #ifndef PAGE_BYTES
 #ifdef __x86_64__
 #define PAGE_BYTES 4096

@@ -1,12 +1,15 @@
-// A program whose threads write to pages all the time, also while it is put to sleep and while its pages are filled. Each page
-// is compared with a number in shared memory, which no hibernation moves.
+// A program whose threads write to pages all the time, also while it is put to sleep and while its
+// pages are filled. Each page is compared with a number in shared memory, which no hibernation
+// moves.
 //
-//   scribble THREADS MEGABYTES [forks | grows]   prints `ready PID`. `forks`: a thread forks children that check all pages.
+//   scribble THREADS MEGABYTES [forks | grows]   prints `ready PID`. `forks`: a thread forks
+//   children that check all pages.
 //                                                `grows`: a thread enlarges a mapping at its place, and writes to what is new.
 //
 // One command a line on stdin, one line on stdout for each:
 //   exec     ready PID           replaces itself
-//   verify   writes N errors M   all pages are read; N counts since the last answer, M from the start
+//   verify   writes N errors M   all pages are read; N counts since the last answer, M from the
+//   start
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,7 +28,8 @@ enum { PAGE = PAGE_BYTES, WORDS = PAGE / 8, MOST_THREADS = 16 };
 static int threads;
 static size_t each;                        // pages of one thread
 static uint64_t *pages;                    // private
-static _Atomic uint64_t *numbers, *writes, *errors;  // shared with children, and moved by no hibernation
+// shared with children, and moved by no hibernation
+static _Atomic uint64_t *numbers, *writes, *errors;
 static pthread_mutex_t locks[MOST_THREADS];
 
 static void *map(size_t length, int flags) {
@@ -40,8 +44,8 @@ static void check(size_t page) {
   uint64_t other = 1 + page % (WORDS - 2);
   if (at[0] != number || at[WORDS - 1] != ~number || at[other] != number * 31 + page) {
     if ((*errors)++ == 0)
-      dprintf(2, "scribble %d: page %zu has %llu, not %llu\n", getpid(), page, (unsigned long long)at[0],
-              (unsigned long long)number);
+      dprintf(2, "scribble %d: page %zu has %llu, not %llu\n", getpid(), page,
+              (unsigned long long)at[0], (unsigned long long)number);
   }
 }
 

@@ -1,6 +1,6 @@
-// Has a seccomp filter that allows the calls that it needs and kills it with SIGSYS for all others, such as
-// mmap, munmap, madvise, process_madvise. Prints `ready PID`, then echoes its input, byte by byte
-// as it comes, and ends with it.
+// Has a seccomp filter that allows the calls that it needs and kills it with SIGSYS for all others,
+// such as mmap, munmap, madvise, process_madvise. Prints `ready PID`, then echoes its input, byte
+// by byte as it comes, and ends with it.
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,14 +1,18 @@
-// A program whose threads have areas for restartable sequences (rseq(2)), as each thread of glibc 2.35 has.
+// A program whose threads have areas for restartable sequences (rseq(2)), as each thread of glibc
+// 2.35 has.
 //
-//   sequences THREADS          prints `ready PID`, or `none` if the C library has registered no area
+//   sequences THREADS          prints `ready PID`, or `none` if the C library has registered no
+//   area
 //   sequences THREADS endless  another thread is always inside a sequence
 //   sequences THREADS huge     the other threads' areas are in huge pages, if the kernel has some
 //
 // One command a line on stdin, one line on stdout for each:
 //   areas     areas TID:ADDRESS …   hexadecimal addresses, all threads that wait
-//   check     wrong N               each thread compares the numbers in its area with the processor on which it runs,
+//   check     wrong N               each thread compares the numbers in its area with the processor
+//   on which it runs,
 //                                   and the bytes beside its area with what it wrote there
-//   starts    starts N committed M  how often the endless sequence began again; how often it was left at its end
+//   starts    starts N committed M  how often the endless sequence began again; how often it was
+//   left at its end
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -132,7 +136,8 @@ int main(int arguments, char **argument) {
   }
 #ifdef __x86_64__
   pthread_t spinner;
-  if (arguments > 2 && !strcmp(argument[2], "endless") && pthread_create(&spinner, NULL, endless, NULL)) return 2;
+  int spins = arguments > 2 && !strcmp(argument[2], "endless");
+  if (spins && pthread_create(&spinner, NULL, endless, NULL)) return 2;
 #endif
   printf("ready %d\n", getpid());
   fflush(stdout);
@@ -147,7 +152,8 @@ int main(int arguments, char **argument) {
       int bad = wrong(own);
       for (int i = 0; i < count; i++) {
         char byte = 1;
-        if (write(waiters[i].ask[1], "", 1) != 1 || read(waiters[i].answer[0], &byte, 1) != 1) bad++;
+        if (write(waiters[i].ask[1], "", 1) != 1) bad++;
+        else if (read(waiters[i].answer[0], &byte, 1) != 1) bad++;
         bad += byte;
       }
       printf("wrong %d\n", bad);

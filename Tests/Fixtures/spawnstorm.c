@@ -1,12 +1,13 @@
-// Starts processes and threads in every possible way without a pause, and counts how often each succeeded.
+// Starts processes and threads in every possible way without a pause, and counts how often each
+// succeeded.
 //
 //   spawnstorm MS [stops]    the children of vfork take up to MS milliseconds before they execute;
 //                            `stops`: one child stops itself and is continued, over and over
 //
-// Prints `ready`. `counts` on stdin answers `counts N N …`, a number for each way:
-//   vfork in a thread, posix_spawn, fork, threads, a program that executes itself from its second
-//   thread, vfork in a process with one thread, and (with `stops`) stop and continue.
-// End of input ends it, and everything that it has started.
+// Prints `ready`. `counts` on stdin answers `counts N N …`, a number for each way: vfork in a
+// thread, posix_spawn, fork, threads, a program that executes itself from its second thread, vfork
+// in a process with one thread, and (with `stops`) stop and continue. End of input ends it, and
+// everything that it has started.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

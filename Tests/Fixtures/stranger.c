@@ -1,4 +1,5 @@
-// A process with a page at a known address, and with a chosen pid (clone3(2) with set_tid, for root).
+// A process with a page at a known address, and with a chosen pid (clone3(2) with set_tid, for
+// root).
 //
 //   stranger 0      the page is in this process
 //   stranger PID    the page is in a child with that pid, which must be free

@@ -1,10 +1,11 @@
 // Has memory that the kernel was asked to give in huge pages.
 //
-//   thp MEGABYTES [sparse]     prints `ready KB`: how much of it is in huge pages (AnonHugePages). sparse: all but the first
+//   thp MEGABYTES [sparse]     prints `ready KB`: how much of it is in huge pages (AnonHugePages).
+//   sparse: all but the first
 //                              words of each huge page are zeros.
 //
-// On stdin, a line each: `sum` answers with a checksum of it, `huge` with `huge KB`; `holes` frees every second page.
-// End of input ends it.
+// On stdin, a line each: `sum` answers with a checksum of it, `huge` with `huge KB`; `holes` frees
+// every second page. End of input ends it.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -46,7 +47,8 @@ int main(int count, char **arguments) {
     if (!strcmp(line, "huge\n")) {
       printf("huge %ld\n", huge_kilobytes());
     } else if (!strcmp(line, "holes\n")) {
-      for (size_t at = 0; at < length; at += 2 * PAGE_BYTES) madvise((char *)words + at, PAGE_BYTES, MADV_DONTNEED);
+      for (size_t at = 0; at < length; at += 2 * PAGE_BYTES)
+        madvise((char *)words + at, PAGE_BYTES, MADV_DONTNEED);
       printf("holes\n");
     } else {
       for (size_t i = 0; i < length / 8; i++) sum = (sum ^ words[i]) * 0x9fb21c651e98df25u;

@@ -2,14 +2,15 @@
 //
 //   timeouts MILLISECONDS KIND...
 //
-// Prints `ready` when all threads are about to wait, then for each `KIND ok MILLISECONDS` with the time that
-// the call took, or `KIND wrong RESULT ERRNO MILLISECONDS`. `ok`: result, errno and the time in memory
-// are what the call leaves when nothing disturbs it.
+// Prints `ready` when all threads are about to wait, then for each `KIND ok MILLISECONDS` with the
+// time that the call took, or `KIND wrong RESULT ERRNO MILLISECONDS`. `ok`: result, errno and the
+// time in memory are what the call leaves when nothing disturbs it.
 //
 //   timeouts signal MILLISECONDS KIND [restart]
 //
-// Waits in its first thread, with a handler for SIGUSR1; `restart`: with SA_RESTART. Prints `ready PORT` and, when
-// the call (`accept`: at PORT) has ended, `KIND RESULT ERRNO HANDLED MILLISECONDS`. Here `stdin` reads a byte without time-out.
+// Waits in its first thread, with a handler for SIGUSR1; `restart`: with SA_RESTART. Prints `ready
+// PORT` and, when the call (`accept`: at PORT) has ended, `KIND RESULT ERRNO HANDLED MILLISECONDS`.
+// Here `stdin` reads a byte without time-out.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +55,9 @@ static struct timespec later(clockid_t clock) {
 
 // The result of each call, and errno if the result is -1.
 static const char *wrong_memory;
-static int is_whole(struct timespec t) { return t.tv_sec == span.tv_sec && t.tv_nsec == span.tv_nsec; }
+static int is_whole(struct timespec t) {
+  return t.tv_sec == span.tv_sec && t.tv_nsec == span.tv_nsec;
+}
 
 static long wait_in(const char *kind, long *expected, int *error) {
   struct epoll_event event;
@@ -132,7 +135,11 @@ static long wait_in(const char *kind, long *expected, int *error) {
     mqd_t queue = mq_open(name, O_CREAT | O_RDWR, 0600, &attributes);
     mq_unlink(name);
     t = later(CLOCK_REALTIME);
-    if (queue == (mqd_t)-1) return clock_nanosleep(CLOCK_MONOTONIC, 0, &span, NULL), errno = ETIMEDOUT, -1;
+    if (queue == (mqd_t)-1) {
+      clock_nanosleep(CLOCK_MONOTONIC, 0, &span, NULL);
+      errno = ETIMEDOUT;
+      return -1;
+    }
     return mq_timedreceive(queue, message, sizeof message, NULL, &t);
   }
   *error = EAGAIN;

@@ -1,5 +1,5 @@
-// A program that detects every change: it has every kind of private memory, a thread in every kind of
-// blocking system call, and checksums over all of it.
+// A program that detects every change: it has every kind of private memory, a thread in every kind
+// of blocking system call, and checksums over all of it.
 //
 //   torture MEGABYTES THREADS SEED        prints `ready PID` once every thread is blocked
 //
@@ -12,8 +12,8 @@
 //   detail FILE detailed            a line for each page: where, its checksum, its first word
 //   errors      errors N eintr M …  anything unexpected so far, with details
 //   quit        bye                 (end of input does the same, without the line)
-// A thread that doesn't answer within 10 s gives `error unanswered KIND`. The same arguments
-// and commands give the same sums in every run of the same binary: a test may compare runs.
+// A thread that doesn't answer within 10 s gives `error unanswered KIND`. The same arguments and
+// commands give the same sums in every run of the same binary: a test may compare runs.
 //
 // torture_memory.h has the memory, torture_threads.h the threads; here are the commands.
 #define _GNU_SOURCE
@@ -79,8 +79,8 @@ static const char *await_all(void) {
     while (v->answered != v->requested || !is_blocked(v)) {
       if (patience-- == 0) return kinds[v->kind].name;
       brief_sleep();
-      // A signal that arrives just before pause(2) doesn't end it. After SIGSTOP and SIGCONT the kernel makes the call once
-      // more, so this can happen with no hibernation, too.
+      // A signal that arrives just before pause(2) doesn't end it. After SIGSTOP and SIGCONT the
+      // kernel makes the call once more, so this can happen with no hibernation, too.
       if (kinds[v->kind].block == block_pause && v->answered != v->requested && patience % 200 == 0)
         kinds[v->kind].poke(v);
     }

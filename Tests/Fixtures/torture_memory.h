@@ -1,4 +1,5 @@
-// The memory of torture.c: regions of every private kind, filled by a seed, and the checksums over them.
+// The memory of torture.c: regions of every private kind, filled by a seed, and the checksums over
+// them.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>

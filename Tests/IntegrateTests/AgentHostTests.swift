@@ -26,8 +26,8 @@ import Testing
         "one": {"type": "local", "command": ["sleep", "1"], "enabled": true},
         "web": {"type": "remote", "url": "https://example.org"},
         "off": {"type": "local", "command": ["sleep"], "enabled": false}},
-       "lsp": {"mine": {"command": ["sleep", "2"], "extensions": [".x"]}, "gopls": {"disabled": \
-       true}}}
+       "lsp": {"mine": {"command": ["sleep", "2"], "extensions": [".x"]},
+               "gopls": {"disabled": true}}}
       """#,
       "project/opencode.json":
         #"{"mcp": {"servers": {"two": {"type": "local", "command": ["sleep"]}}}, "lsp": true}"#,

@@ -19,7 +19,7 @@ import Testing
     let names = ["/a", "/b", "", "/home/me"].map { CgroupRoot.name(forStateDirectory: $0 + end) }
     #expect(Set(names).count == names.count)
     #expect(Set(names.map { CgroupRoot.sanitised($0) }).count == names.count)
-    // A later version must find this name.
+    // A later version must find the group by this name.
     #expect(
       CgroupRoot.name(forStateDirectory: "/var/lib/dormouse")
         == "dormouse-aebae7aa590cec84-/var/lib/dormouse")
@@ -84,7 +84,7 @@ struct CgroupTests {
       try group.freeze(until: Deadline(in: .seconds(60)))
       #expect(try group.isFrozen)
       let frozen = try ProcessStat.read(child.pid).cpuTicks
-      // A foreign SIGCONT must not wake it.
+      // SIGCONT from another process must not wake it.
       kill(child.pid, SIGCONT)
       usleep(50_000)
       #expect(try ProcessStat.read(child.pid).cpuTicks == frozen)
@@ -116,7 +116,7 @@ struct CgroupTests {
       waitpid(child.pid, nil, 0)
       try group.remove(until: Deadline(in: .seconds(60)))
       #expect(access(group.path, F_OK) != 0)
-      // Removing it twice has the same result.
+      // Removing it a second time has the same result.
       try group.remove(until: Deadline(in: .seconds(1)))
     }
   }

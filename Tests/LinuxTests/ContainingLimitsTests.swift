@@ -23,13 +23,13 @@ import Testing
       }
     }
 
-    /// A process in no group of version 1; its workers are in `group`.
+    /// A process that is in no group of version 1 and whose workers are in `group`.
     func read(_ group: String, _ machine: MemoryInfo) throws -> MemoryInfo {
-      try ContainingLimits(own: KernelRecord(own("0::/\n")), workers: top + group)
+      try ContainingLimits(membership: KernelRecord(membership("0::/\n")), workers: top + group)
         .applied(to: machine)
     }
 
-    func own(_ text: String) throws -> String {
+    func membership(_ text: String) throws -> String {
       try Descriptor.open("\(top)/own", O_WRONLY | O_CREAT | O_TRUNC, mode: 0o644).writeAll(text)
       return "\(top)/own"
     }
@@ -47,18 +47,18 @@ import Testing
     ]
   }
 
-  @Test("The smallest limit is the budget, and the group with the least left is named")
+  @Test("The smallest limit is the budget, and the group with the least available memory is named")
   func smallest() throws {
     let groups = try Groups()
     try groups.make("", files(max: "max", current: 7000))
     try groups.make("/a", files(max: "3000", current: 2800, inactive: 100, active: 60))
-    // It has much of its own limit left, and the group above has not.
+    // The worker's group has much of its own limit left, and the group above hasn't.
     try groups.make("/a/b", files(max: "max", high: "2000", current: 500))
     try groups.make("/a/b/workers", files(max: "max", current: 400))
     try groups.make("/a/b/workers/web", files(max: "10", current: 9))
     let info = try groups.read("/a/b/workers", machine)
     #expect(info.total == 2000)
-    // Half of the file pages that are in use can be taken back.
+    // Half of the file pages in use can be reclaimed.
     #expect(info.available == 200 + 100 + 30)
     #expect(info.limitedBy == groups.top + "/a")
     #expect(info.swapFree == 900)
@@ -67,7 +67,7 @@ import Testing
   @Test("Without a limit below the machine's memory, nothing is changed")
   func unlimited() throws {
     let groups = try Groups()
-    // A tree whose groups lack the memory controller, and one with a limit that is too large to matter.
+    // One tree's groups lack the memory controller, and the other's limit is too large to matter.
     try groups.make("/a")
     #expect(try groups.read("/a", machine) == machine)
     try groups.make("/a", files(max: "9000", current: 8900))
@@ -87,12 +87,12 @@ import Testing
     #expect(info.limitedBy == groups.top + "/a")
   }
 
-  @Test("A limit that changes, and use above a lowered limit, are seen at the next read")
+  @Test("The next read shows a changed limit, and use above a lowered limit")
   func changes() throws {
     let groups = try Groups()
     try groups.make("/a", files(max: "max", current: 1000))
     let limits = try ContainingLimits(
-      own: KernelRecord(groups.own("0::/\n")), workers: groups.top + "/a")
+      membership: KernelRecord(groups.membership("0::/\n")), workers: groups.top + "/a")
     #expect(limits.applied(to: machine) == machine)
     try groups.make("/a", files(max: "900", current: 1000))
     #expect(limits.applied(to: machine).total == 900)
@@ -106,10 +106,10 @@ import Testing
     let groups = try Groups()
     try groups.make("/a", files(max: "1000", current: 400))
     let limits = try ContainingLimits(
-      own: KernelRecord(groups.own("0::/\n")), workers: groups.top + "/a")
+      membership: KernelRecord(groups.membership("0::/\n")), workers: groups.top + "/a")
     let before = limits.applied(to: machine)
     #expect(before.available == 600)
-    // A directory in the place of the file: reading it fails with EISDIR, as it would with EMFILE.
+    // A directory replaces the file. Reading it fails with EISDIR, as it would with EMFILE.
     unlink("\(groups.top)/a/memory.current")
     mkdir("\(groups.top)/a/memory.current", 0o755)
     #expect(limits.applied(to: machine) == before)
@@ -127,7 +127,7 @@ import Testing
         "memory.stat": "inactive_file 1\ntotal_inactive_file 200\ntotal_active_file 40\n",
       ])
     var files = LimitFiles(path: groups.top + "/a", isFirstVersion: true)
-    // 1,500 bytes of memory and 400 of swap are in use.
+    // 1,500 bytes of memory and 400 bytes of swap are in use.
     #expect(
       try files.room(below: 8000)
         == MemoryRoom(group: files.path, limit: 2000, available: 720, swapFree: 1600))
@@ -137,7 +137,7 @@ import Testing
     #expect(try files.room(below: 8000)?.available == 520)
   }
 
-  @Test("A container's group is found under its mount, whichever path the process sees")
+  @Test("A container's group is found under its mount, whatever path the process sees")
   func container() throws {
     let text = "5:cpu:/x\n4:hugetlb,memory:/docker/1:2\n0::/\n"
     #expect(LimitFiles.groupOfFirstVersion(parsing: text) == "/docker/1:2")
@@ -147,7 +147,7 @@ import Testing
     #expect(part.options == ["rw", "memory"])
     #expect(LimitFiles.directory(of: "/docker/1", in: part) == "/sys/fs/cgroup/memory")
     #expect(LimitFiles.directory(of: "/docker/1/x", in: part) == "/sys/fs/cgroup/memory/x")
-    // In a cgroup namespace of its own.
+    // The process is in a cgroup namespace of its own.
     #expect(LimitFiles.directory(of: "/", in: part) == "/sys/fs/cgroup/memory")
     #expect(LimitFiles.directory(of: "/../other", in: part) == nil)
     #expect(LimitFiles.directory(of: "/docker/2", in: part) == nil)

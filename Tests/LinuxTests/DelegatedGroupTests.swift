@@ -4,23 +4,23 @@ import Testing
 
 @testable import Linux
 
-@Suite("The daemon's place in a delegated cgroup") struct DelegatedGroupTests {
+@Suite("The daemon's group in a delegated cgroup") struct DelegatedGroupTests {
   private func write(_ path: String, _ text: String) throws {
     try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o644).writeAll(text)
   }
 
   @Test("Workers belong beside the daemon's own group if the group around both is empty")
-  func place() throws {
+  func rootForChildren() throws {
     // Directories imitate groups, because only names and files matter here.
     let scratch = try Scratch()
     let unit = scratch.path
     let procs = "\(unit)/cgroup.procs"
     try write(procs, "")
-    #expect(DelegatedGroup.place(of: "\(unit)/daemon") == unit)
-    #expect(DelegatedGroup.place(of: "\(unit)/self") == unit)
-    #expect(DelegatedGroup.place(of: "\(unit)/other") == "\(unit)/other")
+    #expect(DelegatedGroup.rootForChildren(of: "\(unit)/daemon") == unit)
+    #expect(DelegatedGroup.rootForChildren(of: "\(unit)/self") == unit)
+    #expect(DelegatedGroup.rootForChildren(of: "\(unit)/other") == "\(unit)/other")
     try write(procs, "1\n")
-    #expect(DelegatedGroup.place(of: "\(unit)/daemon") == "\(unit)/daemon")
+    #expect(DelegatedGroup.rootForChildren(of: "\(unit)/daemon") == "\(unit)/daemon")
   }
 
   @Test(
@@ -37,24 +37,24 @@ import Testing
     #expect(access("\(unit)/self", F_OK) == 0)
     for path in controls { #expect(try readText(path).hasPrefix("memory pids")) }
     rmdir("\(unit)/daemon")
-    // `self` has no such file here; a group always has.
+    // `self` has no such file here; a real group always has it.
     try write("\(unit)/self/cgroup.subtree_control", "")
     try DelegatedGroup.prepareForStart("\(unit)/.control")
     for path in controls { #expect(try readText(path).hasPrefix("-memory -pids")) }
-    // Before the first daemon, in the unit's own group.
+    // The first daemon hasn't started, and this process is in the unit's own group.
     for path in controls { try write(path, "") }
     try DelegatedGroup.prepareForStart(unit)
     for path in controls { #expect(try readText(path).isEmpty) }
   }
 
-  @Test("The kernel counts memory and tasks of workers, in the group above only on request")
+  @Test("Memory and tasks of workers are counted, and in the group above only on request")
   func counting() throws {
     let scratch = try Scratch()
     let (above, root) = (scratch.path, CgroupRoot(path: "\(scratch.path)/dormouse-x"))
     mkdir(root.path, 0o755)
     let control = "cgroup.subtree_control"
     for group in [above, root.path] { try write("\(group)/\(control)", "") }
-    // A file keeps what was written last at its start; a group takes both.
+    // A file keeps the last text that was written at its start; a group applies both.
     root.countMemoryAndTasks(includingAbove: false)
     #expect(try readText("\(above)/\(control)").isEmpty)
     #expect(try readText("\(root.path)/\(control)") == "+pidsry")

@@ -89,7 +89,7 @@ struct DirectoryTrustTests {
     // No directory is made in it either.
     #expect(throws: DirectoryTrustError.self) { try strict.open("\(theirs)/new", making: 0o700) }
     #expect(access("\(theirs)/new", F_OK) != 0)
-    // A user that doesn't exist in this user namespace can't do anything in it.
+    // A user that doesn't exist in this user namespace can't change anything there.
     let namespaced = DirectoryTrust(user: geteuid(), isStrict: true, outsider: stranger)
     #expect(flaw("\(theirs)/state", namespaced) == nil)
   }
@@ -146,7 +146,7 @@ struct DirectoryTrustTests {
     #expect(try listDirectory("\(scratch.path)/away").isEmpty)
   }
 
-  @Test("A handle follows no link and takes no path")
+  @Test("A handle follows no link and accepts no path")
   func singleNames() throws {
     let scratch = try Scratch()
     let place = try scratch.directory("place", mode: 0o700)

@@ -26,7 +26,7 @@ import Testing
     + mapping("e000-f000", "/memfd:x (deleted)", dirty: 5)
     + mapping("f000-ff00", "[vdso]", dirty: 0)
 
-  @Test("Mappings are grouped by what they are for, the largest first, over all processes")
+  @Test("Mappings of all processes are grouped by their purpose, the largest group first")
   func groups() {
     var found = DirtyMappings()
     // The last thread's stack isn't known.

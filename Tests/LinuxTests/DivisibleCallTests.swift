@@ -5,7 +5,7 @@ import Testing
 
 @testable import Linux
 
-/// Calls that a stop would end with a part of their result.
+/// Calls that a stop would end with a partial result.
 @Suite struct DivisibleCallTests {
   private enum Number {
     #if arch(x86_64)

@@ -39,7 +39,7 @@ import Testing
     for place in [behind, on] {
       #expect(recorded("-1 0x7ffc00 0x\(String(place, radix: 16))\n") == before)
     }
-    // It may be in another call when it stops, which differs in the first argument only.
+    // The thread may be in another call when it stops, which differs in the first argument only.
     #expect(recorded("running\n") == nil)
     #expect(recorded("-1 0x7ffb00 0x7f0011\n") == nil)
     #expect(recorded("-1 0x7ffc00 0x7f0051\n") == nil)
@@ -48,7 +48,7 @@ import Testing
     #expect(CallsBeforeStop.call(after: nil, shownAs: other) == WaitingCall(other))
   }
 
-  @Test("What a daemon has recorded of calls before a stop is read by the next one")
+  @Test("The next daemon reads the calls that one has recorded before a stop")
   func keptCalls() throws {
     let call = try #require(
       WaitingCall("22 0x3 0x7ffd 0x10 0xffffffffffffffff 0x0 0x8 0x7ffc00 0x7f0011\n"))
@@ -56,7 +56,7 @@ import Testing
       decoding: CallsBeforeStop.text(of: [17: call, 4_000_000: call]), as: UTF8.self)
     #expect(CallsBeforeStop.calls(in: text) == [17: call, 4_000_000: call])
     #expect(CallsBeforeStop.calls(in: "") == [:])
-    // Torn at the end of a line, and in a line.
+    // The text is cut at the end of a line, and then within a line.
     #expect(
       CallsBeforeStop.calls(in: "17 \(call.line)\n18 \(call.line.dropLast(30))") == [17: call])
   }
@@ -111,7 +111,7 @@ import Testing
       #expect(due(0, [1, 1, 1, 1, 1, 1]) == nil, "read of a file has none")
       #expect(due(0, [4, 1, 1, 1, 1, 1]) == five, "read with SO_RCVTIMEO")
       #expect(due(1, [4, 1, 1, 1, 1, 1]) == .relative(6_000_000_000), "write with SO_SNDTIMEO")
-      // Memory that can't be read, or doesn't hold a time.
+      // The memory can't be read, or doesn't contain a time.
       #expect(due(35, [0xdead, 0, 0, 0, 0, 0]) == nil)
       #expect(due(35, [0xabc0, 0, 0, 0, 0, 0], (-1, 0)) == nil)
       #expect(due(35, [0xabc0, 0, 0, 0, 0, 0], (.max, 2_000_000_000)) == nil)

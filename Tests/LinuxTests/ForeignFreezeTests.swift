@@ -21,13 +21,13 @@ import Testing
     #expect(ForeignFreeze.groups(parsing: "6:freezer:/\n0::/\n") == [])
   }
 
-  @Test("A process is held while its group is frozen, in either version")
+  @Test("A process counts as frozen while its group is frozen, in either version")
   func held() throws {
     let child = try TestChild("sleep", "1000")
     #expect(!ForeignFreeze.holds(child.pid) && !ForeignFreeze.holds(1 << 22))
     if let place = OldFreezer.place() {
       let group = "\(place)/dormouse-test-\(child.pid)"
-      // Without the right to, that version isn't tested.
+      // Without the permission, that version isn't tested.
       if mkdir(group, 0o755) == 0 {
         defer { rmdir(group) }
         try writeControl("\(group)/cgroup.procs", "\(child.pid)")

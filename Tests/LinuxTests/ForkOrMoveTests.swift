@@ -4,9 +4,9 @@ import Testing
 
 @testable import Linux
 
-/// Which calls move a process's memory or copy it, by their arguments.
+/// Calls that move a process's memory or copy it, by their arguments.
 struct ForkOrMoveTests {
-  /// The numbers on x86-64.
+  /// The numbers of the calls on x86-64.
   private enum Call {
     static let munmap = 11
     static let mremap = 25

@@ -3,8 +3,9 @@ import Testing
 
 @testable import Linux
 
-/// What the kernel writes of a worker holds names, paths and numbers of the worker's choice. A parser that traps
-/// would end the daemon. A failing run ends this process, after it has printed its seed.
+/// The kernel's texts about a worker contain names, paths and numbers that the worker chooses. A
+/// parser that traps would end the daemon. A failing run ends this process, after it has printed
+/// its seed.
 @Suite("Damaged texts of /proc") struct HostileProcTests {
   private static let parsers: [String: @Sendable ([UInt8]) -> Void] = [
     "self/stat": { text in
@@ -34,10 +35,10 @@ import Testing
     "pressure/memory": { _ = PressureStall(parsing: $0) },
   ]
 
-  @Test("No parser traps, whatever stands there", arguments: parsers.keys.sorted())
+  @Test("No parser traps, whatever the file contains", arguments: parsers.keys.sorted())
   func damaged(name: String) throws {
     let parse = try #require(Self.parsers[name])
-    // A kernel may lack one of them, or keep it from ordinary users.
+    // A kernel may lack one of the files, or may not let ordinary users read it.
     let text = (try? readFile("/proc/\(name)")) ?? []
     parse(text)
     parse([])

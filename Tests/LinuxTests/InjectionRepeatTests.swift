@@ -6,8 +6,8 @@ import Testing
 @testable import Linux
 
 @Suite("Injected calls that are repeated") struct InjectionRepeatTests {
-  /// On a machine without time for them, the end of the munmap isn't seen within the tracer's patience.
-  @Test("A thread is given back although an earlier attempt has unmapped the scratch area")
+  /// On an overloaded machine the end of the munmap isn't seen within the tracer's timeout.
+  @Test("A thread is restored although an earlier attempt has unmapped the scratch area")
   func unmappedBefore() throws {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let child = try spawn(

@@ -28,7 +28,8 @@ import Testing
     hold.raise()
   }
 
-  @Test("A job after all others is performed by its caller if there are none, and else behind them")
+  @Test(
+    "A job after all others is performed by its caller if there are none, and otherwise after them")
   func afterAll() {
     let pool = JobPool(name: "test", most: 1, reserve: 1)
     let (hold, notes) = (Signal(), Notes())
@@ -58,7 +59,7 @@ import Testing
     #expect(notes.all == (0..<50).map { "\($0)" })
   }
 
-  @Test("Different workers' jobs run side by side")
+  @Test("Jobs about different workers run in parallel")
   func beside() {
     let pool = JobPool(name: "test", most: 2)
     let (first, second, notes) = (Signal(), Signal(), Notes())
@@ -75,7 +76,7 @@ import Testing
     #expect(notes.wait(for: 2))
   }
 
-  @Test("A job doesn't wait for one that hangs while the only idle thread has yet to take that one")
+  @Test("A job doesn't wait for a hanging one that the only idle thread hasn't claimed yet")
   func spokenFor() throws {
     let hold = Signal()
     for _ in 0..<20 {
@@ -93,7 +94,7 @@ import Testing
     hold.raise()
   }
 
-  @Test("An urgent job makes those before it about the same worker urgent")
+  @Test("An urgent job makes earlier jobs about the same worker urgent")
   func prioritized() {
     let pool = JobPool(name: "test", most: 1, reserve: 1)
     let (hold, notes) = (Signal(), Notes())

@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test(
-    "A second job about a subject is refused while the first one hangs, and accepted when it has ended"
+    "A second job about a subject is refused while the first one hangs, and accepted after it"
   )
   func oneForEachSubject() throws {
     let (jobs, gate, done) = (
@@ -58,7 +58,7 @@ import Testing
     #expect(try eventually { done.count == 200 })
   }
 
-  @Test("A job that comes when the idle thread ends is done")
+  @Test("A job that is submitted when the idle thread ends is done")
   func comesAtTheEndOfPatience() throws {
     let patience = Duration.microseconds(200)
     let jobs = JobPool(name: "test", most: 256, endsAfter: patience)
@@ -66,7 +66,7 @@ import Testing
       let done = Semaphore()
       #expect(jobs.submitIfIdle(about: "one") { { done.signal() } })
       try #require(done.wait(within: .seconds(60)), "job \(number)")
-      // The next one comes about when the thread's patience ends.
+      // The next job is submitted about when the thread's idle time ends.
       let next = Deadline(in: patience + .microseconds(number % 100))
       while !next.hasPassed {}
     }

@@ -11,7 +11,7 @@ import Testing
     return stat
   }
 
-  @Test("They are in the order of their memory, and kernel threads aren't among them")
+  @Test("The processes are ordered by their memory, and kernel threads aren't included")
   func order() throws {
     let all = try [
       stat(5, parent: 1, pages: 10), stat(6, parent: 5, pages: 30), stat(7, parent: 2, pages: 0),
@@ -47,7 +47,8 @@ import Testing
     #expect(!late.isComplete && late.processes.isEmpty)
   }
 
-  @Test("A process belongs to the nearest worker above it, or to that of its session or cgroup")
+  @Test(
+    "A process belongs to its nearest ancestor worker, or to the worker of its session or cgroup")
   func owners() {
     let owners = ProcessOwners([
       .init(worker: "outer", pid: 10, session: 10), .init(worker: "inner", pid: 12),

@@ -10,7 +10,7 @@ import Testing
     Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
   }
 
-  @Test("Accepting doesn't wait if another process has taken the connection first")
+  @Test("Accepting doesn't wait if another process has accepted the connection first")
   func takenByAnother() throws {
     let listener = Self.socket()
     #expect(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(
-    "Unaccepted connections that are open, closed or have data are distinguished without accepting them"
+    "Open, closed and unread connections are distinguished without accepting them"
   )
   func kinds() throws {
     let listener = Self.socket()
@@ -48,7 +48,7 @@ import Testing
     let speaker = connected()
     #expect(write(speaker.raw, "hello", 5) == 5)
     do {
-      // It sends something, and closes.
+      // The client sends something, and closes.
       let brief = connected()
       #expect(write(brief.raw, "bye", 3) == 3)
     }
@@ -58,7 +58,7 @@ import Testing
     #expect(all.map(\.unread).sorted() == [0, 0, 3, 5])
     #expect(try SocketFacts.read(listener).unread == 4)
 
-    // The oldest is accepted first, and isn't in the list any more.
+    // The oldest connection is accepted first, and isn't in the list any more.
     let first = try #require(try acceptConnection(listener))
     #expect(try first.read(upTo: 10).isEmpty)
     #expect(try look().count == 3)
@@ -67,7 +67,7 @@ import Testing
   }
 
   @Test(
-    "A connection that a reading of a long table repeats is listed once, and one that it leaves out is found"
+    "A connection that a long table repeats is listed once, and one that it omits is found"
   )
   func tornReadings() throws {
     func line(_ client: Int, unread: Int, inode: Int = 0) -> String {
@@ -76,7 +76,7 @@ import Testing
       return "   1: 0100007F:1F90 0100007F:\(hex) 01 00000000:\(bytes) 00:00000000 00000000"
         + "     0        0 \(inode) 1 0000000000000000 20 4 30 10 -1\n"
     }
-    // Accepted connections, which make the table longer than a page.
+    // These connections are accepted. They make the table longer than a page.
     let others = (0..<1000).map { line(0x4000 + $0, unread: 0, inode: 77) }.joined()
     let (one, two) = (line(0xC001, unread: 0), line(0xC002, unread: 5))
     var readings = ["head\n" + one + others + one, "head\n" + others + two + one]
@@ -89,7 +89,7 @@ import Testing
     }
     #expect(connections.list.map(\.unread).sorted() == [0, 5])
     #expect(count == 3)
-    // One that fits into a page is read once.
+    // A table that fits into a page is read once.
     var short = UnacceptedConnections(port: 8080)
     short.add { Array(("head\n" + one).utf8) }
     #expect(short.list.count == 1)

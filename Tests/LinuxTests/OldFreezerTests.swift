@@ -5,8 +5,8 @@ import Testing
 
 @testable import Linux
 
-/// Why the freezer of cgroup version 1 isn't used (docs/doctor.md). If the first two tests fail on a later
-/// kernel, that decision can be changed.
+/// The reasons why the freezer of cgroup version 1 isn't used (docs/doctor.md). If the first two
+/// tests fail on a later kernel, that decision can be changed.
 @Suite(
   "The freezer of cgroup version 1", .serialized,
   .enabled(if: OldFreezerPlace.isUsable, "there is none, or we may not make groups in it"))
@@ -35,7 +35,7 @@ struct OldFreezerTests {
     }
   }
 
-  @Test func `A tracer that waits for a thread frozen in an injected call says so`() throws {
+  @Test func `A tracer that waits for a thread frozen in an injected call reports that`() throws {
     try withFrozen { child, thaw in
       try thaw()
       let isAsleep = waitUntil(Deadline(in: .seconds(60))) { () throws(Never) in
@@ -53,7 +53,7 @@ struct OldFreezerTests {
       let calls = Calls()
       let thaw = TraceSession.FrozenCall {
         calls.count.add(1, ordering: .relaxed)
-        // If it can't be thawed, the test's end does it.
+        // If it can't be thawed here, it is thawed at the end of the test.
         try? writeControl("\(Self.group)/freezer.state", "THAWED")
       }
       let result = try TraceSession.$frozenCall.withValue(thaw) {

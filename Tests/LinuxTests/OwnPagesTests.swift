@@ -2,7 +2,7 @@ import Linux
 import Testing
 
 @Suite("A buffer's memory") struct OwnPagesTests {
-  @Test("Whole pages are given back and read as zeros, and what shares a page with others stays")
+  @Test("Whole pages are freed and read as zeros, and pages that other memory shares stay")
   func release() {
     let size = Int(pageSize)
     let all = UnsafeMutableRawBufferPointer.allocate(byteCount: 4 * size, alignment: size)

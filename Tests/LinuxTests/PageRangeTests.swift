@@ -10,7 +10,7 @@ struct PageRangeTests {
   private static let span: UInt64 = 200
   private static let rounds = 300
 
-  /// Numbers of pages, in clusters.
+  /// Makes random page numbers that lie in clusters.
   private static func randomPages(using random: inout TestRandom) -> Set<UInt64> {
     let density = Double.random(in: 0...1, using: &random)
     var pages: Set<UInt64> = []
@@ -24,7 +24,8 @@ struct PageRangeTests {
     return pages
   }
 
-  /// Ranges by address, without overlaps; some touch, as ranges of two mappings do.
+  /// Makes random ranges in ascending order, without overlaps. Some touch, as ranges of two
+  /// mappings do.
   private static func ranges(
     of pages: Set<UInt64>, using random: inout TestRandom
   ) -> [PageRange] {
@@ -103,7 +104,7 @@ struct PageRangeTests {
     }
   }
 
-  @Test("The two parts of a split range together are the range")
+  @Test("The head and tail of a split range together are the range")
   func halves() {
     var random = TestRandom()
     for _ in 0..<Self.rounds {

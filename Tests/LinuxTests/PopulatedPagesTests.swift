@@ -4,11 +4,11 @@ import Testing
 
 @testable import Linux
 
-/// Pages of this process that aren't empty.
+/// The pages of this process that aren't empty.
 @Suite(.enabled(if: clinux_try_tracking() == 1, "this kernel can't track writes"))
 struct PopulatedPagesTests {
   private static let size = Int(pageSize)
-  /// Pages of one range.
+  /// The number of pages of one range.
   private static let pages = 24
   private static let ranges = 40
 
@@ -16,7 +16,7 @@ struct PopulatedPagesTests {
 
   init() throws { map = try PageMap(pid: getpid()) }
 
-  /// Ranges with gaps between them; in the gaps are mappings that aren't registered, and full.
+  /// Makes ranges with gaps between them. The gaps contain full mappings that aren't registered.
   private func withRanges(_ body: (UnsafeMutableRawPointer, [PageRange]) throws -> Void) throws {
     let stride = 3 * Self.pages * Self.size
     let length = Self.ranges * stride
@@ -38,7 +38,8 @@ struct PopulatedPagesTests {
     try body(area, ranges)
   }
 
-  /// Writes to some pages and reads others, which leaves the page of zeros there. Returns the touched pages.
+  /// Writes to some pages and reads others, so that those have the page of zeros. Returns the
+  /// accessed pages.
   private func touch(_ ranges: [PageRange]) throws -> Set<UInt64> {
     var random = SystemRandomNumberGenerator()
     var touched: Set<UInt64> = []
@@ -51,7 +52,7 @@ struct PopulatedPagesTests {
   }
 
   @Test(
-    "One look at many registered ranges finds their pages, and none of the mappings between them")
+    "One scan of many registered ranges finds their pages, and none of the mappings between them")
   func findsRegistered() throws {
     let descriptor = Descriptor(owning: try shim("userfaultfd") { clinux_track_open() })
     let tracker = try WriteTracker(pid: getpid(), descriptor: descriptor)
@@ -66,7 +67,7 @@ struct PopulatedPagesTests {
     }
   }
 
-  @Test("A registered mapping that isn't asked for isn't in the result")
+  @Test("A registered mapping that wasn't requested isn't in the result")
   func leavesOthersOut() throws {
     let descriptor = Descriptor(owning: try shim("userfaultfd") { clinux_track_open() })
     let tracker = try WriteTracker(pid: getpid(), descriptor: descriptor)

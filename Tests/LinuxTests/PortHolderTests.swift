@@ -4,7 +4,7 @@ import Testing
 
 @testable import Linux
 
-@Suite("The program that holds a port") struct PortHolderTests {
+@Suite("The program that listens at a port") struct PortHolderTests {
   private let listener: Descriptor
   private let port: UInt16
 
@@ -25,7 +25,7 @@ import Testing
     #expect(try holder(child.process.identity) == nil, "it doesn't listen yet")
     #expect(listen(listener.raw, 5) == 0)
     #expect(try holder(child.process.identity)?.pid == getpid())
-    // Not of another port.
+    // The program doesn't listen at another port.
     let other = try PortHolder.earlier(
       than: child.process.identity, session: child.pid, cgroup: nil, at: 1)
     #expect(other == nil)

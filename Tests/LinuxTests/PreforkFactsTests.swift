@@ -4,7 +4,8 @@ import Testing
 
 @testable import Linux
 
-@Suite("Masters of prefork servers, from what their processes do") struct PreforkFactsTests {
+@Suite("Masters of prefork servers, recognized by their processes' calls") struct PreforkFactsTests
+{
   private func facts(
     _ pid: Int32, parent: Int32, listeners: Set<UInt64> = [], awaited: Set<UInt64>? = []
   ) -> PreforkFacts {
@@ -17,7 +18,8 @@ import Testing
     PreforkFacts.masters(among: all).map(\.pid).sorted()
   }
 
-  @Test("A master shares its listening socket with children that wait there, and doesn't itself")
+  @Test(
+    "A master shares its listening socket with children that wait there, and doesn't wait itself")
   func prefork() {
     #expect(
       masters(
@@ -41,7 +43,7 @@ import Testing
         facts(1, parent: 0, listeners: [7], awaited: [7]),
         facts(2, parent: 1, listeners: [7], awaited: [7])
       ).isEmpty)
-    // Another socket, such as that of an administrator.
+    // The process waits at another socket, such as that of an administrator.
     #expect(
       masters(
         facts(1, parent: 0, listeners: [7, 8], awaited: [8]),
@@ -55,7 +57,7 @@ import Testing
       masters(facts(1, parent: 0, listeners: [7], awaited: [7]), facts(2, parent: 1)).isEmpty)
   }
 
-  @Test("Where it isn't known what a process waits for, all processes wake at once")
+  @Test("If a process's wait isn't known, all processes wake at once")
   func unknown() {
     #expect(
       masters(
@@ -96,12 +98,12 @@ import Testing
     #expect(try hidden.during { PreforkFacts.masters(among: try PreforkFacts.read(tree)) }.isEmpty)
   }
 
-  @Test("The descriptors that a call waits at are read from its arguments")
+  @Test("The descriptors at which a call waits are read from its arguments")
   func awaited() {
     let text =
       "pos:\t0\nflags:\t02\ntfd:        5 events:       19 data: 5  pos:0\ntfd: 12 events: 1"
     #expect(AwaitedDescriptors.epoll(text) == [5, 12])
-    // Descriptor 3 for input, descriptor 4 for output.
+    // The array has descriptor 3 for input and descriptor 4 for output.
     #expect(
       AwaitedDescriptors.poll([3, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0]) == [3])
     #expect(AwaitedDescriptors.select([0b1010_0000, 0b10], below: 10) == [5, 7, 9])
@@ -133,7 +135,8 @@ import Testing
     ]
   }
 
-  @Test("A master is held while it has children, and remembered when a later look shows nothing")
+  @Test(
+    "A master stays stopped while it has children, and is remembered if a later check finds none")
   func remembers() throws {
     let masters = PreforkMasters()
     masters.note(facts, in: try tree((10, 1), (11, 10)))
@@ -147,7 +150,7 @@ import Testing
     #expect(!masters.areKnown)
   }
 
-  @Test("A master in this process's own session isn't held: its shell would see a stopped job")
+  @Test("A master in this process's own session isn't stopped: its shell would see a stopped job")
   func ownSession() throws {
     let masters = PreforkMasters()
     masters.note(facts, in: try tree((10, 1), (11, 10), session: getsid(0)))

@@ -22,7 +22,7 @@ import Testing
     #expect(identity.life == .lives)
   }
 
-  @Test("The end of a process is seen without a free descriptor")
+  @Test("The end of a process is detected without a free descriptor")
   func ended() throws {
     let child = try TestChild("sleep", "60")
     let identity = child.process.identity

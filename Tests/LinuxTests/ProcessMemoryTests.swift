@@ -77,11 +77,11 @@ import Testing
           Swap: 0 kB
           """.utf8))
     }
-    // A parent with 2 MB of its own, and three children with 1 MB each; they share 40 MB.
+    // The parent has 2 MB of its own, and three children have 1 MB each. They share 40 MB.
     var sum = rollup(dirty: 2048, anonymous: 43_008, part: 12_288)
     for _ in 0..<3 { sum += rollup(dirty: 1024, anonymous: 41_984, part: 11_264) }
     #expect(sum.sharedByFork == 40 << 20 && sum.footprint == 45 << 20)
-    // What one process has for itself doesn't count twice, nor what it has given back.
+    // Memory of one process alone doesn't count twice, and memory that it has freed doesn't count.
     let single = rollup(dirty: 4096, anonymous: 6144, part: 6144, lazyFree: 2048)
     #expect(single.sharedByFork == 0 && single.footprint == 4 << 20)
   }
@@ -161,9 +161,11 @@ import Testing
   }
 
   @Test func `An event of a pressure trigger without a stall isn't confirmed`() {
-    // The kernel's first event after the trigger was made, on a machine that had stalled for 21 s before.
+    // This is the kernel's first event after the trigger was made, on a machine that had stalled
+    // for 21 s before.
     var check = TriggerCheck(stall: .milliseconds(200), total: 21_066_877)
-    // Too little; 1 µs too little; enough; already reported; enough again; a count that decreased.
+    // The totals are: too little; 1 µs too little; enough; already reported; enough again; a count
+    // that decreased.
     let totals: [UInt64] = [21_066_921, 21_266_876, 21_266_877, 21_266_878, 21_466_877, 0]
     let believed = totals.map { check.confirms($0) }
     #expect(believed == [false, false, true, false, true, false])

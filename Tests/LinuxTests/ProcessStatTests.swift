@@ -5,7 +5,8 @@ import Testing
 @testable import Linux
 
 @Suite struct ProcessStatTests {
-  /// A stat line with this name, of a process with pid 7, parent 3, session 5, started at tick 99.
+  /// Makes a stat line with this name, for a process with pid 7, parent 3, session 5, started at
+  /// tick 99.
   static func line(name: String) -> [UInt8] {
     let after = "S 3 4 5 0 -1 4194560 1 2 3 4 11 22 0 0 20 0 6 0 99 1000 200 "
     let rest = (25...47).map { _ in "0" }.joined(separator: " ")
@@ -82,7 +83,8 @@ import Testing
     #expect(try eventually { child.process.identity.isEnding })
   }
 
-  @Test func `An ended process isn't alive, and another process with its pid isn't taken for it`()
+  @Test
+  func `An ended process isn't alive, and a process that reuses its pid isn't mistaken for it`()
     throws
   {
     let child = try TestChild("sleep", "60")

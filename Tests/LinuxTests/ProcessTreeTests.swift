@@ -5,7 +5,7 @@ import Testing
 @testable import Linux
 
 @Suite struct ProcessTreeTests {
-  /// A shell with two branches, one of whose leaves has lost its parent.
+  /// The command of a shell with two branches, one of whose leaves has lost its parent.
   private static let bushy = """
     sleep 61 &
     sh -c 'sleep 62 & sleep 63 & echo branch; wait' &
@@ -55,7 +55,8 @@ import Testing
 
   @Test(.enabled(if: onlineProcessors > 1, "the parent shares a processor with a busy process"))
   func `A parent that waits for its child doesn't see that the child was stopped with it`() throws {
-    // The parent comes to its stop late: of its processor it gets the idle time, and a busy process leaves none.
+    // The parent comes to its stop late: it gets only the idle time of its processor, and a busy
+    // process leaves none.
     let hog = try TestChild("taskset", "-c", "0", "sh", "-c", "echo on; while :; do :; done")
     #expect(try hog.line() == "on")
     for round in 0..<4 {
@@ -70,7 +71,7 @@ import Testing
     }
   }
 
-  /// Prints how its child was stopped or ended.
+  /// A program that prints how its child was stopped or ended.
   private static let waitingParent = """
     import os
     child = os.fork()
@@ -108,11 +109,11 @@ import Testing
       tree = try ProcessTree.stopAll(
         root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
     } catch {
-      // A process was between vfork and exec: the stop is refused, and all processes continue.
+      // If a process was between vfork and exec, the stop is refused, and all processes continue.
       guard case .stuck(_, _, _, .uninterruptible) = error else { throw error }
       return
     }
-    // No new process appears, now or later: all processes that could fork stand still.
+    // No new process appears, now or later, because all processes that could fork are stopped.
     let later = try child.tree()
     #expect(Set(later.processes.map(\.identity)).isSubset(of: tree.processes.map(\.identity)))
     #expect(later.processes.allSatisfy { $0.state.isAtRest })
@@ -163,15 +164,14 @@ import Testing
     return stat
   }
 
-  @Test func `A session number that is used again brings no foreign process into the tree`() throws
-  {
+  @Test func `A reused session number brings no foreign process into the tree`() throws {
     let root = ProcessIdentity(pid: 10, startTime: 100)
     let all = [
       try process(10, parent: 1, session: 10),
       try process(11, parent: 10, session: 10),
-      // A grandchild in a session of its own, and its orphan.
+      // There is a grandchild in a session of its own, and its orphan.
       try process(12, parent: 11, session: 12), try process(13, parent: 1, session: 12),
-      // Older than the root: the number is a coincidence.
+      // This process is older than the root, so the equal number is a coincidence.
       try process(14, parent: 1, session: 10, started: 50),
       try process(15, parent: 1, session: 1),
     ]
@@ -187,7 +187,7 @@ import Testing
       try process(11, parent: 10, session: 10, started: 301),
     ]
     #expect(ProcessTree.members(of: stranger, root: root, session: 10).isEmpty)
-    // The session of a root that doesn't lead it: its leader is older.
+    // The root doesn't lead its session: the session's leader is older.
     let shell = ProcessIdentity(pid: 20, startTime: 100)
     let own = [
       try process(9, parent: 1, session: 9, started: 90),
@@ -197,7 +197,7 @@ import Testing
     #expect(ProcessTree.members(of: own, root: shell, session: 9).map(\.pid) == [20, 21])
     let later = [try process(9, parent: 1, session: 9, started: 200)]
     #expect(ProcessTree.members(of: later, root: shell, session: 9).isEmpty)
-    // Without a leader its orphans belong to it.
+    // Without a leader, the session's orphans belong to the worker.
     let orphans = [try process(12, parent: 1, session: 10, started: 150)]
     #expect(ProcessTree.members(of: orphans, root: root, session: 10).map(\.pid) == [12])
   }

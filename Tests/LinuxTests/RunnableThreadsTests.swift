@@ -3,12 +3,12 @@ import Testing
 @testable import Linux
 
 @Suite("Runnable threads") struct RunnableThreadsTests {
-  @Test("The reading thread is one of the machine's runnable threads")
+  @Test("The calling thread is one of the machine's runnable threads")
   func own() throws {
     #expect(try #require(RunnableThreads.count()) >= 1)
   }
 
-  @Test("Their number is the fourth word's first part, and another text has none")
+  @Test("The number is before the slash of the fourth word, and another text has none")
   func parsing() {
     #expect(RunnableThreads.count(in: "0.20 0.18 0.12 7/80 11206\n") == 7)
     for text in ["", "0.20 0.18 0.12", "0.20 0.18 0.12 x/80 1"] {

@@ -4,7 +4,7 @@ import Testing
 @testable import Linux
 
 @Suite("Semaphores") struct SemaphoreTests {
-  @Test("Each signal lets one waiting thread continue, also one that comes later")
+  @Test("Each signal lets one waiting thread continue, even one that waits later")
   func counting() {
     let (semaphore, done) = (Semaphore(), Semaphore())
     let passed = Mutex(0)
@@ -24,7 +24,7 @@ import Testing
     #expect(!semaphore.wait(within: .zero))
   }
 
-  @Test("A wait with a limit ends after it, not before, and takes no signal")
+  @Test("A wait with a limit ends after it, not before, and consumes no signal")
   func limits() {
     let semaphore = Semaphore()
     let began = Clocks.monotonic

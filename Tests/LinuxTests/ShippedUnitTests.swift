@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the shipped units of systemd must contain. `Tests/Machines` runs them.
+/// The settings that the shipped units of systemd must contain. `Tests/Machines` runs the units.
 @Suite("The shipped units")
 struct ShippedUnitTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent()
@@ -12,13 +12,13 @@ struct ShippedUnitTests {
       .components(separatedBy: "\n")
   }
 
-  /// The settings of a unit, without comments.
+  /// Returns the settings of a unit, without comments.
   private static func unit(_ kind: String) throws -> [String] {
     try lines("Packaging/systemd/\(kind)/dormouse.service").filter { !$0.hasPrefix("#") }
   }
 
   @Test(
-    "The shipped units wake all workers only if systemd doesn't start the daemon again, also from systemd 254 on",
+    "The shipped units wake all workers only if systemd doesn't start the daemon again",
     arguments: ["system", "user"])
   func restartsDirectly(kind: String) throws {
     let unit = try Self.unit(kind)

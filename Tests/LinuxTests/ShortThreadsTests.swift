@@ -7,7 +7,7 @@ import Testing
 @Suite("Threads for short work") struct ShortThreadsTests {
   private typealias Counter = JobsThatMayHangTests.Counter
 
-  @Test("All work is done, however many come at once and again when the threads are idle")
+  @Test("All work is done, even if much is submitted at once and again when the threads are idle")
   func allIsDone() throws {
     let done = Counter()
     for turn in 1...20 {
@@ -49,7 +49,7 @@ import Testing
     #expect(try eventually { done.count == 20 })
     #expect(
       try eventually {
-        // One that has ended meanwhile has no name.
+        // A thread that has ended meanwhile has no name.
         let names = try threads(of: getpid()).compactMap {
           try? readText("/proc/self/task/\($0)/comm")
         }

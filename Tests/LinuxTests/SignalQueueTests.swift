@@ -4,7 +4,7 @@ import Testing
 
 @testable import Linux
 
-/// The tests run on threads of their own, whose signal masks end with them.
+/// The tests run on threads of their own, because a changed signal mask ends with its thread.
 struct SignalQueueTests {
   /// Runs `body` on a thread that no other test uses, and returns its result.
   private static func onOwnThread<Value: Sendable>(
@@ -59,7 +59,7 @@ struct SignalQueueTests {
 
   @Test("If there are more signals than one read returns, further reads return the rest")
   func many() throws {
-    // Real-time signals queue up.
+    // Several real-time signals of one number can be pending.
     let signal = SIGUSR2 + 28
     let counts = try Self.onOwnThread {
       let queue = try SignalQueue([signal])

@@ -4,7 +4,7 @@ import Testing
 @testable import Linux
 
 @Suite struct SpawnTermsTests {
-  /// The output of a script that is started with these terms.
+  /// Returns the output of a script that is started with these terms.
   private func output(
     of script: String, environment: [String: String] = [:], _ terms: SpawnTerms
   ) throws -> String {
@@ -53,7 +53,7 @@ import Testing
     let listed = try output(of: "ls /proc/$$/fd", terms)
     let open = Set(listed.split(separator: "\n").compactMap { Int32($0) })
     #expect(numbers.isSubset(of: open), "\(listed)")
-    // 10 and 255 are shells' own.
+    // Shells use 10 and 255 themselves.
     #expect(open.subtracting(numbers).isSubset(of: [0, 1, 2, 10, 255]), "\(listed)")
 
     terms = SpawnTerms()
@@ -82,7 +82,7 @@ import Testing
     ]
     #expect(try output(of: "ulimit -n; ulimit -Hn; ulimit -c", terms) == "100\n200\n0\n")
 
-    // More than the kernel allows for any process (fs.nr_open).
+    // The limit is higher than the kernel permits for any process (fs.nr_open).
     terms.limits[1].hard = .max
     let error = #expect(throws: SpawnError.self) { _ = try output(of: ":", terms) }
     #expect(error?.step == .limit)

@@ -67,7 +67,7 @@ import Testing
   }
 
   @Test func `No descriptor of the parent leaks into a started child`() throws {
-    // Opened without O_CLOEXEC, as a careless library would.
+    // The file is opened without O_CLOEXEC, as a careless library would do it.
     let null = try Descriptor.open("/dev/null")
     let leaky = dup(null.raw)
     defer { close(leaky) }
@@ -75,7 +75,7 @@ import Testing
     #expect(try listNumbers("/proc/self/fd").contains(leaky))
     let child = try TestChild(
       "python3", "-c", "import os; print(sorted(os.listdir('/proc/self/fd')))")
-    // The fourth is the directory that is being listed.
+    // The fourth descriptor is that of the directory that is being listed.
     #expect(try child.line() == "['0', '1', '2', '3']")
   }
 

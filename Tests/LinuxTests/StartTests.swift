@@ -40,7 +40,7 @@ import Testing
     #expect(early.outcome == .executed)
   }
 
-  /// A directory behind links that take the kernel milliseconds to follow.
+  /// Makes a directory behind links that the kernel needs milliseconds to follow.
   private final class SlowDirectory {
     let path: String
     private let root: String
@@ -64,7 +64,7 @@ import Testing
     deinit { Scratch.remove(root) }
   }
 
-  /// A child that was stopped before its execve.
+  /// Makes a child that was stopped before its execve.
   private func stoppedChild(_ directory: String) throws -> StartingProcess {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let request = SpawnRequest(
@@ -82,12 +82,12 @@ import Testing
   }
 
   @Test(
-    "A child that is stopped before its execve blocks no caller, and is killed and named at its deadline"
+    "A child that is stopped before its execve blocks no caller and is killed at its deadline"
   )
   func stopped() throws {
     let directory = try SlowDirectory()
     let child = try stoppedChild(directory.path)
-    // The answer stays the same, however often it is requested.
+    // The result stays the same, however often it is requested.
     for _ in 0..<100 { #expect(try child.look() == nil) }
     let error = #expect(throws: SpawnError.self) { try child.expire(after: .seconds(10)) }
     #expect(error?.isHang == true)
@@ -139,8 +139,8 @@ import Testing
     waitForChild(child.process.pid)
   }
 
-  /// Otherwise a client would wait for the end of its connection, and a worker's memory would stay registered with
-  /// a userfaultfd that its owner has closed.
+  /// A child that kept other descriptors open would delay the end of a client's connection, and
+  /// keep a worker's memory registered with a userfaultfd that its owner has closed.
   @Test func `A child that waits for its release keeps open only what its program gets`() throws {
     var request = waiting()
     var terms = SpawnTerms()
@@ -154,7 +154,7 @@ import Testing
     }
     #expect(isWaiting)
     let open = try listDirectory("/proc/\(child.process.pid)/fd").compactMap { Int32($0) }
-    // Its report to us is the fourth of its own.
+    // The fourth descriptor is the child's end of the report pipe.
     #expect(open.count == 5 && Set([0, 1, 2, 7]).isSubset(of: open), "\(open)")
     forked.release()
     child.abandon()
@@ -170,7 +170,7 @@ import Testing
     }
     let born = try forked.get()
     let child = StartingProcess(born)
-    // A child that began later wouldn't see that its thread has ended: the process lives on.
+    // A child that began later wouldn't notice that its thread has ended: the process lives on.
     try #require(try eventually { born.step == SpawnError.Step.exec.rawValue })
     queue = nil
     #expect(
@@ -203,7 +203,7 @@ import Testing
   }
 
   @Test(
-    "Workers of a daemon with a negative oom_score_adj get 0, and a session's positive value is kept"
+    "Workers of a daemon with a negative oom_score_adj get 0, and inherit a positive value"
   )
   func oomScores() {
     #expect(OOMScore.ofWorkers(own: -900) == 0)
@@ -211,7 +211,7 @@ import Testing
     #expect(OOMScore.ofWorkers(own: 200) == 200)
   }
 
-  /// The output of a program that is started with this request.
+  /// Returns the output of a program that is started with this request.
   private func output(
     _ command: [String], oomScore: OOMScore = .usual, _ terms: SpawnTerms? = nil
   ) throws -> String {

@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(
-    "A step that fails leaves the old content and no partial file; after the rename the new content",
+    "A failed step leaves the old content and no partial file; after the rename the new content",
     arguments: StateFile.Step.allCases)
   func failure(step: StateFile.Step) throws {
     let failure = SystemCallError("test", on: "\(step)", code: EIO)
@@ -164,12 +164,13 @@ import Testing
       #expect(try readFile(path) == Self.new)
       #expect(try mode(of: path) == 0o600)
       #expect(try names() == ["state"])
-      // Killed between the exchange of the names and the removal: the partial file has the old content.
+      // The process was killed between the exchange of the names and the removal, so the partial
+      // file has the old content.
       try scratch.write("state.partial", "old")
     }
   }
 
-  @Test("A symbolic link in the partial file's place isn't followed")
+  @Test("A symbolic link with the partial file's name isn't followed")
   func link() throws {
     try scratch.write("other", "untouched")
     #expect(symlink("\(scratch.path)/other", partial) == 0)

@@ -14,7 +14,7 @@ struct SwapInMemoryTests {
     #expect(SwapInMemory.free(parsing: Array(text.utf8)) == (4_194_304 - 1_048_576 + 1024) * 1024)
   }
 
-  @Test("Without zram, and in a file that can't be understood, there is none")
+  @Test("Without zram, and in a file that can't be parsed, there is none")
   func none() {
     for text in ["", "Filename Type Size Used Priority\n", "x\n/dev/zram0 partition many 0 1\n"] {
       #expect(SwapInMemory.free(parsing: Array(text.utf8)) == 0)

@@ -2,13 +2,13 @@ import Glibc
 import Linux
 import TestSupport
 
-/// A process of a test. When the test ends, the process and its whole session are ended.
+/// A process of a test. The process and its whole session are killed when the test ends.
 final class TestChild {
   let process: SpawnedProcess
   var pid: Int32 { process.pid }
   private let output: Descriptor?
 
-  /// Runs `command` (looked up in PATH). Its output can be read with `line()`.
+  /// Runs `command`, which is searched for in PATH. Its output can be read with `line()`.
   init(_ command: String..., cgroup: WorkerCgroup? = nil) throws {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { throw TestFailure("pipe") }
@@ -26,7 +26,7 @@ final class TestChild {
         cgroup: cgroup?.directory.raw))
   }
 
-  /// The next line of output; fails after 60 s without one.
+  /// Returns the next line of output; it fails after 60 s without one.
   func line() throws -> String {
     guard let output else { return "" }
     var bytes: [UInt8] = []
@@ -41,7 +41,7 @@ final class TestChild {
     throw TestFailure("no line within 60 s; so far \(String(decoding: bytes, as: UTF8.self))")
   }
 
-  /// It has written something that wasn't read yet.
+  /// True if there is output that wasn't read yet.
   var hasWritten: Bool {
     get throws {
       guard let output else { return false }
@@ -49,7 +49,7 @@ final class TestChild {
     }
   }
 
-  /// All lines until it closes its output.
+  /// Returns all lines until it closes its output.
   func allOutput() throws -> [String] {
     var lines: [String] = []
     while true {
@@ -75,7 +75,7 @@ final class TestChild {
   }
 }
 
-/// A place for cgroups, if this machine has one.
+/// A parent for cgroups, if this machine has one.
 enum TestCgroups {
   static let available = {
     guard let root = try? CgroupRoot.detect(name: "dormouse-test-probe-\(getpid())") else {

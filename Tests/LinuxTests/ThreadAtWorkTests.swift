@@ -10,8 +10,8 @@ import Testing
     let busy = try TestChild("sh", "-c", "echo up; while :; do :; done")
     let idle = try TestChild("sh", "-c", "echo up; sleep 61; true")
     for child in [busy, idle] { #expect(try child.line() == "up") }
-    // Both shells are past their `echo`, and the second waits for its child, which has executed its program: until then a
-    // shell that used vfork can't be stopped.
+    // Both shells have executed their `echo`, and the second waits for its child, which has
+    // executed its program. Before that, a shell that used vfork can't be stopped.
     #expect(try eventually { try idle.tree().processes.contains { $0.name == "sleep" } })
     func stop(_ child: TestChild) throws -> ProcessTree {
       try ProcessTree.stopAll(

@@ -15,7 +15,7 @@ import Testing
   @Test func `Ended threads leave no stack behind`() throws {
     let hold = Signal()
     let stacks = Mutex<[UInt]>([])
-    // Fewer stacks than glibc would keep.
+    // The number of stacks is less than glibc would keep.
     let count = 64
     for _ in 0..<count {
       let isStarted = Thread.start(name: "test") {
@@ -30,7 +30,7 @@ import Testing
     let addresses = stacks.withLock { $0 }
     #expect(addresses.allSatisfy(Self.isMapped))
     hold.raise()
-    // Threads of other tests may have got some of the places.
+    // Threads of other tests may have got some of the addresses.
     #expect(try eventually { addresses.count(where: Self.isMapped) < count / 2 })
   }
 

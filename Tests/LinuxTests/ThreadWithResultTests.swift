@@ -5,8 +5,8 @@ import Testing
 @testable import Linux
 
 @Suite("Threads that stop with the result of a call") struct ThreadWithResultTests {
-  /// Reads a FIFO byte by byte, at the lowest priority of one processor. Others keep that processor busy, so that a
-  /// byte wakes the reader some milliseconds before it runs.
+  /// A process that reads a FIFO byte by byte, at the lowest priority of one processor. Others keep
+  /// that processor busy, so that a byte wakes the reader some milliseconds before it runs.
   private final class SlowReader {
     let child: TestChild
     private let others: [TestChild]
@@ -37,7 +37,7 @@ import Testing
 
     func write() throws { try fifo.writeAll("x") }
 
-    /// The byte is still in the FIFO.
+    /// True if the byte is still in the FIFO.
     var isUnread: Bool {
       get throws { try pollDescriptor(fifo.raw, for: POLLIN, until: Deadline(in: .zero)) }
     }
@@ -52,14 +52,14 @@ import Testing
     }
   }
 
-  @Test("A thread that read a byte on its way to its stop has a result, though it seems to read")
+  @Test("A thread that read a byte on its way to its stop has a result, although it seems to read")
   func read() throws {
     let reader = try SlowReader()
     let wasSeen = try eventually {
       try reader.write()
       kill(reader.child.pid, SIGSTOP)
       let tree = try reader.stop()
-      // One that was faster than the signal has written its line, and reads again.
+      // A reader that was faster than the signal has written its line, and reads again.
       let isHeld =
         try !reader.isUnread && reader.syscall.hasPrefix("0 0x") && !reader.child.hasWritten
       let thread = tree.threadWithResult(until: Deadline(in: .seconds(60)))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Linux
 
-@Suite("Corrections of time-outs") struct TimeoutCorrectionTests {
+@Suite("Corrections of timeouts") struct TimeoutCorrectionTests {
   #if arch(x86_64)
     private static func correction(
       _ number: Int64, _ arguments: [UInt64], limit: Int64, waited: Int64, rested: Int64 = 0,
@@ -18,7 +18,7 @@ import Testing
 
     private static let second: Int64 = 1_000_000_000
 
-    @Test("A time-out in a register becomes the remaining time, rounded up, and 0 if it is overdue")
+    @Test("A timeout in a register becomes the remaining time, rounded up, and 0 if it is overdue")
     func register() {
       let arguments: [UInt64] = [3, 1, 1, 5000, 0, 0]
       for number in [Int64(232), 281] {  // epoll_wait, epoll_pwait
@@ -45,7 +45,7 @@ import Testing
     @Test("A remaining time that the kernel has written is reduced in place by the time asleep")
     func remainder() {
       let arguments: [UInt64] = [1, 1, 0xabc0, 0, 0xdef0, 0]
-      // ppoll: nanoseconds; select: microseconds.
+      // The unit of ppoll is nanoseconds, that of select microseconds.
       #expect(
         Self.correction(
           271, arguments, limit: 5 * Self.second, waited: 9 * Self.second, rested: 2_000_000_001)
@@ -70,7 +70,7 @@ import Testing
       }
     }
 
-    @Test("A call with its socket's time-out ends when it is overdue, and not before")
+    @Test("A call with its socket's timeout ends when it is overdue, and not before")
     func socket() {
       let arguments: [UInt64] = [7, 0, 0, 0, 0, 0]
       #expect(Self.correction(45, arguments, limit: 5, waited: 4) == .nothing)
@@ -84,7 +84,8 @@ import Testing
 
     @Test("Calls with an absolute end aren't corrected")
     func others() {
-      // poll, nanosleep, clock_nanosleep, futex, futex_waitv, mq_timedreceive, restart_syscall.
+      // The calls are poll, nanosleep, clock_nanosleep, futex, futex_waitv, mq_timedreceive and
+      // restart_syscall.
       for number in [Int64(7), 35, 230, 202, 449, 243, 219] {
         #expect(
           Self.correction(number, [0, 0, 0, 0, 0, 0], limit: 5, waited: 9) == .nothing)
@@ -136,7 +137,7 @@ import Testing
       return notTestedHere("this kernel doesn't say when a thread last ran")
     }
     let began = try #require(waits.kept?.began[child.pid])
-    // What interrupts the measurement makes its result later, at most by as long as it took.
+    // An interruption of the measurement makes its result later, at most by its own duration.
     #expect(began <= latest + 5_000_000 + measuring)
     #expect(began > latest - 10_000_000_000)
     let again = TimedWaits(try #require(waits.kept))
@@ -147,12 +148,12 @@ import Testing
     #expect(waits.kept == nil)
   }
 
-  @Test("A time-out that was corrected once isn't corrected again after a failed wake")
+  @Test("A timeout that was corrected once isn't corrected again after a failed wake")
   func once() {
     let waits = TimedWaits(TimedWaits.Kept(restsSince: 1000, began: [5: 400]))
     #expect(waits.waited(5, since: 2000) == 1600)
     #expect(waits.rested(5, since: 2000) == 1000)
-    waits.isCorrected(5, now: 2000, call: nil)
+    waits.didCorrect(5, now: 2000, call: nil)
     #expect(waits.waited(5, since: 2500) == 500)
     #expect(waits.rested(5, since: 2500) == 500)
   }

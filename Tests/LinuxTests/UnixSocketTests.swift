@@ -20,7 +20,8 @@ import Testing
     withExtendedLifetime(socket) {}
   }
 
-  /// The umask belongs to all threads: a directory that another one made meanwhile couldn't be entered.
+  /// The umask applies to all threads: a directory that another thread made meanwhile couldn't be
+  /// entered.
   @Test func `Opening sockets doesn't change the mode of the files that other threads make`() throws
   {
     let scratch = try Scratch()
@@ -28,7 +29,7 @@ import Testing
     let sockets = Signal()
     let isStarted = Thread.start(name: "sockets") {
       while !isOver.load(ordering: .relaxed) {
-        // A socket that can't be made changes nothing either.
+        // An attempt to make an invalid socket doesn't change it either.
         _ = try? UnixSocket.free(scratch.uniquePath("sock"), mode: 0o600)
       }
       sockets.raise()

@@ -7,10 +7,10 @@ import Testing
 
 @Suite(
   "The stacks of threads that wait for jobs",
-  // The address sanitizer puts local variables elsewhere.
+  // The address sanitizer stores local variables elsewhere.
   .enabled(if: getenv("WORKERKIT_SANITIZED") == nil, "sanitizers bring stacks of their own"))
 struct UnusedStackTests {
-  /// Uses 200 KB of stack; returns an address at its end.
+  /// Uses 200 KB of stack, and returns an address at its end.
   private static func useStack(from top: UInt? = nil) -> UInt {
     var local: UInt8 = 1
     return withUnsafeMutablePointer(to: &local) { pointer in
@@ -62,7 +62,7 @@ struct UnusedStackTests {
     try expectRelease { pool.submit(about: "a", $0) }
   }
 
-  @Test("A queue's chore is performed as often as it asks for, and not when the stack is released")
+  @Test("A queue's idle task runs as often as it requests, and not when the stack is released")
   func chore() throws {
     let count = Shared(0)
     let queue = WorkQueue(name: "test") {
@@ -70,7 +70,7 @@ struct UnusedStackTests {
       return count.value == 1 ? .milliseconds(10) : nil
     }
     try expectRelease { queue.submit($0) }
-    // After the first job, 10 ms later, and after the second job.
+    // It runs after the first job, 10 ms later, and after the second job.
     #expect(try eventually { count.value >= 3 })
     #expect(count.value == 3)
   }

@@ -61,7 +61,7 @@ import Testing
     let queue = WorkQueue(name: "test", mayLeave: { permission.ask() })
     #expect(!queue.hasThread)
     let first = queue.perform { clinux_thread_id() }
-    // As long as it may not, its jobs have the same thread.
+    // Its jobs have the same thread while it may not release it.
     #expect(try eventually { permission.questions.load(ordering: .relaxed) >= 1 })
     #expect(queue.perform { clinux_thread_id() } == first)
     permission.isGiven.store(true, ordering: .relaxed)
@@ -69,7 +69,7 @@ import Testing
     #expect(queue.perform { 7 } == 7)
   }
 
-  @Test("A queue leaves its thread only when its chore has nothing left to do")
+  @Test("A queue releases its thread only after its idle task has nothing left to do")
   func leavesAfterChore() throws {
     let permission = Permission()
     permission.isGiven.store(true, ordering: .relaxed)
@@ -78,27 +78,27 @@ import Testing
       name: "test", chore: { chores.ask() ? nil : .milliseconds(20) },
       mayLeave: { permission.ask() })
     queue.perform {}
-    // For longer than a queue waits before it leaves its thread.
+    // This is longer than a queue waits before it releases its thread.
     #expect(try eventually { chores.questions.load(ordering: .relaxed) > 150 })
     #expect(queue.hasThread && permission.questions.load(ordering: .relaxed) == 0)
     chores.isGiven.store(true, ordering: .relaxed)
     #expect(try eventually { !queue.hasThread })
   }
 
-  @Test("Of several queues that may leave their threads, as many as are to be kept don't")
+  @Test("As many of several queues keep their threads as are configured to stay")
   func mates() throws {
     let mates = QueueThreads(keeps: 2)
     let queues = (0..<5).map { _ in WorkQueue(name: "test", mayLeave: { true }, mates: mates) }
     for round in 0..<2 {
       for queue in queues { queue.perform {} }
       #expect(try eventually { queues.count { $0.hasThread } == 2 }, "\(round)")
-      // Threads that left at the same moment would have been seen as two for a moment only.
+      // If further threads ended, the count would be two for a moment only.
       pauseThread(for: .milliseconds(200))
       #expect(queues.count { $0.hasThread } == 2, "\(round)")
     }
   }
 
-  @Test("Where no thread can be started, the jobs of several queues are performed by a spare one")
+  @Test("If no thread can be started, a spare one performs the jobs of several queues")
   func noThread() throws {
     let backlogs = (0..<3).map { _ in
       QueueBacklog(name: "test", mayLeave: { true }, start: { _, _ in false })
@@ -108,7 +108,7 @@ import Testing
       for backlog in backlogs { backlog.append({ done.signal() }, about: nil, isUrgent: false) }
     }
     for _ in 0..<6 { #expect(done.wait(within: .seconds(60))) }
-    // The spare one is free again.
+    // The spare thread is free again.
     #expect(try eventually { backlogs.allSatisfy { !$0.hasThread } })
     for backlog in backlogs { backlog.append({ done.signal() }, about: nil, isUrgent: false) }
     for _ in 0..<3 { #expect(done.wait(within: .seconds(60))) }
@@ -141,9 +141,9 @@ import Testing
     #expect(try eventually { !backlog.hasThread && !busy.hasThread })
   }
 
-  @Test("Jobs that come while the queue leaves its thread are all performed")
+  @Test("Jobs that are submitted while the queue releases its thread are all performed")
   func leavesBetweenJobs() {
-    // The spare thread leaves at once, so each job may come at that moment.
+    // The spare thread leaves at once, so each job may be submitted at that moment.
     let backlog = QueueBacklog(name: "test", mayLeave: { true }, start: { _, _ in false })
     let done = Semaphore()
     for round in 0..<1000 {

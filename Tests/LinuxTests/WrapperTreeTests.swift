@@ -2,7 +2,7 @@ import Testing
 
 @testable import Linux
 
-/// Which processes a wrapper counts as its worker's.
+/// The processes that a wrapper counts as its worker's.
 @Suite struct WrapperTreeTests {
   private static func process(
     _ pid: Int32, _ name: String, of parent: Int32, session: Int32
@@ -12,8 +12,8 @@ import Testing
     return try #require(ProcessStat(parsing: Array("\(pid) (\(name)) \(after) \(rest)\n".utf8)))
   }
 
-  /// A wrapper (10) with a shell (20), whose job (30) is a wrapper with a guardian and an editor (32), which has a
-  /// child (33) in the shell's session.
+  /// A wrapper (10) has a shell (20). The shell's job (30) is a wrapper with a guardian and an
+  /// editor (32), which has a child (33) in the shell's session.
   private static func all() throws -> [ProcessStat] {
     [
       try process(10, "dormouse-wrap", of: 1, session: 5),
@@ -54,7 +54,7 @@ import Testing
     ("/dormouse-7/worker-a/below", true), ("/", false), ("/user.slice/dormouse-7", false),
     ("/dormouse-7/other", false), ("/worker-a/dormouse-7", false),
   ])
-  func `A worker's cgroup is known by its path`(group: String, isWorkers: Bool) {
-    #expect(OuterWrapper.isWorkers(group) == isWorkers)
+  func `A worker's cgroup is known by its path`(group: String, isWorkerGroup: Bool) {
+    #expect(OuterWrapper.isWorkerGroup(group) == isWorkerGroup)
   }
 }

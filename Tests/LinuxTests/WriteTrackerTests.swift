@@ -12,7 +12,7 @@ struct WriteTrackerTests {
 
   private let tracker: WriteTracker
   private let map: PageMap
-  /// In the middle of unused addresses, so that nothing else lands beside it.
+  /// The address is in the middle of unused addresses, so that nothing else is mapped beside it.
   private let area: UnsafeMutableRawPointer
   private let memory: UnsafeMutableRawPointer
 
@@ -38,7 +38,7 @@ struct WriteTrackerTests {
       address: UInt64(UInt(bitPattern: at)), length: UInt64(Self.pages * Self.size))
   }
 
-  /// Numbers of the pages that haven't been written; `nil`: not known.
+  /// Returns the numbers of the pages that haven't been written; `nil` if they aren't known.
   private func unwritten(_ at: UnsafeMutableRawPointer? = nil) throws -> [Int]? {
     let start = at ?? memory
     return try map.unwrittenPages(in: range(start))?.flatMap { run in
@@ -104,7 +104,7 @@ struct WriteTrackerTests {
     #expect(try unwritten() == Array(2..<Self.pages))
   }
 
-  @Test("Writes to a new mapping at the same address, or to moved memory, aren't known")
+  @Test("Unwritten pages aren't known for a new mapping at the same address, or for moved memory")
   func otherMappings() throws {
     defer { munmap(area, 64 * Self.size) }
     try arm()

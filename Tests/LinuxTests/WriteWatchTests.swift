@@ -18,7 +18,7 @@ import Testing
     return (path, try Descriptor.open(path, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600))
   }
 
-  @Test("The next write to a file is reported once, and the one after it if that is awaited")
+  @Test("The next write to a file is reported once, and a further one only if it is watched again")
   func once() throws {
     let (path, file) = try open("log")
     try file.writeAll("before")
@@ -44,7 +44,7 @@ import Testing
     #expect(watch.take() == .init(written: [first], ended: [first]))
   }
 
-  @Test("A file that isn't awaited any more, or was removed, is only reported as ended")
+  @Test("A file that isn't watched any more, or was removed, is only reported as ended")
   func dropped() throws {
     let (web, db) = (try open("web"), try open("db"))
     let first = try watch.awaitWrite(to: web.path, followsLinks: false)
@@ -58,7 +58,7 @@ import Testing
     watch.drop(second)
   }
 
-  @Test("A link is followed only where that is asked for")
+  @Test("A link is followed only if that is requested")
   func links() throws {
     let (path, file) = try open("log")
     let link = scratch.path + "/link"

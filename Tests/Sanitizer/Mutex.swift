@@ -1,6 +1,7 @@
-// Replaces Synchronization's Mutex in each module that scripts/sanitize builds for threads, and only there: the thread
-// sanitizer doesn't see the standard library's futex, and would report every guarded access as a race. It
-// knows pthread_mutex_lock(3), and so can check that the mutexes are used correctly.
+// Replaces Synchronization's Mutex in each module that scripts/sanitize builds for threads, and
+// only there: the thread sanitizer doesn't see the standard library's futex, and would report every
+// guarded access as a race. It knows pthread_mutex_lock(3), and so can check that the mutexes are
+// used correctly.
 import Glibc
 
 // For the inlinable parts of WorkerKit.

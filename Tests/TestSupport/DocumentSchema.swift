@@ -1,9 +1,10 @@
 import Glibc
 import JSONLines
 
-/// A JSON Schema of docs/schemas, applied more strictly than readers do: a key that it doesn't describe is a
-/// problem, and so is a text that isn't among `examples`, which list codes and the like completely. Of JSON
-/// Schema (2020-12) it knows the keywords that these files use, and refuses every other.
+/// A JSON Schema of docs/schemas, applied more strictly than readers do: a key that it doesn't
+/// describe is a problem, and so is a text that isn't among `examples`, which list codes and the
+/// like completely. Of JSON Schema (2020-12) it knows the keywords that these files use, and
+/// refuses every other.
 public struct DocumentSchema {
   private let root: Node
   private static let directory = "\(SourceTree.root)/docs/schemas"
@@ -44,7 +45,8 @@ public struct DocumentSchema {
   /// A document with every key that the schema describes.
   public func sample() throws -> JSON { try sample(root) }
 
-  /// Keys of the object at a path such as `workers.exits`, through arrays; empty for what is no object.
+  /// Keys of the object at a path such as `workers.exits`, through arrays; empty for what is no
+  /// object.
   public func keys(at path: [String] = []) throws -> Set<String> {
     var node = root
     for key in path {

@@ -1,7 +1,7 @@
 import Glibc
 
-/// Checks a condition that has no event repeatedly until it holds; false: it didn't hold within `limit`. The limit
-/// only bounds the time of a failing test: a loaded machine may need all of it.
+/// Checks a condition that has no event repeatedly until it holds; false: it didn't hold within
+/// `limit`. The limit only bounds the time of a failing test: a loaded machine may need all of it.
 public func eventually(
   within limit: Duration = .seconds(60), _ condition: () throws -> Bool
 ) throws -> Bool {

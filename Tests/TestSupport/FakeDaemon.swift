@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// A test's daemon. It listens at a Unix socket in its own directory, and runs a script for each connection, on
-/// that connection's own thread.
+/// A test's daemon. It listens at a Unix socket in its own directory, and runs a script for each
+/// connection, on that connection's own thread.
 public final class FakeDaemon: Sendable {
   public let path: String
   private let scratch: Scratch

@@ -43,8 +43,8 @@ public func localPort(of socket: Int32) -> UInt16 {
   return UInt16(bigEndian: address.sin_port)
 }
 
-/// A free port, below those that the kernel gives to clients. The range is large, so that two tests seldom
-/// get the same one. Not replayed by DORMOUSE_TEST_SEED: another run may hold the port.
+/// A free port, below those that the kernel gives to clients. The range is large, so that two tests
+/// seldom get the same one. Not replayed by DORMOUSE_TEST_SEED: another run may hold the port.
 public func freePort() throws -> UInt16 {
   for _ in 0..<1000 {
     let port = UInt16.random(in: 12_000..<32_000)

@@ -1,6 +1,6 @@
 extension TestRandom {
-  /// The same bytes with one to four random changes: other bytes, parts left out, repeated or exchanged with
-  /// zeros, large numbers, line ends.
+  /// The same bytes with one to four random changes: other bytes, parts left out, repeated or
+  /// exchanged with zeros, large numbers, line ends.
   public mutating func mutated(_ bytes: [UInt8]) -> [UInt8] {
     var result = bytes
     for _ in 0..<Int.random(in: 1...4, using: &self) {

@@ -1,19 +1,20 @@
 import Glibc
 
-/// What is tested on each push, and what only `make test-all` tests, each night (docs/testing.md). A test that is
-/// left out until then has the trait `.enabled(if: Nightly.runs, "only in make test-all")`. A test that guards
-/// data isn't left out: it has fewer rounds or cases until then.
+/// What is tested on each push, and what only `make test-all` tests, each night (docs/testing.md).
+/// A test that is left out until then has the trait `.enabled(if: Nightly.runs, "only in make
+/// test-all")`. A test that guards data isn't left out: it has fewer rounds or cases until then.
 public enum Nightly {
   /// `DORMOUSE_TESTS=all`.
   public static let runs = getenv("DORMOUSE_TESTS").map { String(cString: $0) } == "all"
 
-  /// `few` on each push, `all` each night; or what the variable says, which a search for a rare failure sets.
+  /// `few` on each push, `all` each night; or what the variable says, which a search for a rare
+  /// failure sets.
   public static func rounds(_ few: Int, of all: Int, variable: String? = nil) -> Int {
     variable.flatMap { getenv($0) }.flatMap { Int(String(cString: $0)) } ?? (runs ? all : few)
   }
 
-  /// All settings each night; on each push one of them. Which one depends on the line, so that a suite's tests
-  /// use all of them.
+  /// All settings each night; on each push one of them. Which one depends on the line, so that a
+  /// suite's tests use all of them.
   public static func one<Case>(
     of all: [Case], file: StaticString = #fileID, line: UInt = #line
   ) -> [Case] {

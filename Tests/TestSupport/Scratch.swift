@@ -1,7 +1,8 @@
 import Glibc
 import Synchronization
 
-/// A directory of a test's own, removed with everything in it. Its path is short enough for a socket.
+/// A directory of a test's own, removed with everything in it. Its path is short enough for a
+/// socket.
 public final class Scratch: Sendable {
   public let path: String
   private let counter = Atomic(0)

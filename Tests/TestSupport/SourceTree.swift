@@ -5,8 +5,8 @@ public enum SourceTree {
   /// Its directory, without a slash at the end.
   public static let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
 
-  /// The path of a test suite that documents call `LifecycleTests/LadderTests`: in that folder of `Tests`, or in
-  /// one below. Relative to the root; nil: it doesn't exist.
+  /// The path of a test suite that documents call `LifecycleTests/LadderTests`: in that folder of
+  /// `Tests`, or in one below. Relative to the root; nil: it doesn't exist.
   public static func test(_ name: String) -> String? {
     let parts = name.split(separator: "/", maxSplits: 1)
     guard parts.count == 2 else { return nil }

@@ -20,8 +20,8 @@ public struct TestRandom: RandomNumberGenerator, Sendable {
 }
 
 extension TestRandom {
-  /// DORMOUSE_TEST_SEED, or another number in each run. Printed when a test first uses it. With that line in the
-  /// environment another run makes the same random choices.
+  /// DORMOUSE_TEST_SEED, or another number in each run. Printed when a test first uses it. With
+  /// that line in the environment another run makes the same random choices.
   public static let runSeed: UInt64 = {
     let given = getenv("DORMOUSE_TEST_SEED").map { String(cString: $0) }
     if let given, UInt64(given) == nil { fatalError("DORMOUSE_TEST_SEED isn't a number: \(given)") }
@@ -32,8 +32,8 @@ extension TestRandom {
     return seed
   }()
 
-  /// Made from the run's seed and the calling function's name, so that a test makes the same choices alone and
-  /// among others.
+  /// Made from the run's seed and the calling function's name, so that a test makes the same
+  /// choices alone and among others.
   public init(file: StaticString = #fileID, function: StaticString = #function) {
     self.init(runSeed: Self.runSeed, for: "\(file) \(function)")
   }

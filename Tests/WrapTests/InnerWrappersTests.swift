@@ -84,7 +84,7 @@ import Testing
     let world = try World()
     try world.watch(seesStops: true)
     #expect(world.watches.active == 1)
-    world.inner.forget()
+    world.inner.unwatch()
     world.state = .stopped
     world.timers.advance(by: .seconds(60))
     #expect(world.reasons.isEmpty && world.watches.active == 0)

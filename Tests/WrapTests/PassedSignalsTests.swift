@@ -4,7 +4,7 @@ import Testing
 @testable import Wrap
 
 @Suite("Signals that a wrapper passes to its program") struct PassedSignalsTests {
-  private let target = NotingProgram()
+  private let target = RecordingProgram()
   private let signals: PassedSignals
 
   init() { signals = PassedSignals(target) }

@@ -6,12 +6,12 @@ import Testing
 
 /// The wrapper is in group 100.
 @Suite("A wrapper that stops together with its program") struct StopFollowerTests {
-  private let program = NotingProgram()
+  private let program = RecordingProgram()
   private let timers = FakeTimers()
   private let stops: StopFollower
 
   init() {
-    stops = StopFollower(program, timers: timers, ownGroup: 100)
+    stops = StopFollower(program, timers: timers, wrapperGroup: 100)
   }
 
   @Test("It stops once, until the shell continues it")
@@ -23,7 +23,7 @@ import Testing
     #expect(program.take() == ["stop wrapper \(SIGTTIN)"])
     program.isStoppingWrapper = false
     program.stopSignal = nil
-    stops.noteContinue()
+    stops.didContinue()
     timers.advance(by: .seconds(1))
     #expect(program.take() == ["use"])
     program.stopSignal = SIGSTOP
@@ -53,7 +53,7 @@ import Testing
     program.stopSignal = SIGTSTP
     stops.follow()
     program.isStoppingWrapper = false
-    stops.noteContinue()
+    stops.didContinue()
     stops.follow()
     program.stopSignal = nil
     timers.advance(by: .seconds(1))

@@ -7,12 +7,12 @@ import Testing
 
 /// The wrapper is in group 100.
 @Suite("Signals of a wrapper whose program has its terminal") struct TerminalSignalsTests {
-  private let program = NotingProgram()
+  private let program = RecordingProgram()
   private let timers = FakeTimers()
   private let signals: TerminalSignals
 
   init() {
-    signals = TerminalSignals(program, timers: timers, ownGroup: 100)
+    signals = TerminalSignals(program, timers: timers, wrapperGroup: 100)
   }
 
   /// The witness answers. It has received these signals.

@@ -43,7 +43,7 @@ import Testing
     #expect(flock(lock.raw, LOCK_EX | LOCK_NB) == 0)
     try scratch.write("dead-1.sock", "")
     let store = try WrapStore(stateDirectory: scratch.path)
-    store.clearAwayRemains(socketDirectory: scratch.path)
+    store.cleanUpAfterKilledWrappers(socketDirectory: scratch.path)
     #expect(!exists("wrap/dead-1") && !exists("dead-1.sock"))
     #expect(exists("wrap/alive-2/images/alive-2.image"))
   }
@@ -52,7 +52,7 @@ import Testing
   func foreignFiles() throws {
     try add("dead-1", image: 10)
     try scratch.write("wrap/dead-1/thesis.tex", "years")
-    WrapStore.clearAway("\(scratch.path)/wrap/dead-1", socket: "\(scratch.path)/no.sock", known: [])
+    WrapStore.cleanUp("\(scratch.path)/wrap/dead-1", socket: "\(scratch.path)/no.sock", roots: [])
     #expect(exists("wrap/dead-1/thesis.tex") && !exists("wrap/dead-1/images"))
   }
 

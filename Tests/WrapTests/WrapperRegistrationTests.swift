@@ -138,7 +138,7 @@ private final class World {
   @Test("A wrapper without a daemon looks for one each second at first, and then every 5 s")
   func looksForDaemon() throws {
     registration.begin()
-    for _ in 1..<WrapperRegistration.firstLooks {
+    for _ in 1..<WrapperRegistration.frequentChecks {
       #expect(world.timers.pending == [.seconds(1)])
       world.timers.advance(by: .seconds(1))
     }

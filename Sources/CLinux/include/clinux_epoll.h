@@ -2,7 +2,7 @@
 #define CLINUX_EPOLL_H
 #include <stdint.h>
 
-// struct epoll_event is packed on x86-64 and holds a union; this one imports cleanly.
+// struct epoll_event is packed on x86-64 and contains a union. Swift imports this one.
 struct clinux_event {
   uint32_t events;
   uint64_t data;
@@ -21,16 +21,16 @@ int clinux_epoll_create(void);
 int clinux_epoll_add(int epoll, int fd, uint32_t events, uint64_t data);
 int clinux_epoll_modify(int epoll, int fd, uint32_t events, uint64_t data);
 int clinux_epoll_remove(int epoll, int fd);
-// At most 64 events a call; time-out in milliseconds, -1 for ever.
+// Returns at most 64 events in a call. The timeout is in milliseconds; -1: without limit.
 int clinux_epoll_wait(int epoll, struct clinux_event *events, int capacity, int timeout);
 
 int clinux_eventfd(void);
-// CLOCK_BOOTTIME, absolute; nanoseconds 0 disarms.
+// A timer of CLOCK_BOOTTIME. `nanoseconds` is an absolute time; 0 disarms the timer.
 int clinux_timerfd_create(void);
 int clinux_timerfd_set(int fd, int64_t nanoseconds);
 int clinux_signalfd(const int *signals, int count);
 int64_t clinux_boottime(void);
 int64_t clinux_monotonic(void);
-// Page faults of the calling thread that had to read from a disk, since its start.
+// The number of page faults of the calling thread, since its start, that had to read from a disk.
 int64_t clinux_major_faults(void);
 #endif

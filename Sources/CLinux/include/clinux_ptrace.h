@@ -5,12 +5,12 @@
 
 #include "clinux_registers.h"
 
-// All of these only from the one thread that traces (ptrace(2)).
+// All of these functions may be called only on the thread that traces (ptrace(2)).
 enum {
   CLINUX_TRACE_SYSGOOD = 0x1,
   CLINUX_TRACE_SUSPEND_SECCOMP = 1 << 21,
 };
-// The calling thread's number: what TracerPid shows of the threads that it traces.
+// Returns the calling thread's ID, which TracerPid shows for the threads that it traces.
 pid_t clinux_thread_id(void);
 
 int clinux_ptrace_seize(pid_t thread, uint64_t options);
@@ -23,22 +23,23 @@ int clinux_ptrace_get_registers(pid_t thread, struct clinux_registers *registers
 int clinux_ptrace_set_registers(pid_t thread, const struct clinux_registers *registers);
 int clinux_ptrace_get_signal_mask(pid_t thread, uint64_t *mask);
 int clinux_ptrace_set_signal_mask(pid_t thread, uint64_t mask);
-// The area that a stopped thread has registered for restartable sequences (rseq(2)): 1; it has none: 0. -EIO: this
-// kernel doesn't show it (PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13).
+// Reads the area that a stopped thread has registered for restartable sequences (rseq(2)). Returns
+// 1; 0 if it has none; -EIO if this kernel doesn't show it (PTRACE_GET_RSEQ_CONFIGURATION, Linux
+// 5.13).
 int clinux_ptrace_get_rseq_area(pid_t thread, uint64_t *address, uint64_t *length);
 
 enum {
-  CLINUX_STOP_NONE,     // nothing to report
-  CLINUX_STOP_EVENT,    // PTRACE_EVENT_STOP: interrupted, or a group stop
+  CLINUX_STOP_NONE,  // nothing to report
+  CLINUX_STOP_EVENT,  // PTRACE_EVENT_STOP: interrupted, or a group stop
   CLINUX_STOP_SYSCALL,  // entry to or exit from a system call
-  CLINUX_STOP_SIGNAL,   // a signal is about to be delivered; *signal says which
+  CLINUX_STOP_SIGNAL,  // *signal is about to be delivered
   CLINUX_STOP_OTHER,
   CLINUX_STOP_EXITED,
 };
-// Reads, without waiting, what one tracee of the calling thread reports (and no other thread's tracee:
-// __WNOTHREAD). An exit is seen, not consumed.
+// Reads, without waiting, the stop of one tracee of the calling thread. (__WNOTHREAD excludes the
+// tracees of other threads.) A stop is consumed; an exit isn't.
 int clinux_ptrace_poll(pid_t thread, int *signal);
-// Consumes the exit of a traced thread that isn't its group's leader; until then the group's end
-// isn't reported to any process. 1: done, 0: it hasn't ended.
-int clinux_ptrace_bury(pid_t thread);
+// Reaps a traced thread that has ended and isn't its group's leader. Until then the group's end
+// isn't reported to any process. Returns 1 if it did so, 0 if the thread hasn't ended.
+int clinux_ptrace_reap(pid_t thread);
 #endif

@@ -3,52 +3,55 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// The parameters for the start of a new worker. The caller prepares everything: between fork and exec
-// nothing may allocate or lock.
+// The parameters for the start of a new worker. The caller prepares everything: between fork and
+// exec nothing may allocate or lock.
 struct clinux_spawn {
   const char *path;
-  char *const *arguments;    // NULL-terminated
-  char *const *environment;  // NULL-terminated; NULL: ours, byte for byte
+  char *const *arguments;  // NULL-terminated
+  char *const *environment;  // NULL-terminated; NULL: this process's, byte for byte
   const char *directory;
   int input, output, error;  // become 0, 1, 2
-  int cgroup;                // descriptor of the cgroup to start in, or -1
-  // For a program that stands in for another (`dormouse wrap`); all zeros otherwise.
-  const int *kept;           // descriptors that stay open under their numbers
+  int cgroup;  // descriptor of the cgroup to start in, or -1
+  // The next five are for a program that runs instead of another (`dormouse wrap`). Otherwise they
+  // are 0, and `announcement` is -1.
+  const int *kept;  // descriptors that stay open under their numbers
   int kept_count;
-  uint64_t ignored;          // signals to ignore: N in bit N-1
-  int announcement;          // gets the new process's number, four bytes, before it executes; or -1
-  int keeps_session;         // it stays in our session and process group, and so keeps our terminal
-  const struct clinux_terms *terms;  // NULL: these are the same as this process's
-  int oom_score;             // oom_score_adj: -1000…1000, or one of the next two
-  int waits;                 // before it executes the program, it waits for clinux_spawn_release
+  uint64_t ignored;  // signals to ignore: N in bit N-1
+  int announcement;  // a descriptor to which the pid is written, four bytes, before execve; or -1
+  // it stays in this process's session and process group, and keeps the terminal
+  int keeps_session;
+  const struct clinux_terms *terms;  // NULL: they are the same as this process's
+  int oom_score;  // oom_score_adj: -1000…1000, or one of the next two
+  int waits;  // it waits for clinux_spawn_release before it executes the program
 };
 enum {
-  CLINUX_OOM_SCORE_USUAL = 10000,  // that of clinux_spawn_with_oom_score
-  CLINUX_OOM_SCORE_KEPT = 10001,   // ours
+  CLINUX_OOM_SCORE_USUAL = 10000,  // the value set by clinux_set_spawn_oom_score
+  CLINUX_OOM_SCORE_KEPT = 10001,  // this process's value
 };
 
 // The properties in which a new process differs from this one, other than its files.
 struct clinux_terms {
-  int changes_identity;      // to these, which takes root
+  int changes_identity;  // the next fields are used, which needs root
   uid_t user;
   gid_t group;
-  const gid_t *groups;       // all supplementary ones
+  const gid_t *groups;  // all supplementary groups
   int group_count;
   const struct clinux_limit { int resource; uint64_t soft, hard; } *limits;  // setrlimit(2)
   int limit_count;
-  // Descriptors of ours that get these numbers, 3 or higher. At most CLINUX_MOST_PLACED.
+  // Descriptors of this process that get these numbers, 3 or higher. There are at most
+  // CLINUX_MAX_PLACED.
   const struct clinux_placed { int descriptor, number; } *placed;
   int placed_count;
-  int umask;                 // or -1
-  int own_keyring;           // it joins a new session keyring
-  // Each with room for ten digits and a NUL in `environment`, for its pid. At most
-  // CLINUX_MOST_OWN_NUMBERS.
-  char *const *own_numbers;
-  int own_number_count;
+  int umask;  // or -1
+  int new_keyring;  // the process joins a new session keyring
+  // Pointers into `environment` at which the pid is written. Each has room for ten digits and a
+  // NUL. There are at most CLINUX_MAX_PID_VARIABLES.
+  char *const *pid_digits;
+  int pid_digits_count;
 };
-enum { CLINUX_MOST_PLACED = 768, CLINUX_MOST_OWN_NUMBERS = 4 };
+enum { CLINUX_MAX_PLACED = 768, CLINUX_MAX_PID_VARIABLES = 4 };
 
-// The step that failed, for the error message.
+// The steps that can fail, for the error message.
 enum {
   CLINUX_SPAWN_FORK = 1,
   CLINUX_SPAWN_SESSION,
@@ -56,57 +59,60 @@ enum {
   CLINUX_SPAWN_DESCRIPTORS,
   CLINUX_SPAWN_EXEC,
   CLINUX_SPAWN_IDENTITY = 8,
-  CLINUX_SPAWN_LIMIT,        // and in the bits from 8 on, which of them
+  CLINUX_SPAWN_LIMIT,  // the bits from 8 on are the index of the limit
   CLINUX_SPAWN_KEYRING,
   CLINUX_SPAWN_OOM_SCORE,
 };
 
-// The oom_score_adj (-1000…1000) that spawned processes usually get, instead of inheriting that of a
-// daemon whose own is lower. Set once, before other threads spawn.
-void clinux_spawn_with_oom_score(int adjustment);
+// Sets the oom_score_adj (-1000…1000) that spawned processes usually get. Otherwise they inherit
+// that of a daemon, whose own value may be lower. Call it once, before other threads spawn.
+void clinux_set_spawn_oom_score(int adjustment);
 
-// Raises this process's limit on descriptors to the hard limit, 65,536 at most: a worker needs seven or
-// more. Spawned processes get the earlier limit, because some use select(2).
+// Raises this process's limit on descriptors to the hard limit, 65,536 at most: a worker needs
+// seven or more. Spawned processes get the earlier limit, because some programs use select(2).
 void clinux_raise_descriptor_limit(void);
 
 // A child between fork and execve.
 struct clinux_birth {
-  int pidfd;    // polls readable when the process has ended; -1: the kernel gave none
-  int report;   // polls readable when the child has executed the program (end of file), has failed (two
-                // ints: the step, and errno), or has ended. Doesn't block
+  int pidfd;  // polls readable when the process has ended; -1: the kernel gave none
+  // Polls readable when the child has executed the program (end of file), has failed (two ints: the
+  // step, and errno), or has ended. Reading it doesn't block.
+  int report;
   pid_t parent;
-  int *step;    // shared with the child; see clinux_spawn_step. The next int: it has been released
+  int *step;  // shared with the child; see clinux_spawn_step. The next int is 1 after the release
 };
 
-// Begins to start a process, in a session of its own unless `keeps_session`, with default signal dispositions, no signal
-// blocked and no descriptor but 0, 1 and 2. Returns its pid, or -errno where not even that was
-// possible. It doesn't wait for the child: steps after the fork may take without limit (a stopped child,
-// a file system that doesn't answer). Call it from a thread that lives as long as the daemon: until it
-// executes, the child ends with the thread that forked it (PR_SET_PDEATHSIG).
+// Begins to start a process, in a session of its own unless `keeps_session`, with default signal
+// dispositions, no blocked signal, and no descriptor except 0, 1 and 2. Returns its pid, or -errno
+// if the fork failed. It doesn't wait for the child: steps after the fork may take without limit (a
+// stopped child, a file system that doesn't answer). Call it on a thread that lives as long as the
+// daemon: until the child executes the program, it ends with the thread that forked it
+// (PR_SET_PDEATHSIG).
 pid_t clinux_spawn_begin(const struct clinux_spawn *what, struct clinux_birth *birth);
-// The last step that the child has begun.
+// Returns the last step that the child has begun.
 int clinux_spawn_step(const struct clinux_birth *birth);
-// Lets a child that `waits` execute the program. Once is enough, and more often does nothing.
+// Lets a child that `waits` execute the program. Calling it again does nothing.
 void clinux_spawn_release(const struct clinux_birth *birth);
 // Frees the shared memory. The caller owns the descriptors.
 void clinux_spawn_forget(struct clinux_birth *birth);
-// No core file of this process, by limit, and none of its memory in one that a handler in
-// /proc/sys/kernel/core_pattern gets nevertheless (core(5)). Spawned processes get the limit and the
-// filter that this process had before.
+// Prevents core files of this process by its limit, and removes its memory from a core file that a
+// handler in /proc/sys/kernel/core_pattern gets nevertheless (core(5)). Spawned processes get the
+// limit and the filter that this process had before.
 void clinux_stay_out_of_core_files(void);
-// Restores both, for a program that is executed in this process.
+// Restores the limit and the filter, for a program that is executed in this process.
 void clinux_restore_core_files(void);
 
 
-// Gives the calling thread another user's rights in the file system (setfsuid(2), and setgroups(2) for
-// this thread alone). Only root may. Returns -EPERM where it didn't happen.
+// Gives the calling thread another user's rights in the file system (setfsuid(2), and setgroups(2)
+// for this thread alone). Only root may do that. Returns -EPERM if it had no effect.
 int clinux_act_as(uid_t user, gid_t group, const gid_t *groups, int group_count);
 
-// fork(2), which Swift doesn't import. Call it only while the process has one thread.
+// Calls fork(2), which Swift doesn't import. Call it only while the process has one thread.
 pid_t clinux_fork(void);
-// Signals that are ignored: N in bit N-1. Unless this process has changed them, these are inherited.
+// Returns the set of ignored signals, with signal N in bit N-1. Unless this process has changed
+// them, they are inherited.
 uint64_t clinux_ignored_signals(void);
-// Ends this process by the signal, without a core file, so that its parent sees the signal that ended the
-// wrapped program. Returns only if that is impossible.
+// Ends this process by the signal, without a core file, so that its parent sees the signal that
+// ended the wrapped program. It returns only if that is impossible.
 void clinux_end_by_signal(int signal);
 #endif

@@ -5,18 +5,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Starts a thread that can't be joined, with all signals blocked. Its stack's memory is freed when it has ended
-// (that of the last one with the next start or end of a thread). glibc would keep up to 40 MB of mappings of ended
-// threads, each with 16 KB that were used.
+// Starts a thread that can't be joined, with all signals blocked. Its stack's memory is freed after
+// it has ended (the memory of the last one with the next start or end of a thread). glibc would
+// keep up to 40 MB of mappings of ended threads, each with 16 KB that were used.
 //
-// `apart`: it begins on another processor than the caller's, if it may run on another one. The kernel would often
-// leave it on the caller's for milliseconds, while others are idle.
+// `apart`: the thread begins on another processor than the caller's, if it may run on another one.
+// The kernel would often leave it on the caller's for milliseconds, while others are idle.
 int clinux_start_thread(void (*body)(void *), void *argument, size_t stack_size, int apart);
 // Frees the unused part of the calling thread's stack, below its current depth.
 void clinux_release_unused_stack(void);
-// Makes constants read-only that are stored with variables, because a compiler has marked their section (.rodata) as
-// writable. Swift's generic metadata patterns are marked so. Returns how many bytes.
+// Makes constants read-only that are stored with variables, because a compiler has marked their
+// section (.rodata) as writable. Swift's generic metadata patterns are marked so. Returns the
+// number of bytes.
 int64_t clinux_protect_constants(void);
-// Waits until CLOCK_MONOTONIC has reached `deadline` (nanoseconds). 0, or -ETIMEDOUT.
+// Waits for the semaphore until CLOCK_MONOTONIC has reached `deadline` (nanoseconds). Returns 0, or
+// -ETIMEDOUT.
 int clinux_semaphore_wait(sem_t *semaphore, int64_t deadline);
 #endif

@@ -14,22 +14,23 @@ public struct LogReader: ~Copyable {
   /// The newest rotated file at the last check.
   private var aside: FileIdentity?
   /// A rotated file that hasn't been read to its end.
-  private var rest: LogFile?
-  private var restOffset: Int?
+  private var rotated: LogFile?
+  private var rotatedOffset: Int?
 
   /// - Parameters:
   ///   - lastLines: the number of lines before the end at which to begin; nil means the beginning
   ///     of the file.
-  ///   - least: the offset before which not to begin, in bytes.
+  ///   - minOffset: the offset before which not to begin, in bytes.
   public init(
-    _ log: LogLocation, lastLines: Int?, from least: Int = 0
+    _ log: LogLocation, lastLines: Int?, from minOffset: Int = 0
   ) throws(FileError) {
     let aside = FileIdentity(log.path + Self.asideSuffix)
     let file = try LogFile(log)
     let start = if let lastLines { try file.startOfLast(lastLines) } else { 0 }
     let size = try file.size()
     // A log that was rotated since is shorter.
-    self.init(file, offset: least > start && least <= size ? least : start, aside: aside)
+    let offset = minOffset > start && minOffset <= size ? minOffset : start
+    self.init(file, offset: offset, aside: aside)
   }
 
   /// This initializer can't throw. The optimizer of Swift 6.2.3 crashes on an initializer that
@@ -45,13 +46,13 @@ public struct LogReader: ~Copyable {
   public mutating func read() throws(FileError) -> [UInt8] {
     // Each detected removal needs another round. There are never many.
     for _ in 0..<8 {
-      let old = try readRest()
+      let old = try readRotated()
       if !old.isEmpty { return old }
       let size = try file.size()
       let chunk = try file.bytes(at: offset, count: min(size - offset, 1 << 16))
       // The check comes after the read: if the beginning was removed before the read, the bytes are
       // from a wrong offset.
-      if noticeCut() { continue }
+      if detectRemoval() { continue }
       if size < offset {
         if !waitForName() { offset = 0 }
         continue
@@ -71,20 +72,20 @@ public struct LogReader: ~Copyable {
   private static let asideSuffix = ".1"
   private var asidePath: String { file.path + Self.asideSuffix }
 
-  private mutating func readRest() throws(FileError) -> [UInt8] {
-    guard restOffset != nil else { return [] }
-    let chunk = try rest?.bytes(at: restOffset ?? 0, count: 1 << 16) ?? []
-    restOffset = restOffset.map { $0 + chunk.count }
+  private mutating func readRotated() throws(FileError) -> [UInt8] {
+    guard rotatedOffset != nil else { return [] }
+    let chunk = try rotated?.bytes(at: rotatedOffset ?? 0, count: 1 << 16) ?? []
+    rotatedOffset = rotatedOffset.map { $0 + chunk.count }
     if chunk.isEmpty {
-      rest = nil
-      restOffset = nil
+      rotated = nil
+      rotatedOffset = nil
     }
     return chunk
   }
 
   /// Whether the file's beginning has been moved since the last check. Reading continues where
   /// those bytes are now.
-  private mutating func noticeCut() -> Bool {
+  private mutating func detectRemoval() -> Bool {
     let now = FileIdentity(asidePath)
     guard now != aside else { return false }
     aside = now
@@ -93,8 +94,8 @@ public struct LogReader: ~Copyable {
     let length = now.size
     if offset < length {
       // It is nil if the file was removed. Its unread bytes are lost.
-      rest = try? LogFile(file.log, suffix: Self.asideSuffix)
-      restOffset = offset
+      rotated = try? LogFile(file.log, suffix: Self.asideSuffix)
+      rotatedOffset = offset
       offset = 0
     } else {
       offset -= length
@@ -170,14 +171,14 @@ private struct LogFile: ~Copyable {
     let end = try size()
     guard count > 0 else { return end }
     var position = end
-    var found = 0
+    var newlines = 0
     while position > 0 {
       let start = max(position - (1 << 16), 0)
       let block = try bytes(at: start, count: position - start)
       for index in block.indices.reversed() where block[index] == UInt8(ascii: "\n") {
         guard start + index + 1 < end else { continue }
-        found += 1
-        if found == count { return start + index + 1 }
+        newlines += 1
+        if newlines == count { return start + index + 1 }
       }
       position = start
     }

@@ -5,7 +5,7 @@ import Linux
 /// seconds.
 public struct LogTimeline: Sendable {
   /// The log had `size` bytes at `time` (seconds since 1970). Both grow.
-  private var notes: [(time: Int64, size: Int)] = []
+  private var entries: [(time: Int64, size: Int)] = []
 
   /// - Parameters:
   ///   - path: the file of the recorded times. Without it only the log's last change is known.
@@ -30,28 +30,28 @@ public struct LogTimeline: Sendable {
 
   private mutating func add(_ time: Int64, _ size: Int) {
     // Ignores entries after the clock was set back, and after a rotation during the read.
-    guard size >= notes.last?.size ?? 0, time >= notes.last?.time ?? .min else { return }
-    notes.append((time, size))
+    guard size >= entries.last?.size ?? 0, time >= entries.last?.time ?? .min else { return }
+    entries.append((time, size))
   }
 
-  public var isEmpty: Bool { notes.isEmpty }
+  public var isEmpty: Bool { entries.isEmpty }
 
   /// The offset from which to read so that nothing is missed that was written at `time` or later;
   /// nil if that isn't known.
   public func offset(since time: Int64) -> Int? {
-    guard let first = notes.first else { return nil }
+    guard let first = entries.first else { return nil }
     if first.time > time { return 0 }
-    return notes.last { $0.time <= time }?.size
+    return entries.last { $0.time <= time }?.size
   }
 
   /// A time at which the byte before `offset` had been written; nil if it was written after the
   /// last entry.
   public func time(at offset: Int) -> Int64? {
-    var (low, high) = (0, notes.count)
+    var (low, high) = (0, entries.count)
     while low < high {
       let middle = (low + high) / 2
-      if notes[middle].size < offset { low = middle + 1 } else { high = middle }
+      if entries[middle].size < offset { low = middle + 1 } else { high = middle }
     }
-    return low < notes.count ? notes[low].time : nil
+    return low < entries.count ? entries[low].time : nil
   }
 }

@@ -85,12 +85,12 @@ extension DefaultPaths {
   public func projects() -> [Project] {
     // Without the directory there are no projects.
     let ids = (try? listDirectory(projectsDirectory)) ?? []
-    let found = ids.compactMap { id -> Project? in
+    let projects = ids.compactMap { id -> Project? in
       // This is another file, or the directory of a project that is just being created.
       guard let text = try? readText("\(projectsDirectory)/\(id)/project") else { return nil }
       let project = Project(directory: String(text.drop { $0 == "\n" }.prefix { $0 != "\n" }))
       return project.id == id ? project : nil
     }
-    return found.sorted { ($0.name, $0.directory) < ($1.name, $1.directory) }
+    return projects.sorted { ($0.name, $0.directory) < ($1.name, $1.directory) }
   }
 }

@@ -53,9 +53,10 @@ public struct DirtyMemoryReport: Codable, Hashable, Sendable {
     dirty = all.reduce(0) { $0 &+ $1.dirty }
     swapped = all.reduce(0) { $0 &+ $1.swapped }
     mappings = Array(all.prefix(most))
-    let rest = all.dropFirst(most)
+    let remaining = all.dropFirst(most)
     others = Rest(
-      dirty: rest.reduce(0) { $0 &+ $1.dirty }, swapped: rest.reduce(0) { $0 &+ $1.swapped },
-      count: rest.reduce(0) { $0 + $1.count })
+      dirty: remaining.reduce(0) { $0 &+ $1.dirty },
+      swapped: remaining.reduce(0) { $0 &+ $1.swapped },
+      count: remaining.reduce(0) { $0 + $1.count })
   }
 }

@@ -34,50 +34,50 @@ public struct LogLineReport: Codable, Hashable, Sendable {
   }
 }
 
-/// Cuts a worker's output into lines. A line that doesn't end is cut after `most` bytes.
+/// Cuts a worker's output into lines. A line that doesn't end is cut after `maxLine` bytes.
 public struct LogLineCutter: Sendable {
-  public static let most = 64 << 10
+  public static let maxLine = 64 << 10
 
   public struct Line: Hashable, Sendable {
     public var text: String
     public var isCut = false
   }
 
-  private var rest: [UInt8] = []
+  private var pending: [UInt8] = []
 
   public init() {}
 
   /// Adds output. Returns the lines that have ended.
   public mutating func lines(in bytes: [UInt8]) -> [Line] {
-    rest += bytes
-    var found: [Line] = []
+    pending += bytes
+    var result: [Line] = []
     var start = 0
-    while let end = rest[start...].firstIndex(of: UInt8(ascii: "\n")) {
-      found += Self.pieces(of: rest[start..<end])
+    while let end = pending[start...].firstIndex(of: UInt8(ascii: "\n")) {
+      result += Self.pieces(of: pending[start..<end])
       start = end + 1
     }
-    while rest.count - start > Self.most {
-      found.append(Line(text: Self.text(rest[start..<start + Self.most]), isCut: true))
-      start += Self.most
+    while pending.count - start > Self.maxLine {
+      result.append(Line(text: Self.text(pending[start..<start + Self.maxLine]), isCut: true))
+      start += Self.maxLine
     }
-    rest.removeFirst(start)
-    return found
+    pending.removeFirst(start)
+    return result
   }
 
   /// The remaining output, which has no line end.
   public mutating func finish() -> [Line] {
-    defer { rest = [] }
-    return rest.isEmpty ? [] : Self.pieces(of: rest[...])
+    defer { pending = [] }
+    return pending.isEmpty ? [] : Self.pieces(of: pending[...])
   }
 
   private static func pieces(of line: ArraySlice<UInt8>) -> [Line] {
-    var found: [Line] = []
+    var result: [Line] = []
     var line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
-    while line.count > most {
-      found.append(Line(text: text(line.prefix(most)), isCut: true))
-      line = line.dropFirst(most)
+    while line.count > maxLine {
+      result.append(Line(text: text(line.prefix(maxLine)), isCut: true))
+      line = line.dropFirst(maxLine)
     }
-    return found + [Line(text: text(line))]
+    return result + [Line(text: text(line))]
   }
 
   private static func text(_ bytes: ArraySlice<UInt8>) -> String {

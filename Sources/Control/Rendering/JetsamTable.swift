@@ -17,8 +17,8 @@ public func renderJetsam(
   block.add("host", record.host.map(hostText))
   block.add("stalled", record.host.flatMap(stallText))
   block.add("largest", record.largest.map { "\(escaped($0)), marked *" })
-  for (place, line) in processLines(record).enumerated() {
-    block.add(place == 0 ? "processes" : "", line)
+  for (index, line) in processLines(record).enumerated() {
+    block.add(index == 0 ? "processes" : "", line)
   }
   block.add("terminated", "\(victims.count) of \(counted(record.workers.count, "worker"))")
   block.add("policy", escaped(record.policy))

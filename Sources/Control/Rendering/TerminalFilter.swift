@@ -4,23 +4,23 @@
 /// as `\x9b`.
 public struct TerminalFilter: Sendable {
   /// The beginning of a character or sequence that isn't complete yet.
-  private var rest: [UInt8] = []
+  private var pending: [UInt8] = []
   private var hasColoured = false
 
   public init() {}
 
   public mutating func filter(_ bytes: [UInt8]) -> [UInt8] {
-    let input = rest + bytes
-    rest = []
+    let input = pending + bytes
+    pending = []
     var output: [UInt8] = []
     output.reserveCapacity(input.count)
-    var place = 0
-    while place < input.count {
-      guard let length = next(in: input[place...], to: &output) else {
-        rest = Array(input[place...])
+    var offset = 0
+    while offset < input.count {
+      guard let length = next(in: input[offset...], to: &output) else {
+        pending = Array(input[offset...])
         break
       }
-      place += length
+      offset += length
     }
     return output
   }
@@ -28,8 +28,8 @@ public struct TerminalFilter: Sendable {
   /// The last output: the bytes of an incomplete character, and a reset of the colours.
   public mutating func finish() -> [UInt8] {
     var output: [UInt8] = []
-    for byte in rest { Self.show(byte, in: &output) }
-    rest = []
+    for byte in pending { Self.show(byte, in: &output) }
+    pending = []
     if hasColoured { output += Self.reset }
     hasColoured = false
     return output

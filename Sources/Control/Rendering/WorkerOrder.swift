@@ -17,8 +17,8 @@ package enum WorkerOrder: String, Hashable, Sendable, CaseIterable {
 
   package var next: WorkerOrder {
     let all = Self.allCases
-    let place = all.firstIndex(of: self).map { $0 + 1 } ?? 0
-    return place < all.count ? all[place] : all[0]
+    let index = all.firstIndex(of: self).map { $0 + 1 } ?? 0
+    return index < all.count ? all[index] : all[0]
   }
 
   /// - Parameters:

@@ -11,33 +11,33 @@ package enum TerminalKey: Hashable, Sendable {
 /// the Linux console. An unknown sequence is dropped.
 package struct KeyReader: Sendable {
   /// The beginning of a sequence or of a character that isn't complete yet.
-  private var rest: [UInt8] = []
+  private var pending: [UInt8] = []
 
   package init() {}
 
   /// True if more bytes may belong to those that were read. If none arrive soon, call `finish`.
-  package var isWaiting: Bool { !rest.isEmpty }
+  package var isWaiting: Bool { !pending.isEmpty }
 
   package mutating func keys(in bytes: [UInt8]) -> [TerminalKey] {
-    let input = rest + bytes
-    rest = []
+    let input = pending + bytes
+    pending = []
     var keys: [TerminalKey] = []
-    var place = 0
-    while place < input.count {
-      guard let (length, key) = Self.next(in: input[place...]) else {
-        rest = Array(input[place...])
+    var offset = 0
+    while offset < input.count {
+      guard let (length, key) = Self.next(in: input[offset...]) else {
+        pending = Array(input[offset...])
         break
       }
       if let key { keys.append(key) }
-      place += length
+      offset += length
     }
     return keys
   }
 
   /// Called when no more bytes have arrived: Escape was pressed, and no sequence has begun.
   package mutating func finish() -> [TerminalKey] {
-    defer { rest = [] }
-    return rest.first == Self.escape ? [.escape] : []
+    defer { pending = [] }
+    return pending.first == Self.escape ? [.escape] : []
   }
 
   private static let escape: UInt8 = 0x1B
@@ -58,15 +58,15 @@ package struct KeyReader: Sendable {
   private static func sequence(
     in input: ArraySlice<UInt8>
   ) -> (length: Int, key: TerminalKey?)? {
-    let rest = input.dropFirst()
-    guard let second = rest.first else { return nil }
+    let afterEscape = input.dropFirst()
+    guard let second = afterEscape.first else { return nil }
     switch second {
     case UInt8(ascii: "["):
-      let parameters = rest.dropFirst().prefix { (0x20..<0x40).contains($0) }
-      guard let final = rest.dropFirst(1 + parameters.count).first else { return nil }
+      let parameters = afterEscape.dropFirst().prefix { (0x20..<0x40).contains($0) }
+      guard let final = afterEscape.dropFirst(1 + parameters.count).first else { return nil }
       return (3 + parameters.count, key(final, parameters))
     case UInt8(ascii: "O"):
-      guard let final = rest.dropFirst().first else { return nil }
+      guard let final = afterEscape.dropFirst().first else { return nil }
       return (3, key(final, []))
     default:
       // This is Escape, and another key right after it.

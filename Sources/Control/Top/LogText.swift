@@ -4,13 +4,13 @@ extension TopLog {
   ///
   /// - Parameter back: is lowered if the log has fewer rows.
   package func rows(_ count: Int, columns: Int, back: inout Int) -> [String] {
-    var found: [String] = []
-    for line in lines.reversed() where found.count - count < back {
+    var fromEnd: [String] = []
+    for line in lines.reversed() where fromEnd.count - count < back {
       // Lines are added from the end, so their rows are reversed.
-      found += wrapped(logText(line), to: columns, cutsWords: true).reversed()
+      fromEnd += wrapped(logText(line), to: columns, cutsWords: true).reversed()
     }
-    back = max(min(back, found.count - count), 0)
-    return found.dropFirst(back).prefix(max(count, 0)).reversed()
+    back = max(min(back, fromEnd.count - count), 0)
+    return fromEnd.dropFirst(back).prefix(max(count, 0)).reversed()
   }
 }
 
@@ -24,8 +24,8 @@ package func logText(_ line: String) -> String {
   var column = 0
   var scalars = Substring(line).unicodeScalars
   while let last = scalars.last, last == "\r" { scalars.removeLast() }
-  if let place = scalars.lastIndex(of: "\r") {
-    scalars = scalars[scalars.index(after: place)...]
+  if let index = scalars.lastIndex(of: "\r") {
+    scalars = scalars[scalars.index(after: index)...]
   }
   while let scalar = scalars.popFirst() {
     switch scalar {

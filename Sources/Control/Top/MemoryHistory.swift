@@ -6,7 +6,7 @@ package struct MemoryHistory: Sendable {
   package private(set) var footprints: [Int64] = []
   package private(set) var budget: Int64 = 0
   /// The number of samples that are kept. No terminal shows more.
-  private static let most = 240
+  private static let maxSamples = 240
 
   package init() {}
 
@@ -16,21 +16,22 @@ package struct MemoryHistory: Sendable {
       available.append(daemon.available)
       budget = daemon.budget
     }
-    footprints.removeFirst(max(footprints.count - Self.most, 0))
-    available.removeFirst(max(available.count - Self.most, 0))
+    footprints.removeFirst(max(footprints.count - Self.maxSamples, 0))
+    available.removeFirst(max(available.count - Self.maxSamples, 0))
   }
 
   /// A line such as `available ▆▆▅▅ of 2.0 GB  footprints ▂▃▅█ of 64.2 MB`. Each curve begins at 0.
   /// That of the footprints ends at the highest value that is shown.
   package func line(width: Int, unicode: Bool) -> String {
-    let words = "available  of   footprints  of ".count + sizeText(budget).count + Self.longestSize
-    let room = (width - words) / 2
-    guard room >= Self.least, !available.isEmpty else {
+    let textColumns =
+      "available  of   footprints  of ".count + sizeText(budget).count + Self.longestSize
+    let room = (width - textColumns) / 2
+    guard room >= Self.minColumns, !available.isEmpty else {
       let single = width - "footprints  of ".count - Self.longestSize
-      return single < Self.least
-        ? "" : footprintsText(room: min(single, Self.widest), unicode: unicode)
+      return single < Self.minColumns
+        ? "" : footprintsText(room: min(single, Self.maxColumns), unicode: unicode)
     }
-    let columns = min(room, Self.widest)
+    let columns = min(room, Self.maxColumns)
     let curve = sparkline(available.suffix(columns), to: budget, unicode: unicode)
     return "available \(padded(curve, to: columns)) of \(sizeText(budget))  "
       + footprintsText(room: columns, unicode: unicode)
@@ -46,9 +47,9 @@ package struct MemoryHistory: Sendable {
   /// The width of `1023.9 MB`.
   private static let longestSize = 9
   /// The minimum number of columns of a curve.
-  private static let least = 6
+  private static let minColumns = 6
   /// The maximum number of columns of a curve.
-  private static let widest = 60
+  private static let maxColumns = 60
 }
 
 /// One character for each value, from 0 to `highest` in eight steps.

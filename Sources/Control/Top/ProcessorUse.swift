@@ -35,7 +35,7 @@ package struct ProcessorUse: Sendable {
     for (name, reading) in readings {
       guard let before = last[name] else { continue }
       // Right after the last reading, the difference is too small for a percentage.
-      if reading.time - before.time < Self.least {
+      if reading.time - before.time < Self.minInterval {
         percent[name] = self.percent[name]
       } else {
         percent[name] = Self.percent(from: before, to: reading)
@@ -44,7 +44,7 @@ package struct ProcessorUse: Sendable {
     self.percent = percent
     for (name, reading) in readings {
       if let before = last[name], reading.pid == before.pid,
-        reading.time - before.time < Self.least
+        reading.time - before.time < Self.minInterval
       {
         continue
       }
@@ -55,7 +55,7 @@ package struct ProcessorUse: Sendable {
 
   /// The minimum time between two readings in nanoseconds: the kernel counts some times in steps of
   /// 10 ms.
-  private static let least: Int64 = 100_000_000
+  private static let minInterval: Int64 = 100_000_000
 
   private static func percent(
     from before: ProcessorReading, to now: ProcessorReading

@@ -60,7 +60,7 @@ struct ControlComponents {
       reporter: reporter, jobs: services.jobs, log: services.log)
   }
 
-  /// Clients are accepted from now on.
+  /// Opens the control socket. Clients are accepted from now on.
   func openSocket() throws(StartError) {
     try shared.control.open { makeService(for: $0) }
   }

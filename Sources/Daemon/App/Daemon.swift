@@ -8,11 +8,13 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// The shell around the engine: turns the world's signals into events, and performs directives. This makes its
-/// components in order, each from those that it needs; no component knows it.
+/// The shell around the engine: it turns signals, messages and timers into events, and carries out
+/// the engine's directives. It makes its components in an order in which each one gets those that
+/// it needs. No component knows the daemon.
 ///
-/// Everything here happens on the main thread, where nothing may wait; what may take long is handed to
-/// other threads (docs/ARCHITECTURE.md), and its outcome comes back as a message.
+/// All of its methods run on the main thread, which runs the event loop and must never wait. What
+/// may take long runs on other threads (docs/ARCHITECTURE.md), and its outcome comes back as a
+/// message.
 public final class Daemon {
   let shared: SharedComponents
   let components: WorkerComponents
@@ -25,6 +27,7 @@ public final class Daemon {
   private let ending: DaemonEnd
   private let signals: DaemonSignals
 
+  /// Makes the components and locks the state directory. Nothing is started yet.
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
     clinux_keep_heap_small()
     try self.init(settings, .daemon())
@@ -96,17 +99,19 @@ public final class Daemon {
       whenQuiet: ending.engineIsQuiet)
   }
 
-  // A worker's run holds components, and these hold the registry. What the driver calls holds the driver.
+  // Reference cycles: a worker's run holds components, which hold the registry. The closures and
+  // observers that are connected to the driver hold the driver.
   deinit {
     shared.control.close()
     shared.workers.removeAll()
     driver.connect([])
   }
 
-  /// Runs until a signal or a request ends it.
+  /// Runs the event loop on the calling thread until a signal or a request ends the daemon. Call it
+  /// once.
   public func run() throws(StartError) {
     defer { shared.state.unlock(after: shared.services) }
-    // The kernel refuses this if workers are in it.
+    // The kernel doesn't remove a cgroup that still has workers in it.
     defer {
       shared.cgroups?.remove()
       shared.earlierCgroups?.remove()
@@ -158,10 +163,10 @@ public final class Daemon {
     ServiceManager.send("READY=1")
   }
 
-  /// The loop has ended.
+  /// Saves what is still in memory, and closes what clients use. The event loop has ended.
   private func finish() {
     ServiceManager.send("STOPPING=1")
-    // From here on no client is served, so the daemon may wait for the disk.
+    // No client is served from here on, so the daemon may wait for the disk.
     shared.chronicle.close(at: EventLoop.now)
     shared.learnedMemory.close()
     services.records.drain()
@@ -170,13 +175,14 @@ public final class Daemon {
     shared.control.close()
     discardDirectory(ChannelPlan.directory(of: shared.socket))
     if geteuid() == 0 { discardDirectory(ChannelPlan.publicDirectory(of: shared.socket)) }
-    // The key is discarded only without images: workers that were left running may still sleep on one.
+    // The key is discarded only if there are no images: a worker that was left asleep needs the key
+    // of its image.
     if diskAnswers, (try? listDirectory(shared.state.images))?.isEmpty == true {
       BootKey.discard(in: shared.state.images)
     }
   }
 
-  /// - Parameter id: of the only worker, its caller's program.
+  /// - Parameter id: the only worker, which is the program of the daemon's caller.
   package func programRun(of id: WorkerID) -> ProgramRun {
     ProgramRun(
       id, shared, components: components, control: control, orphans: orphans, ending: ending)

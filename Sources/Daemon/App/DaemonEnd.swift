@@ -1,19 +1,20 @@
 import Lifecycle
 import Policy
 
-/// Whether the daemon continues. Only `DaemonEnd` changes it.
+/// Whether the daemon is ending, and how. Only `DaemonEnd` changes it.
 final class DaemonPhase {
-  /// It stops its workers.
+  /// The daemon stops its workers, and ends when they have ended.
   var isEnding = false
-  /// The daemon ends without its workers.
+  /// The daemon ends and leaves its workers to the next daemon.
   var isLeaving = false
 
   /// No worker is started any more.
   var isClosing: Bool { isEnding || isLeaving }
 }
 
-/// The daemon's end. It stops its workers first, each before those that it depends on; or it leaves them (`leave`),
-/// for an upgrade, or to move to another configuration directory. Belongs to the loop's thread.
+/// Ends the daemon. Either it stops its workers first, each one before the workers that it depends
+/// on; or it leaves them running (`leave`), for an upgrade or to move to another configuration
+/// directory. Belongs to the loop's thread.
 final class DaemonEnd {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
@@ -28,19 +29,20 @@ final class DaemonEnd {
   private let timers: any Timers
   private let log: DaemonLog
   let phase: DaemonPhase
-  /// The loop has nothing to do any more.
+  /// The loop has nothing left to do, and returns.
   private(set) var hasEnded = false
   /// External workers that are being released.
   private var releasing: Set<WorkerID> = []
   /// How often the release of an external worker has failed.
   private var failedReleases: [WorkerID: Int] = [:]
-  /// Workers that didn't end by SIGKILL.
+  /// Workers that didn't end after SIGKILL.
   private var outlived: Set<WorkerID> = []
-  /// Only such workers are left, and a last time is waited for them.
+  /// Only workers that outlived SIGKILL remain, and the last timeout for them has begun.
   private var isPatient = false
-  /// A worker of very much memory takes some seconds to end.
+  /// A worker with very much memory needs some seconds to end after SIGKILL.
   static let lastPatience = Duration.seconds(10)
-  /// Workers that are woken because only the daemon keeps them asleep, and whether each wake has ended.
+  /// Workers that are woken because only the daemon keeps them asleep. The value is whether the
+  /// wake has ended.
   private var woken: [WorkerID: Bool] = [:]
 
   init(
@@ -64,7 +66,8 @@ final class DaemonEnd {
     self.log = log
   }
 
-  /// By SIGTERM or SIGINT. The second one ends it at once.
+  /// Handles SIGTERM or SIGINT. The first one stops the workers; the second one ends the daemon at
+  /// once.
   func signalHasCome() {
     guard phase.isEnding else {
       log(
@@ -77,33 +80,36 @@ final class DaemonEnd {
     endAtOnce()
   }
 
-  /// The daemon ends with whatever runs: the loop looks at this after its turn.
+  /// Ends the daemon without waiting for what still runs. The loop checks `hasEnded` after each
+  /// turn.
   func endAtOnce() { hasEnded = true }
 
-  /// The engine has handled all events so far.
+  /// The driver calls this when the engine has handled all events so far.
   func engineIsQuiet() {
     if phase.isEnding { endWhenAllIsQuiet() }
     if phase.isLeaving { leaveWhenAllIsQuiet() }
   }
 
-  /// Why it isn't suspended any more; nil: it may be. What only a signal or a tracer holds was woken, or will be.
+  /// The reason for which the worker isn't suspended any more; nil if it may be suspended. A
+  /// sleeping worker that only a signal or a tracer keeps at rest has been woken by now, or will
+  /// be.
   func refusalToSuspend(_ id: WorkerID) -> String? {
     guard phase.isLeaving, !sleepsFrozen(id) else { return nil }
     return "the daemon is ending, and nothing else would keep it asleep"
   }
 
-  // MARK: its workers
+  // MARK: workers
 
-  /// In the order of their names, with those that are being adopted.
+  /// The workers that are alive, sorted by name. Workers that are being adopted are included.
   private var alive: [WorkerID] { workers.keys.filter(requests.isAlive).sorted() }
 
-  /// It sleeps in a frozen cgroup, or would, which stays frozen without a daemon. A worker that only a signal or a
-  /// tracer holds would be continued by any SIGCONT.
+  /// Whether the worker sleeps, or would sleep, in a frozen cgroup: it stays frozen without a
+  /// daemon. Any SIGCONT would continue a worker that only a signal or a tracer keeps at rest.
   private func sleepsFrozen(_ id: WorkerID) -> Bool {
     workers[id]?.process?.cgroup?.freezer != nil
   }
 
-  /// For the next daemon.
+  /// Writes the records of these workers for the next daemon.
   private func save(_ left: [WorkerID]) {
     for id in left {
       if let worker = workers[id], let state = driver.state.state(of: id) {
@@ -112,7 +118,7 @@ final class DaemonEnd {
     }
   }
 
-  // MARK: with its workers
+  // MARK: end with the workers
 
   /// Stops every worker, after those that depend on it, and ends when the last one has ended.
   func end() {
@@ -150,7 +156,7 @@ final class DaemonEnd {
     stopping.advance()
     let alive = alive
     if alive.isEmpty { return finish(saying: lastWords) }
-    // The next attempt to stop such a worker begins its end again.
+    // The next attempt to stop such a worker begins its end again, so this is recorded now.
     outlived.formUnion(alive.filter(driver.state.hasOutlivedKill))
     guard !isPatient, outlived.isSuperset(of: alive) else { return }
     isPatient = true
@@ -174,7 +180,8 @@ final class DaemonEnd {
     }.map { (WorkerID($0.name), $0.process.pid) }.sorted { $0.0 < $1.0 }
   }
 
-  /// Nothing ends a process that waits in the kernel without limit.
+  /// Ends the daemon without the workers that outlived SIGKILL: nothing can end a process that
+  /// waits in the kernel without limit.
   private func endWithoutLast() {
     isPatient = false
     let alive = alive
@@ -187,10 +194,11 @@ final class DaemonEnd {
         + " ends afterwards")
   }
 
-  // MARK: without them
+  // MARK: end without the workers
 
-  /// Ends the daemon as soon as nothing is under way. Workers that rest frozen sleep on; those that only a signal
-  /// or a tracer holds are woken first. A worker that has outlived SIGKILL is left as it is.
+  /// Ends the daemon as soon as no operation is running. Workers in a frozen cgroup sleep on; those
+  /// that only a signal or a tracer keeps at rest are woken first. A worker that has outlived
+  /// SIGKILL is left as it is.
   func leave() {
     guard !phase.isClosing else { return }
     log(.notice, "stopping: the workers keep running for the next daemon")
@@ -199,7 +207,7 @@ final class DaemonEnd {
   }
 
   private func leaveWhenAllIsQuiet() {
-    // Such a start would begin after the daemon's last look at its workers.
+    // Such a start could begin after the daemon's last check of its workers.
     starter.stopWaiting("the daemon is ending")
     guard !hasEnded, !returning.isUnderWay, driver.isQuiet else { return }
     var isQuiet = true
@@ -209,7 +217,7 @@ final class DaemonEnd {
       else { continue }
       let mustWake = state.sleeps && !sleepsFrozen(id) && woken[id] != true
       if mustWake { wake(id) }
-      // A process that is launched after the daemon has left would have no record.
+      // A process that is launched after the daemon has ended would have no record.
       let isBusy = workers[id]?.isBusy == true || workers.launching.contains(id)
       if mustWake || isBusy || !state.isSettled { isQuiet = false }
     }
@@ -219,14 +227,15 @@ final class DaemonEnd {
     finish(saying: Self.leavingText(left.compactMap { driver.state.state(of: $0) }))
   }
 
-  /// Each is tried once: a worker that this daemon can't wake may be woken by the next one.
+  /// Each worker is woken only once: if this daemon can't wake it, the next one may.
   private func wake(_ id: WorkerID) {
     guard woken[id] == nil else { return }
     woken[id] = false
     requests.request(.wake, id) { [unowned self] answer in
       woken[id] = true
       if answer.code != .done { log(.error, answer.text) }
-      // The answer may come after the engine's last event, when the disk has the records.
+      // The answer may come after the engine's last event, since it waits until the records are on
+      // disk.
       leaveWhenAllIsQuiet()
     }
   }
@@ -255,6 +264,6 @@ final class DaemonEnd {
 
 extension WorkerState {
   var sleeps: Bool { self == .suspended || self == .hibernated }
-  /// No operation of the daemon is under way.
+  /// No operation of the daemon on the worker is running.
   var isSettled: Bool { runs || sleeps }
 }

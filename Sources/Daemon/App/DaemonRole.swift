@@ -4,54 +4,58 @@ import Lifecycle
 import Linux
 import Policy
 
-/// The differences between a daemon and `dormouse wrap`, as values: `Daemon` uses them, and doesn't ask which
-/// of the two it is.
+/// The differences between the daemon and `dormouse wrap`, as values: `Daemon` reads them, and
+/// never asks which of the two it is.
 package struct DaemonRole {
   var log: DaemonLog
-  /// A later daemon takes over this one's workers: what was learned of them is kept, and helper processes hold
-  /// what that daemon needs. If false, no earlier daemon has left workers here either.
+  /// A later daemon takes over the workers of this one: what was learned about them is kept, and
+  /// helper processes keep what that daemon needs. If false, no earlier daemon has left workers
+  /// here either.
   var hasSuccessor: Bool
-  /// Its own cgroup is left for one in which workers' memory can be limited.
+  /// The daemon leaves its own cgroup, so that a cgroup is available in which the memory of workers
+  /// can be limited.
   var leavesCgroup: Bool
-  /// Overrules the policies.
+  /// Takes precedence over the policies; nil: the policies decide.
   var resumeOverride: ResumePreference?
-  /// Processes of a worker without a cgroup are looked for below this process only.
+  /// The processes of a worker without a cgroup are searched only among the descendants of this
+  /// process.
   var looksAtDescendantsOnly: Bool
   var pace = SamplingPace()
-  /// What running programs write and start counts as activity (`WorkMeter`).
+  /// A running program's writes and new processes count as activity (`WorkMeter`).
   var metersWork: Bool
-  /// Bytes of all images on the disk that share the budget; nil: those of its own workers.
+  /// Returns the bytes of all images on the disk that share one budget; nil: only the images of
+  /// this daemon's workers count.
   var sharedImages: (@Sendable () -> Int64)?
-  /// nil: the configuration declares the workers.
+  /// The program of the daemon's caller; nil: the configuration declares the workers.
   var program: (any CallersProgram)?
 
-  /// `dormouse daemon`.
+  /// The role of `dormouse daemon`.
   static func daemon() -> DaemonRole {
-    // A cgroup that was named is used as it is.
+    // A cgroup that the operator has named is used as it is.
     DaemonRole(
       log: DaemonLog(), hasSuccessor: true, leavesCgroup: getenv("DORMOUSE_CGROUP") == nil,
       resumeOverride: ResumeChoice.fromEnvironment().override,
       looksAtDescendantsOnly: false, metersWork: false)
   }
 
-  /// For one worker, the program of the daemon's caller.
+  /// The role for one worker, which is the program of the daemon's caller.
   ///
   /// - Parameters:
-  ///   - log: a file; nil: only errors are logged.
-  ///   - errors: gets them then; nil: standard error.
-  ///   - sharedImages: bytes of all images on the disk that share the budget.
+  ///   - log: the path of the log file; nil: only errors are logged.
+  ///   - errors: where errors are written if `log` is nil; nil: standard error.
+  ///   - sharedImages: returns the bytes of all images on the disk that share the budget.
   package static func standingFor(
     _ program: any CallersProgram, log: String?, errors: Descriptor? = nil,
     pace: SamplingPace, sharedImages: @escaping @Sendable () -> Int64
   ) -> DaemonRole {
     DaemonRole(
       log: DaemonLog(ofWrapper: log, errors: errors), hasSuccessor: false,
-      // It shares its cgroup with its caller.
+      // The wrapper shares its cgroup with its caller.
       leavesCgroup: false, looksAtDescendantsOnly: true, pace: pace, metersWork: true,
       sharedImages: sharedImages, program: program)
   }
 
-  /// `nil`: workers get no cgroup of their own.
+  /// Returns the cgroup below which workers get cgroups of their own; nil: they get none.
   func cgroups(
     of stateDirectory: String, limitsObstacle: DelegatedGroup.Obstacle?
   ) -> CgroupRoot? {
@@ -68,18 +72,18 @@ package struct DaemonRole {
 
 /// The program that `dormouse wrap` runs for its caller: the only worker.
 package protocol CallersProgram: AnyObject {
-  /// What it inherits from its caller.
+  /// What the program inherits from the wrapper's caller.
   var inheritance: Inheritance { get }
-  /// Where the wrapper's log is, for `status`.
+  /// The path of the wrapper's log, for `status`.
   var logPath: String? { get }
-  /// How often it has been woken.
+  /// How often the program has been woken.
   var wakes: Int { get }
-  /// What started it, for people; nil: nothing with a name.
+  /// A readable name of what started the wrapper, such as an editor; nil: it has no known name.
   var host: String? { get }
-  /// Where it was started.
+  /// The working directory in which the wrapper was started.
   var directory: String? { get }
 
-  /// The program has its caller's descriptors now.
+  /// The program has been launched, and has its caller's descriptors.
   func hasLaunched()
   func hasEnded(_ status: ExitStatus)
   func hasChanged(_ transition: Transition)

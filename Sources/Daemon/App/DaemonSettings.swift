@@ -5,10 +5,10 @@ public struct DaemonSettings: Sendable {
   public var configuration: DaemonConfiguration
   public var stateDirectory: String
   public var socket: String
-  /// What workers inherit.
+  /// The environment that workers inherit.
   public var environment: [String: String]
   public var version: String
-  /// Reads the configuration again.
+  /// Reads the configuration again. It is called on a thread that may wait for the disk.
   public var reload: @Sendable () -> ParseResult<DaemonConfiguration>
 
   public init(

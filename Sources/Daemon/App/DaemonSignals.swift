@@ -19,7 +19,7 @@ final class DaemonSignals {
     self.ending = ending
   }
 
-  /// From now on signals are delivered here.
+  /// Begins to receive signals on the loop. They are blocked from now on.
   func follow() throws(SystemCallError) {
     _ = clinux_report_stops_of_children(0)
     let signals = try SignalQueue([SIGTERM, SIGINT, SIGHUP, SIGCHLD])
@@ -28,11 +28,12 @@ final class DaemonSignals {
     }
   }
 
-  /// One has come.
+  /// Handles one signal that was received.
   func handle(_ signal: Int32) {
     switch signal {
     case SIGCHLD:
-      // A traced worker's end is hidden until its tracer looks; orphans must be reaped.
+      // The kernel hides the end of a traced worker until its tracer waits for it. Orphans must be
+      // reaped.
       services.hibernation.reapChildren()
       orphans.reapOrphans()
     case SIGHUP:

@@ -2,7 +2,8 @@ import Glibc
 import Lifecycle
 import Policy
 
-/// Carries out the engine's directives. It makes no decisions: each failure is sent back as an event.
+/// Carries out the engine's directives. It makes no decisions: it sends each failure back as an
+/// event.
 struct DirectiveExecution {
   let services: Services
   let driver: EngineDriver
@@ -21,7 +22,7 @@ struct DirectiveExecution {
   let pressure: PressureMonitor
   let ending: DaemonEnd
   let externals: ExternalAdoption
-  /// nil: the configuration declares the workers.
+  /// The program of the daemon's caller; nil: the configuration declares the workers.
   let program: (any CallersProgram)?
 
   private var log: DaemonLog { services.log }
@@ -44,7 +45,7 @@ struct DirectiveExecution {
     case .purge(let id): conversations.purge(id)
     case .measure(let id): senses.meter.measure(id)
     case .inspect(let id): sleeps.inspect(id)
-    case .answer: break  // The driver's.
+    case .answer: break  // The driver handles it.
     case .transition(let transition): report(transition)
     case .pressureChanged(let from, let to, let why):
       pressureHasChanged(from: from, to: to, why: why)
@@ -76,7 +77,8 @@ struct DirectiveExecution {
 
   private func resume(_ id: WorkerID) {
     workers[id]?.sleep?.resume()
-    // What wakes with it and is still being hibernated wakes after that, and a client waits for it, too.
+    // Workers that wake together with this one may still be in the middle of a hibernation, and are
+    // woken after it. A client waits for that, so these hibernations come first.
     let state = driver.state
     for other in state.wakesWith(id) where state.state(of: other) == .hibernating {
       services.hibernation.prioritize(other.name)

@@ -2,10 +2,12 @@ import Hibernation
 import Policy
 import PolicyFile
 
-/// Loads the encryption library at the start if a policy wants encrypted images, so that a missing library is
-/// logged then, and not only at the first hibernation. Belongs to the loop's thread.
+/// Loads the encryption library at the start of the daemon if a policy wants encrypted images. A
+/// missing library is then logged at the start, and not only at the first hibernation. Belongs to
+/// the loop's thread.
 final class EncryptionTrial {
-  /// Loads it, and calls back once on the loop, later, with the reason if it can't be loaded.
+  /// Loads the library on another thread, and then calls back once on the loop, with the reason if
+  /// it can't be loaded.
   typealias Attempt = (_ then: @escaping (JobOutcome<String?>) -> Void) -> Void
 
   private let attempt: Attempt
@@ -36,7 +38,8 @@ final class EncryptionTrial {
       guard case .done(let obstacle?) = outcome else { return }
       log(
         .warning,
-        "images can't be encrypted (hibernate.encrypt): \(obstacle); workers with that policy stay suspended"
+        "images can't be encrypted (hibernate.encrypt): \(obstacle); "
+          + "workers with that policy stay suspended"
       )
     }
   }

@@ -1,14 +1,15 @@
 import Lifecycle
 import Policy
 
-/// Gets every event that the engine has handled, before its directives are executed; resumes are executed before it.
+/// Receives every event that the engine has handled, before the event's directives are executed.
+/// Only resumes are executed earlier.
 protocol EngineObserver: AnyObject {
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant)
 }
 
-/// The only owner of the engine. It gives the engine the time and events, one after the other, passes on its
-/// directives, and returns its answers to the clients that asked. It knows no worker and no file. Belongs to
-/// the loop's thread.
+/// The only owner of the engine. It gives the engine events, one after the other, each with the
+/// time. It passes the engine's directives on, and its answers to the clients that asked. It knows
+/// no worker and no file. Belongs to the loop's thread.
 final class EngineDriver {
   private var engine: Engine
   private let clock: any Timers
@@ -17,12 +18,13 @@ final class EngineDriver {
   private var carryOut: (Directive) -> Void = { _ in }
   private var engineIsQuiet: () -> Void = {}
   private var observers: [any EngineObserver] = []
-  /// How long the machine had slept in all at the last event.
+  /// How long the machine had slept in total when the last event was handled.
   private var slept: Duration
-  /// The two clocks aren't read at the same instant.
+  /// A shorter sleep of the machine isn't reported: the two clocks aren't read at the same instant,
+  /// so their difference varies.
   private static let minSleep = Duration.milliseconds(100)
 
-  /// - Parameter replies: how answers reach the clients that asked.
+  /// - Parameter replies: passes answers to the clients that asked.
   init(_ engine: Engine, clock: any Timers, replies: RequestReplies) {
     self.engine = engine
     self.clock = clock
@@ -30,12 +32,13 @@ final class EngineDriver {
     slept = clock.slept
   }
 
-  /// Before the first event.
+  /// Connects the engine to what surrounds it. Called before the first event.
   ///
   /// - Parameters:
-  ///   - carryOut: what the engine decides; each failure comes back as an event.
-  ///   - whenQuiet: every event so far has been handled. Events that are sent then are handled, and then it is called
-  ///     again.
+  ///   - observers: get every event.
+  ///   - carryOut: carries out a directive. Each failure comes back as an event.
+  ///   - whenQuiet: called when every event so far has been handled. If it sends events, they are
+  ///     handled, and it is called again.
   func connect(
     _ observers: [any EngineObserver], carryOut: @escaping (Directive) -> Void = { _ in },
     whenQuiet: @escaping () -> Void = {}
@@ -45,22 +48,22 @@ final class EngineDriver {
     engineIsQuiet = whenQuiet
   }
 
-  /// What the engine knows now. It changes with every event.
+  /// The engine as of now. It changes with every event.
   var state: Engine { _read { yield engine } }
 
-  /// No event waits. If false, `whenQuiet` will be called.
+  /// No event waits to be handled. If false, `whenQuiet` will be called.
   var isQuiet: Bool { pump.isQuiet }
 
-  /// When `send(.deadline)` is due; nil: nothing has a deadline.
+  /// When the engine's next deadline is reached; nil: there is none.
   var nextDeadline: Instant? { engine.nextDeadline }
 
-  /// Sends `.deadline` where one has passed.
+  /// Sends `.deadline` if the next deadline is reached.
   func passDeadlines() {
     if let deadline = engine.nextDeadline, deadline <= clock.now { send(.deadline) }
   }
 
-  /// Gives the engine an event, and has its directives executed before this returns. Sent from within the
-  /// execution of another event's directives, it waits for the end of that.
+  /// Gives the engine an event, and executes its directives before this returns. An event that is
+  /// sent while the directives of another event are executed waits until that has ended.
   func send(_ event: Event) {
     pump.send(event) { [self] next in
       let total = clock.slept
@@ -78,7 +81,7 @@ final class EngineDriver {
   private func handle(_ event: Event) {
     let now = clock.now
     let directives = clock.step("the engine") { engine.handle(event, at: now) }
-    // A client waits for a resume. The engine stays as it is while directives are executed.
+    // A client waits for a resume. The engine doesn't change while directives are executed.
     let urgent = directives.lastIndex(where: \.isResume).map { $0 + 1 } ?? 0
     execute(directives[..<urgent])
     clock.step("the journal") {
@@ -92,7 +95,8 @@ final class EngineDriver {
   private func execute(_ directives: ArraySlice<Directive>) {
     for directive in directives {
       clock.step("\(directive)") { execute(directive) }
-      // If the time of two hundred workers is over at once, each is checked by itself.
+      // If two hundred workers reach a deadline in the same turn, the check for blocked turns
+      // (`TurnCheck`) times each directive separately.
       clock.checkpoint()
     }
   }
@@ -105,10 +109,10 @@ final class EngineDriver {
     }
   }
 
-  /// Asks the engine for a client or a component.
+  /// Sends a request of a client or a component to the engine.
   ///
   /// - Parameters:
-  ///   - asked: when; nil: now.
+  ///   - asked: when the client asked; nil: now.
   ///   - answer: called once, with the engine's answer.
   func request(
     _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
@@ -122,10 +126,11 @@ final class EngineDriver {
           id: id, verb: verb, worker: worker, asked: asked, occasion: occasion, lasting: lasting)))
   }
 
-  /// Answers that only wait for the disk are given now.
+  /// Delivers the answers that only wait for the disk.
   func deliverAnswers() { replies.deliverAll() }
 
-  /// The configuration was read again. Nothing happens before the next event.
+  /// Gives the engine the policy of a configuration that was read again. Nothing happens before the
+  /// next event.
   func setPolicy(_ policy: LifecyclePolicy) { engine.setPolicy(policy) }
 }
 

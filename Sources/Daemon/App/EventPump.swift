@@ -1,5 +1,6 @@
-/// Passes events on one after the other. Events that occur while one is handled wait; the call that began
-/// handles them all, so that nothing recurses, however many there are.
+/// Passes on events one after the other. An event that is sent while another one is handled waits
+/// in a queue. The first call of `send` handles all of them, so nothing recurses, however many
+/// there are.
 final class EventPump<Event> {
   private var waiting: [Event] = []
   private var next = 0
@@ -9,8 +10,9 @@ final class EventPump<Event> {
   private(set) var isQuiet = true
 
   /// - Parameters:
-  ///   - handle: one event.
-  ///   - whenQuiet: called when no event waits. Events that it sends are handled, and then it is called again.
+  ///   - handle: handles one event.
+  ///   - whenQuiet: called when no event waits. If it sends events, they are handled, and it is
+  ///     called again.
   func send(_ event: Event, handle: (Event) -> Void, whenQuiet: () -> Void) {
     waiting.append(event)
     isQuiet = false

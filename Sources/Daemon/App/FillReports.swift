@@ -1,10 +1,10 @@
 import Hibernation
 import Lifecycle
 
-/// Outcomes of lazy restores whose pages are still missing, from the hibernator's threads.
+/// Reports the outcomes of lazy restores, which fill in missing pages on the hibernator's threads.
 enum FillReports {
-  /// - Parameter measure: on the loop. The worker's memory differs from that at its wake even if it did
-  ///   nothing.
+  /// - Parameter measure: called on the loop when all pages of a worker are there. Its memory
+  ///   differs from that at its wake even if it did nothing.
   static func follow(
     _ hibernation: HibernationService, loopReturn: LoopReturn, log: DaemonLog,
     measure: @escaping (WorkerID) -> Void

@@ -6,13 +6,14 @@ import Supervision
 
 /// Settings of the daemon's own process at its start.
 enum OwnProcess {
-  /// The daemon must be able to act when there is no memory left, and the kernel must not kill it for memory.
+  /// Protects the daemon: it must be able to act when no memory is free, and the kernel's OOM
+  /// killer must not choose it.
   static func protect(_ log: DaemonLog) {
     if clinux_become_subreaper() < 0 {
       log(.warning, "can't adopt orphaned processes of workers (PR_SET_CHILD_SUBREAPER)")
     }
     clinux_stay_out_of_core_files()
-    // A worker costs ten descriptors and more, and 1024 is the usual limit.
+    // A worker costs ten descriptors or more, and the usual limit is 1024.
     clinux_raise_descriptor_limit()
     _ = clinux_lock_memory()
     let score = OwnOOMScore()
@@ -21,7 +22,8 @@ enum OwnProcess {
     ignoreWriteSignals()
   }
 
-  /// - Parameter tracking: `off`: for measuring the effect of tracking, and for tests without it.
+  /// - Parameter tracking: `off` switches write tracking off, for measuring its effect and for
+  ///   tests without it.
   static func kernelFeatures(
     _ detected: KernelFeatures = .detect(),
     tracking: String? = getenv("DORMOUSE_TRACKING").map { String(cString: $0) }
@@ -31,34 +33,36 @@ enum OwnProcess {
     return features
   }
 
-  /// A broken pipe, or a limit on the size of files (setrlimit(2)), makes write(2) fail and doesn't end the
-  /// daemon.
+  /// Ignores SIGPIPE and SIGXFSZ. Then a broken pipe, or a limit on the size of files
+  /// (setrlimit(2)), makes write(2) fail and doesn't end the daemon.
   static func ignoreWriteSignals() {
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
   }
 }
 
-/// The oom_score_adj of this process and of those that it starts.
+/// The `oom_score_adj` of this process and of those that it starts.
 struct OwnOOMScore {
-  /// Tests have another file.
+  /// The file with the value. Tests use another file.
   var path = "/proc/self/oom_score_adj"
 
   private static let spared: Int32 = -900
 
-  /// nil: without /proc there is nothing to inherit that could be seen or changed.
+  /// The value of this process; nil: it can't be read. Without /proc, no value could be inherited
+  /// that could be seen or changed.
   private var own: Int32? { (try? readText(path)).flatMap { Int32($0.prefix { $0 != "\n" }) } }
 
-  /// The daemon's own, if it is known. No worker gets a protected one, also where the daemon was started with it
-  /// (`OOMScoreAdjust=` in its unit).
+  /// The value for workers, if that of the daemon is known. No worker gets a protected value, even
+  /// if the daemon was started with one (`OOMScoreAdjust=` in its unit).
   var ofWorkers: Int32? { own.map { OOMScore.ofWorkers(own: $0) } }
 
-  /// From now on, programs are started with the value for workers. Before this process's own is lowered.
+  /// From now on, programs are started with the value for workers. Call this before `lower`, which
+  /// lowers the value of this process.
   func useForWorkers() {
-    if let ofWorkers { clinux_spawn_with_oom_score(ofWorkers) }
+    if let ofWorkers { clinux_set_spawn_oom_score(ofWorkers) }
   }
 
-  /// Lowers the daemon's own where that is permitted.
+  /// Lowers the value of the daemon if that is permitted.
   func lower(_ log: (DaemonLog.Priority, String) -> Void) {
     guard let own, own > Self.spared else { return }
     do throws(SystemCallError) { try writeControl(path, "\(Self.spared)") } catch {

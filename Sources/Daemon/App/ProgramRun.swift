@@ -7,8 +7,9 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// Runs the caller's program as the only worker (`DaemonRole.program`), in place of `Daemon.run`. Fewer of the
-/// daemon's components begin: no journal, no earlier daemon's workers, no restarts, no schedules.
+/// Runs the caller's program as the only worker (`DaemonRole.program`), instead of `Daemon.run`.
+/// Fewer of the daemon's components are started: there is no journal, no worker of an earlier
+/// daemon, no restart and no schedule.
 package final class ProgramRun {
   private let id: WorkerID
   private let shared: SharedComponents
@@ -33,13 +34,14 @@ package final class ProgramRun {
   private var driver: EngineDriver { shared.driver }
   private var unit: WorkerUnit? { shared.workers[id] }
 
-  // MARK: its life
+  // MARK: start and end
 
-  /// Before anything is started, and before the process has a second thread.
+  /// Prepares the process of the wrapper. Call this before anything is started, and before the
+  /// process has a second thread.
   package static func prepareProcess() {
     clinux_keep_heap_small()
-    // Processes that lose their parent stay below this process, so that they are found without a look at all of
-    // /proc.
+    // Processes that lose their parent stay below this process. They are found without a scan of
+    // all of /proc.
     clinux_become_subreaper()
     clinux_raise_descriptor_limit()
     OwnOOMScore().useForWorkers()
@@ -61,7 +63,7 @@ package final class ProgramRun {
     components.senses.sampling.sampleRegularly()
   }
 
-  /// Until its end.
+  /// Runs the event loop until the program has ended, or until `hasEnded` returns true.
   package func turn(until hasEnded: () -> Bool) {
     do throws(SystemCallError) {
       while !hasEnded(), !ending.hasEnded {
@@ -74,25 +76,25 @@ package final class ProgramRun {
     shared.control.close()
   }
 
-  /// Called at the end, also if it never began.
+  /// Removes what the run has left. Called at the end, even if the run never began.
   package func clearAway() {
     shared.cgroups?.remove()
     services.log.drain()
   }
 
-  // MARK: what is known of it
+  // MARK: state
 
-  /// nil: the engine doesn't know it.
+  /// The program's state; nil: the engine doesn't know the program.
   package var state: WorkerState? { driver.state.state(of: id) }
   package var footprint: ByteCount { driver.state.footprint(of: id) }
-  /// nil: it has no process.
+  /// The program's processes; nil: it has none.
   package var process: WorkerProcess? { unit?.process }
-  /// The root's pid may be another process's by now.
+  /// The root process has been reaped. Its pid may be that of another process by now.
   package var isReaped: Bool { unit?.isReaped ?? true }
-  /// An operation on it is under way on another thread.
+  /// An operation on the program is running on another thread.
   package var isBusy: Bool { unit?.isBusy == true }
 
-  /// The worker as of now, as `status` shows it.
+  /// Reports the program's current state, as `status` shows it.
   package func report(then: @escaping (WorkerReport) -> Void) {
     let request = ControlRequest(id: 0, verb: .status, worker: id.name)
     components.senses.scanner.withRecentScan(of: shared.workers.values) { [control] scan in
@@ -100,50 +102,51 @@ package final class ProgramRun {
     }
   }
 
-  // MARK: what is done with it
+  // MARK: actions
 
   package func wake(_ reason: String) { driver.send(.wakeNeeded(id, reason)) }
 
-  /// It counts as used now.
+  /// Counts the program as used now.
   package func noteUse() {
     unit?.sample.sign = nil
     driver.send(.activity(id))
   }
 
-  /// Ends it at once, also if it is suspended or hibernated. Its descendants end with it, as at any end.
+  /// Ends the program at once with SIGKILL, also if it is suspended or hibernated. Its descendants
+  /// end with it, as at any end.
   package func kill(_ reason: String) {
     log(.notice, "\(id) is killed: \(reason)")
     // A process that has ended already needs no signal.
     try? process?.signal(SIGKILL)
   }
 
-  /// Ends it as a request to stop it does: a sleeping program is woken, and SIGKILL follows if it
-  /// doesn't end.
+  /// Ends the program as a request to stop it does: it is woken if it sleeps, it gets its stop
+  /// signal, and SIGKILL follows if it doesn't end.
   package func stop(_ reason: String) {
     log(.notice, "\(id) is stopped: \(reason)")
     shared.requests.request(.stop, id) { _ in }
   }
 
-  /// From now on it is sampled as often as a running worker.
+  /// From now on the program is sampled as often as a running worker.
   package func sampleAgain() { if let unit { components.senses.sampling.sampleAnew(unit) } }
 
-  /// Children that have ended, traced ones and orphans.
+  /// Reaps children that have ended: traced processes and orphans.
   package func reapChildren() {
     services.hibernation.reapChildren()
     orphans.reapOrphans()
   }
 
-  // MARK: what its wrapper may use
+  // MARK: services for the wrapper
 
   package var loop: any Timers & DescriptorWatches { services.loop }
 
   private func log(_ priority: DaemonLog.Priority, _ text: String) { services.log(priority, text) }
 
-  /// The way to a socket may lead through a file system that doesn't answer. Calls back with nil where nothing
-  /// listens there.
+  /// Connects to a socket on another thread, since its path may be on a file system that doesn't
+  /// answer. Calls back with nil if nothing listens there, or after 5 s.
   package func connect(to path: String, then: @escaping (Descriptor?) -> Void) {
     services.jobs.run(about: "daemon at \(path)", within: .seconds(5)) {
-      // Usually no daemon runs: that is no failure.
+      // Usually no daemon runs, which isn't a failure.
       try? UnixSocket.connected(to: path, .stream)
     } then: { outcome in
       if case .done(let found) = outcome { then(found) } else { then(nil) }

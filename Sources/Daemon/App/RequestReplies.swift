@@ -1,16 +1,17 @@
 import Lifecycle
 import Policy
 
-/// The requests that wait for the engine's answers. Each gets one answer.
+/// The requests that wait for the engine's answers. Each request gets one answer.
 ///
-/// A client that has its answer can rely on a later daemon to know what has happened: an answer waits until the
-/// workers' records are on disk, for at most a second if the disk doesn't answer. Belongs to the loop's thread.
+/// A client that has its answer can rely on it that a later daemon knows the outcome. Therefore an
+/// answer waits until the records of the workers are on disk, but at most 1 s if the disk doesn't
+/// respond. Belongs to the loop's thread.
 final class RequestReplies {
   private let records: any WorkerRecords
   private let timers: any Timers
   private var waiting: [Request.ID: (Answer) -> Void] = [:]
   private var lastRequest: Request.ID = 0
-  /// Sent, in this order, when the records are on disk.
+  /// Answers that are sent, in this order, when the records are on disk.
   private var undelivered: [(number: UInt64, send: () -> Void)] = []
   private var lastDelivery: UInt64 = 0
 
@@ -21,14 +22,14 @@ final class RequestReplies {
     self.timers = timers
   }
 
-  /// The number of a new request, whose answer is passed to `answer`.
+  /// Returns the number of a new request. Its answer will be passed to `answer`.
   func await(_ answer: @escaping (Answer) -> Void) -> Request.ID {
     lastRequest += 1
     waiting[lastRequest] = answer
     return lastRequest
   }
 
-  /// An answer to a request that has had one is dropped.
+  /// Passes on the answer to a request. A second answer to the same request is dropped.
   func deliver(_ answer: Answer, to request: Request.ID) {
     guard let hear = waiting.removeValue(forKey: request) else { return }
     if records.isSaved, undelivered.isEmpty { return hear(answer) }
@@ -39,7 +40,8 @@ final class RequestReplies {
     timers.after(Self.maxWait) { [weak self] in self?.deliver(upTo: number) }
   }
 
-  /// The daemon ends, and waits for the disk itself before its process does.
+  /// Sends all answers now. The daemon is ending, and waits for the disk itself before its process
+  /// ends.
   func deliverAll() { deliver(upTo: lastDelivery) }
 
   private func deliver(upTo number: UInt64) {

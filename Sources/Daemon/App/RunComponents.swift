@@ -3,15 +3,16 @@ import Lifecycle
 import Linux
 import Policy
 
-/// The components for one run of a worker after another: its launch, processes, sleep and end, and workers whose runs
-/// another supervisor starts.
+/// The components for each run of a worker: its launch, processes, sleep and end. Workers that
+/// another supervisor starts are included.
 struct RunComponents {
   let launcher: WorkerLauncher
   let processes: ProcessHolder
   let sleeps: WorkerSleeps
   let ends: WorkerEnds
-  /// Workers of other supervisors: by request, and by rule.
+  /// Adopts workers of other supervisors by request.
   let externals: ExternalAdoption
+  /// Adopts workers of other supervisors by rule.
   let rules: RuleAdoption
 
   init(_ shared: SharedComponents, _ components: WorkerComponents) {

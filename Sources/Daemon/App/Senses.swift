@@ -2,7 +2,7 @@ import Lifecycle
 import Linux
 import Policy
 
-/// The components of `Sense` that sample, measure and probe, and how they are connected.
+/// The components of `Sense` that sample, measure and probe, and their connections.
 final class Senses {
   let scanner: ProcessScanner
   let meter: FootprintMeter

@@ -7,22 +7,25 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What the components of a daemon have in common: its settings, the machine, the registry of workers, the engine,
-/// and the components that need no others. Made once, and passed to those that make components from it.
+/// What all components of a daemon share: its settings, the machine, the registry of workers, the
+/// engine, and the components that need no others. It is made once, and passed to what makes
+/// further components from it.
 struct SharedComponents {
   let role: DaemonRole
   let configuration: ConfigurationInForce
   let socket: String
-  /// What workers inherit.
+  /// The environment that workers inherit.
   let environment: [String: String]
   let version: String
   /// Reads the configuration again.
   let read: @Sendable () -> ParseResult<DaemonConfiguration>
   let state: StateDirectory
   let cgroups: CgroupRoot?
-  /// Where an earlier version kept the workers of this state directory, if that is there.
+  /// The cgroup in which an earlier version of Dormouse kept the workers of this state directory;
+  /// nil: it doesn't exist.
   let earlierCgroups: CgroupRoot?
-  /// Why workers' memory can't be limited, in addition to the kernel's reason.
+  /// The reason for which the memory of workers can't be limited, in addition to the kernel's
+  /// reason.
   let limitsObstacle: DelegatedGroup.Obstacle?
   let bootID: String
 
@@ -52,7 +55,7 @@ struct SharedComponents {
     version = settings.version
     read = settings.reload
     let log = role.log
-    // Checked before anything is created that would have to be removed again.
+    // The path is checked before anything is created that would have to be removed again.
     try ControlListener.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
     do throws(SystemCallError) { bootID = try BootMark.current() } catch {
@@ -91,7 +94,7 @@ struct SharedComponents {
     recordWriter = WorkerRecordWriter(records: records, bootID: bootID, log: log)
     chronicle = try Chronicle(settings: settings, state: state, log: log)
     limitsObstacle = role.leavesCgroup ? DelegatedGroup.leave() : nil
-    // Every daemon of this state directory uses the same cgroup, so that the next one finds it.
+    // Every daemon of this state directory uses the same cgroup, so that the next daemon finds it.
     earlierCgroups = CgroupRoot.findEarlier(forStateDirectory: settings.stateDirectory)
     cgroups = role.cgroups(of: settings.stateDirectory, limitsObstacle: limitsObstacle)
     pressure = PressureMonitor(

@@ -2,9 +2,9 @@ import CLinux
 import Lifecycle
 import Linux
 
-/// Releases, once, the memory that only the start has needed: code (the parsers of arguments and configuration
-/// files), freed heap and unused stack. What is used after that stays in memory, where it may be locked. Belongs to the
-/// loop's thread.
+/// Releases, once, the memory that only the start of the daemon has used: code (the parsers of
+/// arguments and configuration files), freed heap and unused stack. Memory that is used later
+/// stays, and may be locked. Belongs to the loop's thread.
 final class StartupMemory {
   /// The name and state of each worker.
   typealias States = [WorkerID: WorkerState]
@@ -16,15 +16,16 @@ final class StartupMemory {
   private var looks = 0
 
   private static let interval = Duration.seconds(5)
-  /// The start counts as over after this many looks, whatever workers do.
+  /// The start counts as over after this many checks, whatever the workers do.
   static let mostLooks = 11
 
   /// - Parameters:
-  ///   - states: of all workers. The start is over when none is being launched, or taken over from an earlier daemon,
-  ///     and none has changed since the last look: the first suspensions are part of the start.
-  ///   - finish: called once when it is over: does what would come soon after it. Encoding and writing what was
-  ///     learned uses 2 MB of code and heap.
-  ///   - release: called once, a moment later.
+  ///   - states: returns the states of all workers. The start is over when no worker is being
+  ///     launched or taken over from an earlier daemon, and no state has changed since the last
+  ///     check: the first suspensions are part of the start.
+  ///   - finish: called once when the start is over. It does what would follow soon after the
+  ///     start: to encode and write what was learned uses 2 MB of code and heap.
+  ///   - release: called once, 5 s later, to release the memory.
   init(
     _ timers: any Timers, _ states: @escaping () -> States, finish: @escaping () -> Void,
     release: @escaping () -> Void
@@ -35,7 +36,8 @@ final class StartupMemory {
     self.release = release
   }
 
-  /// Of a daemon, whose memory is locked where that is permitted, and is locked again.
+  /// For a daemon. Its memory is locked if that is permitted, so it is unlocked for the release and
+  /// locked again.
   convenience init(
     timers: any Timers, driver: EngineDriver, workers: WorkerRegistry,
     learned: LearnedMemoryKeeper
@@ -56,7 +58,7 @@ final class StartupMemory {
     }
   }
 
-  /// The daemon begins its work: this checks every 5 s whether the start is over. The timer keeps this alive.
+  /// Begins to check, every 5 s, whether the start is over. The timer keeps this object alive.
   func releaseAfterStart() { lookAgain(after: states()) }
 
   private func lookAgain(after before: States) {

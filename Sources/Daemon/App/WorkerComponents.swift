@@ -2,8 +2,8 @@ import Lifecycle
 import Linux
 import Policy
 
-/// The components for all workers: what is sampled of them, what they say, their listening sockets, and what supervises
-/// them. Each is made after those that it needs.
+/// The components that serve all workers: sampling, conversations, listening sockets, and
+/// supervision. Each one is made after those that it needs.
 struct WorkerComponents {
   let declared: DeclaredWorkers
   let supervision: WorkerSupervision

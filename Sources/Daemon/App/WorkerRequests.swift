@@ -1,8 +1,8 @@
 import Lifecycle
 import Policy
 
-/// Requests of clients and components about workers. A request about a worker that an earlier daemon has left
-/// waits until that worker is adopted. Belongs to the loop's thread.
+/// Requests of clients and components about workers. If an earlier daemon has left the worker, the
+/// request waits until the worker is adopted. Belongs to the loop's thread.
 final class WorkerRequests {
   private let driver: EngineDriver
   private let returning: ReturningWorkers
@@ -12,10 +12,11 @@ final class WorkerRequests {
     self.returning = returning
   }
 
+  /// Sends the request to the engine, now or when the worker has been adopted.
   /// - Parameters:
-  ///   - asked: when; nil: now.
+  ///   - asked: when the client asked; nil: now.
   ///   - occasion: what asks, for the reason that `ps` and `events` show; nil: the operator.
-  ///   - lasting: of `protect`: how long; nil: until the daemon ends.
+  ///   - lasting: how long `protect` holds; nil: until the daemon ends.
   ///   - answer: called once, with the engine's answer.
   func request(
     _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
@@ -31,7 +32,7 @@ final class WorkerRequests {
     }
   }
 
-  /// Also true of a worker that is being adopted.
+  /// True if the worker is alive or is being adopted.
   func isAlive(_ id: WorkerID) -> Bool {
     returning.isAdopting(id) || driver.state.state(of: id)?.isAlive == true
   }

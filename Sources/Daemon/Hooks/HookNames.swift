@@ -3,7 +3,7 @@ import Lifecycle
 import Policy
 
 extension Notice {
-  /// The names under which `on:` knows it.
+  /// The names of this event in `on:`.
   var hookEvents: Set<Hooks.Event> {
     var names: Set<Hooks.Event> = [.everything]
     if let name = Hooks.Event(rawValue: kind.rawValue) { names.insert(name) }

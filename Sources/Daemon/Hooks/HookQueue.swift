@@ -1,19 +1,22 @@
 import Policy
 
-/// The commands of `on:` that wait, and when the next one may start. A command may cause the event that starts it
-/// (it wakes the worker that was just hibernated), so three limits hold: commands at once, commands that wait, and
-/// for each worker's event how often one starts. No limit makes the daemon wait.
+/// The commands of `on:` that wait, and when the next one may start. A command may cause the event
+/// that starts it: for example, it wakes the worker that was just hibernated. Three limits prevent
+/// an endless loop: how many commands run at once, how many wait, and how often one starts for the
+/// same event of one worker. No limit makes the daemon wait.
 struct HookQueue {
-  /// Commands at once.
+  /// The maximum number of commands that run at once.
   static let mostRunning = 4
-  /// Commands that wait, of all events and of one worker's event.
+  /// The maximum number of commands that wait, for all events together.
   static let mostWaiting = 128
+  /// The maximum number of commands that wait for one event of one worker.
   static let mostWaitingOfOne = 32
-  /// So many commands of one worker's event start at once, and then one for each `interval`.
+  /// The number of commands for one event of one worker that may start at once. After them, one
+  /// starts per `interval`.
   static let burst = 10
   static let interval = Duration.seconds(1)
 
-  /// The event of a worker, or of the machine, that has a command.
+  /// An event of a worker, or of the machine, that starts a command.
   struct Subject: Hashable, CustomStringConvertible {
     var event: Hooks.Event
     var worker: String?
@@ -24,17 +27,18 @@ struct HookQueue {
   struct Entry {
     var subject: Subject
     var command: [String]
-    /// The event as JSON.
+    /// The event as JSON, for the command's standard input.
     var input: [UInt8]
     var hooks: Hooks
   }
 
   private var entries: [Entry] = []
   private var running = 0
-  /// When the starts of a subject so far are paid for: each start costs one interval.
+  /// For each subject, the time until which its starts so far count: each start counts for one
+  /// interval.
   private var paidAt: [Subject: Instant] = [:]
 
-  /// False: too many wait, and it is dropped.
+  /// Adds a command. Returns false, and drops it, if too many wait.
   mutating func add(_ entry: Entry) -> Bool {
     let same = entries.count { $0.subject == entry.subject }
     guard entries.count < Self.mostWaiting, same < Self.mostWaitingOfOne else { return false }
@@ -42,7 +46,7 @@ struct HookQueue {
     return true
   }
 
-  /// The first one that may start now, which counts as running.
+  /// Removes the first command that may start now, and counts it as running.
   mutating func next(at now: Instant) -> Entry? {
     guard running < Self.mostRunning,
       let place = entries.firstIndex(where: { start(of: $0.subject, at: now) <= now })
@@ -56,7 +60,8 @@ struct HookQueue {
 
   mutating func hasEnded() { running -= 1 }
 
-  /// When one may start that waits for its time only; nil: none does.
+  /// The earliest time at which a command that waits may start; nil: none can start before a
+  /// running one has ended, or none waits.
   func nextStart(at now: Instant) -> Instant? {
     guard running < Self.mostRunning else { return nil }
     return entries.map { start(of: $0.subject, at: now) }.min()

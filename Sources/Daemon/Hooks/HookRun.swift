@@ -22,14 +22,16 @@ final class HookRun {
   private var isCut = false
   private var isLate = false
 
-  /// The output that is kept; and that is read at most: a command that writes without end gets a broken pipe then.
+  /// The number of bytes of output that are kept.
   private static let mostKept = 2048
+  /// The number of bytes that are read at most. A command that writes more gets a broken pipe.
   private static let mostRead = 1 << 20
   private var bytesRead = 0
-  /// Between SIGTERM and SIGKILL.
+  /// The time between SIGTERM and SIGKILL.
   static let grace = Duration.seconds(2)
 
-  /// - Parameter ended: called once, with the outcome and the output, and never before this returns.
+  /// - Parameter ended: called once, with the outcome and the output, and never before this
+  ///   returns.
   init(
     _ entry: HookQueue.Entry, slot: Int, on loop: any Timers & DescriptorWatches,
     environment: [String: String],
@@ -58,14 +60,14 @@ final class HookRun {
     stopReading()
   }
 
-  /// A child of the daemon's that nothing else may reap.
+  /// The pid of the command, which is a child of the daemon that nothing else may reap.
   var pid: Int32? { program?.program.pid }
 
-  // MARK: its output
+  // MARK: output
 
   private func read() {
     guard let output else { return }
-    // A pipe that polls readable has something, or its end.
+    // A readable pipe has data, or is at its end.
     guard let part = try? output.descriptor.read(upTo: 4096), !part.isEmpty else {
       return stopReading()
     }
@@ -86,7 +88,8 @@ final class HookRun {
     self.output = nil
   }
 
-  /// What it wrote last. A process that it has left behind may still have the pipe, and isn't waited for.
+  /// Reads the last output. A process that the command has left behind may still have the pipe
+  /// open; it isn't waited for.
   private func readTheRest() {
     while let output, bytesRead < Self.mostRead,
       // A pipe that can't be polled has nothing to read.
@@ -97,7 +100,7 @@ final class HookRun {
     stopReading()
   }
 
-  // MARK: its end
+  // MARK: end
 
   private func isOverdue() {
     timer = nil

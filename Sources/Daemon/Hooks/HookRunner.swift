@@ -6,16 +6,16 @@ import Linux
 import Policy
 import PolicyFile
 
-/// Runs the commands of `on:`. Events come from the chronicle while any command is configured. A command starts
-/// after the event's directives were executed, on other threads, and nothing waits for it. Belongs to the loop's
-/// thread.
+/// Runs the commands of `on:`. It gets events from the chronicle while any command is configured. A
+/// command starts on another thread, after the event's directives were executed, and nothing waits
+/// for it. Belongs to the loop's thread.
 final class HookRunner {
   private let services: Services
   private let chronicle: Chronicle
   private let configuration: ConfigurationInForce
   private let workers: WorkerRegistry
   private let environment: [String: String]
-  /// Commands may ask the daemon there.
+  /// The path of the control socket. Commands may send requests there.
   private var socket = ""
 
   private var queue = HookQueue()
@@ -25,10 +25,10 @@ final class HookRunner {
   private var losses = HookLosses()
   private var isConfigured = false
 
-  /// A sentence of an event is cut at this many characters.
+  /// The text of an event is cut at this many characters.
   private static let longestText = 4096
 
-  /// - Parameter environment: the daemon's own.
+  /// - Parameter environment: the environment of the daemon.
   init(
     _ services: Services, _ chronicle: Chronicle, from configuration: ConfigurationInForce,
     workers: WorkerRegistry, environment: [String: String]
@@ -40,15 +40,15 @@ final class HookRunner {
     self.environment = environment
   }
 
-  /// Commands that run: children of the daemon that nothing else may reap.
+  /// The pids of running commands, which are children of the daemon that nothing else may reap.
   var pids: [Int32] { runs.values.compactMap(\.pid) }
 
-  /// nil: none is configured, and none was.
+  /// Counts of commands for `status`; nil: no command is configured, and none has been.
   var report: DaemonMeasurements.Hooks? {
     isConfigured || counts != DaemonMeasurements.Hooks() ? counts : nil
   }
 
-  /// The configuration is a new one, perhaps.
+  /// Reads which commands are configured. Called when the configuration may have changed.
   func follow() {
     isConfigured =
       !configuration.current.hooks.isEmpty
@@ -57,7 +57,7 @@ final class HookRunner {
     chronicle.observe { [unowned self] in offer($0.hookEvents, of: $0.worker, $1) }
   }
 
-  /// The daemon has started.
+  /// Starts the commands for the start of the daemon, and observes events from now on.
   func begin(version: String, socket: String) {
     self.socket = socket
     follow()
@@ -86,7 +86,7 @@ final class HookRunner {
   private static func json(_ record: EventRecord) -> [UInt8] {
     var record = record
     record.text = String(record.text.prefix(longestText))
-    // A record of texts and finite numbers can be encoded.
+    // A record that has only texts and finite numbers can always be encoded.
     let line = (try? WireCodec.json(for: JSONDocument(record))) ?? []
     return line + [UInt8(ascii: "\n")]
   }
@@ -103,7 +103,8 @@ final class HookRunner {
     startLater(.zero)
   }
 
-  /// The engine's directives come first, so nothing starts at once.
+  /// Starts waiting commands after the delay. Even with a delay of zero, the engine's directives
+  /// are executed first.
   private func startLater(_ delay: Duration) {
     if let timer { timers.cancel(timer) }
     timer = timers.after(delay) { [weak self] in
@@ -120,7 +121,8 @@ final class HookRunner {
   }
 
   private func start(_ entry: HookQueue.Entry) {
-    // Each slot has a name of its own for the thread that opens its program: one that hangs refuses the next.
+    // Each slot has a name of its own for the thread that opens its program: while one program
+    // hangs, jobs with the same name are refused.
     let slot = (1...HookQueue.mostRunning).first { runs[$0] == nil } ?? 0
     do throws(SystemCallError) {
       runs[slot] = try HookRun(
@@ -152,7 +154,7 @@ final class HookRunner {
     startLater(.zero)
   }
 
-  // MARK: what was dropped
+  // MARK: dropped commands
 
   private func note(_ subject: HookQueue.Subject) {
     losses.add(subject)
@@ -164,7 +166,7 @@ final class HookRunner {
   }
 }
 
-/// Counts what was dropped, for one line in the log.
+/// Counts commands that were dropped, for one line in the log.
 struct HookLosses {
   static let interval = Duration.seconds(5)
 
@@ -176,7 +178,7 @@ struct HookLosses {
     last = subject
   }
 
-  /// The line; the count begins again.
+  /// Returns the line for the log, and sets the count to 0.
   mutating func take() -> String {
     defer { count = 0 }
     let what = count == 1 ? "1 event" : "\(count) events"

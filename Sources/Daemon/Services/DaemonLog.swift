@@ -2,11 +2,11 @@ import Control
 import Glibc
 import Linux
 
-/// The daemon's log lines on standard error, each with a priority in front. systemd's journal understands the
-/// priority (sd-daemon(3)) if standard error is connected to it.
+/// Writes the daemon's log lines to standard error, each with its priority or the time in front.
+/// systemd's journal reads the priority (sd-daemon(3)) if standard error is connected to it.
 ///
-/// Lines are written on a thread of their own (`LogWriter`): a journal that is stalled, or a terminal that
-/// is stopped, keeps the daemon from nothing.
+/// Lines are written on a thread of their own (`LogWriter`), so a journal that is stalled, or a
+/// terminal that is stopped, doesn't delay the daemon.
 struct DaemonLog: Sendable {
   enum Priority: Int {
     case error = 3
@@ -17,7 +17,7 @@ struct DaemonLog: Sendable {
 
   private let toJournal: Bool
   private let writer: LogWriter
-  /// Lines of less importance aren't written.
+  /// Lines of lower priority aren't written.
   private let least: Priority
 
   init() {
@@ -26,11 +26,12 @@ struct DaemonLog: Sendable {
     least = .info
   }
 
-  /// A wrapper's standard error is its program's, so only failures are written to it.
+  /// The log of a wrapper. A wrapper shares standard error with its program, so only errors are
+  /// written there.
   ///
   /// - Parameters:
-  ///   - path: of a file that gets all of it instead.
-  ///   - errors: gets the failures if there is no such file; nil: standard error.
+  ///   - path: a file that gets all lines instead; nil: only errors are written.
+  ///   - errors: where errors are written if there is no such file; nil: standard error.
   init(ofWrapper path: String?, errors: Descriptor? = nil) {
     toJournal = false
     var (descriptor, failure): (Descriptor?, String?) = (nil, nil)
@@ -48,7 +49,7 @@ struct DaemonLog: Sendable {
     guard priority.rawValue <= least.rawValue else { return }
     let oneLine = text.split(separator: "\n", omittingEmptySubsequences: true)
       .joined(separator: " | ")
-    // A process chooses its own name, and operators read this on a terminal.
+    // A process chooses its own name, and operators read the log on a terminal.
     let safe = escaped(oneLine)
     writer.write(Array((prefix(priority) + safe + "\n").utf8)) { lost in
       let what = lost == 1 ? "1 line was" : "\(lost) lines were"
@@ -61,18 +62,19 @@ struct DaemonLog: Sendable {
     toJournal ? "<\(priority.rawValue)>" : "\(Self.timeOfDay()) "
   }
 
-  /// At the end: waits until all of it is written, a second at most.
+  /// Waits until all lines are written, for at most `limit`. Called at the end of the process.
   func drain(within limit: Duration = .seconds(1)) { writer.drain(within: limit) }
 
-  /// JOURNAL_STREAM is inherited: a terminal that a unit started has it too. Only if it names standard error
-  /// itself, by device and inode, does the journal read it (systemd.exec(5)).
+  /// Whether systemd's journal reads standard error. JOURNAL_STREAM is inherited, also by a
+  /// terminal that a unit has started. The journal reads standard error only if the variable names
+  /// that itself, by device and inode (systemd.exec(5)).
   private static func standardErrorIsTheJournal() -> Bool {
     guard let stream = getenv("JOURNAL_STREAM").map({ String(cString: $0) }) else { return false }
     var status = stat()
     return fstat(STDERR_FILENO, &status) == 0 && stream == "\(status.st_dev):\(status.st_ino)"
   }
 
-  /// `14:03:27.104`, local time.
+  /// The local time, such as `14:03:27.104`.
   private static func timeOfDay() -> String {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
@@ -83,7 +85,7 @@ struct DaemonLog: Sendable {
     return "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(milliseconds)"
   }
 
-  /// The moment in ISO 8601, UTC, with seconds.
+  /// The current time in ISO 8601, in UTC, with seconds.
   static func timestamp() -> String {
     var now = time(nil)
     var parts = tm()

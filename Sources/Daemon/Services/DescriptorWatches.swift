@@ -1,8 +1,10 @@
 import Linux
 
-/// Descriptors that are watched on the loop. `EventLoop` watches real ones; tests provide their own.
+/// Watches descriptors on the event loop. `EventLoop` watches real ones; tests have a fake. Belongs
+/// to the loop's thread.
 package protocol DescriptorWatches: AnyObject {
-  /// `file` and `line` name the handler in the message of `TurnCheck`.
+  /// Calls the handler each time the descriptor is ready. `file` and `line` name the handler in the
+  /// message of `TurnCheck`.
   func watch(
     _ descriptor: Descriptor, _ interest: Epoll.Interest, file: StaticString, line: UInt,
     _ handler: @escaping (Epoll.Interest) -> Void
@@ -12,7 +14,7 @@ package protocol DescriptorWatches: AnyObject {
     _ descriptor: Descriptor, _ token: LoopToken, to interest: Epoll.Interest
   ) throws(SystemCallError)
 
-  /// The descriptor must still be open.
+  /// Ends the watch. The descriptor must still be open.
   func unwatch(_ descriptor: Descriptor, _ token: LoopToken)
 }
 

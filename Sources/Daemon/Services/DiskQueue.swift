@@ -1,13 +1,14 @@
 import Linux
 
-/// Small files of the daemon, written on threads of their own and in the order in which they were given: a disk
-/// that is slow, or doesn't answer, doesn't delay the daemon.
+/// Writes the daemon's small files on a thread of its own, in the order of the calls. A disk that
+/// is slow, or doesn't respond, doesn't delay the daemon. May be called from any thread.
 struct DiskQueue: Sendable {
   private let queue = WorkQueue(name: "dormouse-disk")
 
   func submit(_ job: @escaping @Sendable () -> Void) { queue.submit(job) }
 
-  /// Returns a closure that waits until the job is done; for any thread but the loop's, and once only.
+  /// Submits a job, and returns a closure that waits until the job is done. Call the closure once,
+  /// and not on the loop's thread.
   func submitAwaited(_ job: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
     let done = Semaphore()
     queue.submit {
@@ -17,7 +18,7 @@ struct DiskQueue: Sendable {
     return { done.wait() }
   }
 
-  /// The same for files that are replaced: a failure is logged.
+  /// Submits a job that writes or replaces a file. Its failure is logged.
   func write(
     _ what: String, _ log: DaemonLog, _ body: @escaping @Sendable () throws -> Void
   ) {
@@ -26,13 +27,14 @@ struct DiskQueue: Sendable {
     }
   }
 
-  /// At the daemon's end: waits until everything is written. False: the disk took too long.
+  /// Waits, at the daemon's end, until everything is written. Returns false if the disk took too
+  /// long.
   @discardableResult
   func drain(within limit: Duration = .seconds(10)) -> Bool { queue.drain(within: limit) }
 }
 
 extension WorkQueue {
-  /// Waits until everything that was submitted has been done. False: it took too long.
+  /// Waits until everything that was submitted has been done. Returns false if it took too long.
   @discardableResult
   func drain(within limit: Duration) -> Bool {
     let done = Semaphore()

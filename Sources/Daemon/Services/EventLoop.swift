@@ -1,15 +1,15 @@
 import Linux
 import Policy
 
-/// Names a watched descriptor or a timer of a loop, so that it can be cancelled.
+/// Identifies a watched descriptor or a timer of a loop, so that it can be cancelled.
 package struct LoopToken: Hashable {
   let id: UInt64
 
   package init(id: UInt64) { self.id = id }
 }
 
-/// The daemon's one loop, on its main thread: descriptors, timers, and messages from the threads that do long
-/// work.
+/// The daemon's only event loop, on its main thread. It serves descriptors, timers, and messages
+/// from the threads that do long work.
 final class EventLoop {
   typealias Handler = (Epoll.Interest) -> Void
 
@@ -23,7 +23,7 @@ final class EventLoop {
 
   typealias Token = LoopToken
 
-  /// On the thread that will call `turn`.
+  /// Call this on the thread that will call `turn`.
   init(check: TurnCheck.Settings? = .current()) throws(SystemCallError) {
     epoll = try Epoll()
     timer = try DeadlineTimer()
@@ -31,7 +31,7 @@ final class EventLoop {
     try watch(timer.descriptor, .readable) { [timer] _ in timer.clear() }
   }
 
-  /// Nanoseconds of CLOCK_BOOTTIME, which passes while the machine sleeps.
+  /// The time of CLOCK_BOOTTIME in nanoseconds. This clock also runs while the machine sleeps.
   static var now: Instant { Instant(nanoseconds: Clocks.boottime) }
 
   @discardableResult
@@ -51,7 +51,7 @@ final class EventLoop {
     try epoll.modify(descriptor.raw, interest, token: token.id)
   }
 
-  /// The descriptor must still be open.
+  /// Ends the watch. The descriptor must still be open.
   func unwatch(_ descriptor: Descriptor, _ token: Token) {
     epoll.remove(descriptor.raw)
     handlers[token.id] = nil
@@ -80,9 +80,11 @@ final class EventLoop {
     awakeTimers.cancel(token.id)
   }
 
-  /// Waits once, and calls the handlers of what has happened. `deadline` ends the wait as well.
+  /// Waits once for events, at most until `deadline`, and calls the handlers of those that
+  /// occurred.
   func turn(until deadline: Instant?) throws(SystemCallError) {
-    // If the machine sleeps meanwhile, this is too early for `awakeTimers`, and the next turn waits for the rest.
+    // If the machine sleeps during the wait, it ends too early for `awakeTimers`, and the next turn
+    // waits for the remaining time.
     let awakeNext = awakeTimers.first.map { Self.now + ($0 - .now) }
     let next = [timers.first, awakeNext, deadline].compactMap { $0 }.min()
     timer.set(next?.nanoseconds)
@@ -90,12 +92,13 @@ final class EventLoop {
     let events = try epoll.wait(milliseconds: -1)
     check?.begin()
     for event in events {
-      // A handler that ran before may have cancelled this one.
+      // An earlier handler may have cancelled this one.
       guard let (handler, label) = handlers[event.token] else { continue }
       step("\(label)") { handler(event.what) }
       checkpoint()
     }
-    // A timer that is due again at once waits for the next turn, so that it doesn't delay descriptors.
+    // A timer that is due again at once waits for the next turn, so that it doesn't delay
+    // descriptors.
     let (now, awake) = (Self.now, AwakeInstant.now)
     let latest = counter
     while let due = timers.takeDue(at: now, upTo: latest) { ring(due.label, due.action) }
@@ -107,7 +110,7 @@ final class EventLoop {
     checkpoint()
   }
 
-  /// Names a part of a turn, for the message of `TurnCheck`.
+  /// Names a step of a turn for the message of `TurnCheck`, and returns the value of `body`.
   func step<Value>(_ what: @autoclosure () -> String, _ body: () -> Value) -> Value {
     guard check != nil else { return body() }
     let start = Clocks.monotonic
@@ -117,7 +120,7 @@ final class EventLoop {
     return value
   }
 
-  /// Between two handlers or messages: each is checked by itself.
+  /// Called between two handlers or messages, so that `TurnCheck` times each one separately.
   func checkpoint() {
     check?.end()
     check?.begin()

@@ -1,4 +1,4 @@
-/// Why `body` failed; nil: it didn't.
+/// Returns the text of the error that `body` threw; nil: it threw none.
 func failureText(_ body: () throws -> Void) -> String? {
   do {
     try body()

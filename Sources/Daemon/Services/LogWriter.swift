@@ -2,21 +2,23 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Writes lines on a thread of its own, in their order. If the reader is slow, a limited number of lines waits;
-/// the rest is counted, and a line reports them where they are missing.
+/// Writes lines on a thread of its own, in their order. If the reader is slow, up to `maxWaiting`
+/// bytes wait. Further lines are dropped and counted, and a line in their position reports the
+/// count.
 final class LogWriter: Sendable {
-  /// Bytes that may wait.
+  /// The maximum number of bytes that wait.
   static let maxWaiting = 1 << 20
 
   private let shared: Shared
 
-  /// The state that the thread holds. It doesn't hold the writer, because nothing waits for the thread's end.
+  /// The state that the thread keeps alive. The thread doesn't keep the writer alive, because
+  /// nothing waits for the end of the thread.
   private final class Shared: Sendable {
     struct State {
       var lines: [[UInt8]] = []
       var bytes = 0
       var lost = 0
-      /// Makes the line about lost ones.
+      /// Makes the line that reports lost lines.
       var report: (@Sendable (Int) -> [UInt8])?
       var hasThread = false
       var isWriting = false
@@ -25,7 +27,7 @@ final class LogWriter: Sendable {
 
     let state = Mutex(State())
     let work = Semaphore()
-    /// nil: standard error.
+    /// The file that lines are written to; nil: standard error.
     let descriptor: Descriptor?
 
     init(_ descriptor: Descriptor?) { self.descriptor = descriptor }
@@ -60,7 +62,8 @@ final class LogWriter: Sendable {
           kernelResult { Glibc.write(target, part.baseAddress, part.count) }
         }
         if count == -Int(EAGAIN) || count == -Int(EINTR) {
-          // Another process has made standard error non-blocking, for all processes that share it.
+          // Another process has made standard error non-blocking, which holds for all processes
+          // that share it.
           var place = pollfd(fd: target, events: Int16(POLLOUT), revents: 0)
           _ = poll(&place, 1, 1000)
           continue
@@ -82,7 +85,8 @@ final class LogWriter: Sendable {
     shared.work.signal()
   }
 
-  /// From any thread. `report` makes the line that stands for lost ones.
+  /// Adds a line. May be called from any thread, and doesn't wait. `report` makes the line that
+  /// stands for lost lines.
   func write(_ line: [UInt8], report: @escaping @Sendable (Int) -> [UInt8]) {
     let needsThread = shared.state.withLock { state in
       if state.bytes + line.count > Self.maxWaiting {
@@ -102,7 +106,8 @@ final class LogWriter: Sendable {
     shared.work.signal()
   }
 
-  /// Waits until all of it is written. Only at the daemon's end, when its loop doesn't run any more.
+  /// Waits until all lines are written. Called only at the daemon's end, when its loop doesn't run
+  /// any more.
   func drain(within limit: Duration) {
     let deadline = Deadline(in: limit)
     while !shared.isIdle, !deadline.hasPassed { pauseThread(for: .microseconds(500)) }

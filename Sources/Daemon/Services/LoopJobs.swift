@@ -2,18 +2,18 @@ import Linux
 import Policy
 import Supervision
 
-/// How a job beside the loop ended.
+/// The outcome of a job that runs on a thread of its own.
 enum JobOutcome<Value> {
   case done(Value)
-  /// Its deadline has passed. It may hang for ever; a later outcome is dropped.
+  /// The deadline of the job has passed. The job may never end; a later outcome is dropped.
   case overdue
-  /// Not begun: an earlier job about the same subject hasn't ended.
+  /// The job wasn't started, because an earlier job about the same subject hasn't ended.
   case busy
 }
 
-/// Runs jobs that may wait without limit, such as reading files in any directory, on a thread of
-/// `JobPool.files`. The outcome comes back on the loop, at the deadline at the latest. Belongs to the loop's
-/// thread.
+/// Runs jobs that may wait without limit, such as reading files in any directory, on threads of
+/// `JobPool.files`. The outcome is delivered on the loop, at the deadline at the latest. Belongs to
+/// the loop's thread.
 final class LoopJobs {
   private let loop: any Timers & DescriptorWatches
   private let jobs: JobPool
@@ -24,7 +24,7 @@ final class LoopJobs {
   private struct Waiting {
     let subject: String
     var timer: EventLoop.Token
-    /// The job is done.
+    /// Called on the loop when the job is done.
     var done: () -> Void
   }
 
@@ -39,7 +39,7 @@ final class LoopJobs {
     }
   }
 
-  /// `then` is called once, on the loop, and never before this returns.
+  /// Starts a job. `then` is called once, on the loop, and never before this returns.
   func run<Value: Sendable>(
     about subject: String, within limit: Duration, _ job: @escaping @Sendable () -> Value,
     then: @escaping (JobOutcome<Value>) -> Void
@@ -65,7 +65,7 @@ final class LoopJobs {
       if let value = result.take() { then(.done(value)) }
     }
   }
-  /// The subject names what the loop does with the outcome.
+  /// Delivers the outcome. The subject names this step for `TurnCheck`.
   private func finish(_ id: UInt64) {
     guard let waiting = waiting[id] else { return }
     loop.step(waiting.subject) { waiting.done() }

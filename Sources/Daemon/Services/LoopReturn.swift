@@ -1,6 +1,7 @@
 import Linux
 
-/// Brings outcomes from other threads back to the event loop. Belongs to the loop's thread.
+/// Delivers outcomes from other threads on the event loop. Belongs to the loop's thread; the
+/// returned closures may be called on any thread.
 final class LoopReturn {
   private let mailbox: Mailbox<LoopReturn>
   private var waiting: [UInt64: (any Sendable) -> Void] = [:]
@@ -14,8 +15,8 @@ final class LoopReturn {
     }
   }
 
-  /// Returns a closure that another thread calls once, with the outcome; `body` is then called on the loop. If
-  /// it is never called, `body` is kept as long as the loop lives.
+  /// Returns a closure that another thread calls once, with the outcome. `body` is then called on
+  /// the loop. If the closure is never called, `body` is kept as long as this object lives.
   func callback<Value: Sendable>(
     _ body: @escaping (Value) -> Void
   ) -> @Sendable (Value) -> Void {
@@ -27,7 +28,8 @@ final class LoopReturn {
     }
   }
 
-  /// The same for a body that may be called any number of times: it is kept until the returned value is freed.
+  /// Returns a closure that other threads may call any number of times. Each call calls `body` on
+  /// the loop. `body` is kept until the closure is freed.
   func relay<Value: Sendable>(
     _ body: @escaping (Value) -> Void
   ) -> @Sendable (Value) -> Void {

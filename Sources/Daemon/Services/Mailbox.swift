@@ -1,10 +1,10 @@
 import Linux
 import Synchronization
 
-/// Passes work back to the loop's thread.
+/// Posts messages to the loop's thread.
 ///
-/// Without a lock: on a busy machine a thread may lose its processor for 100 ms at any moment, and the loop
-/// would wait for a thread that loses it while it posts.
+/// It uses no lock. On a busy machine, a thread may lose its processor for 100 ms at any moment,
+/// and with a lock the loop would wait for a thread that loses it while it posts.
 final class Mailbox<Receiver>: Sendable {
   typealias Message = @Sendable (Receiver) -> Void
 
@@ -14,11 +14,11 @@ final class Mailbox<Receiver>: Sendable {
     var line: UInt
   }
 
-  /// One message, and the one that was posted before it.
+  /// A message, and a reference to the one that was posted before it.
   private final class Node: Sendable {
     let entry: Entry
-    // Safe: it is written by the thread that posts, before the release store that shows the node to others, and
-    // read by the one that has taken the whole list with an acquiring exchange.
+    // Safe: the posting thread writes this before the release store that publishes the node. The
+    // thread that has taken the whole list with an acquiring exchange reads it.
     nonisolated(unsafe) var before: Unmanaged<Node>?
 
     init(_ entry: Entry) { self.entry = entry }
@@ -35,7 +35,7 @@ final class Mailbox<Receiver>: Sendable {
   /// Readable when there are messages.
   var descriptor: Descriptor { counter.descriptor }
 
-  /// From any thread.
+  /// Posts a message. May be called from any thread.
   func post(
     file: StaticString = #fileID, line: UInt = #line, _ message: @escaping Message
   ) {
@@ -52,7 +52,7 @@ final class Mailbox<Receiver>: Sendable {
     counter.signal()
   }
 
-  /// On the receiver's thread.
+  /// Handles all messages. Called on the receiver's thread.
   func drain(_ receiver: Receiver, on loop: any Timers) {
     counter.clear()
     for entry in takeAll() {
@@ -63,10 +63,11 @@ final class Mailbox<Receiver>: Sendable {
     }
   }
 
-  /// The earliest first.
+  /// Removes all messages, and returns them with the earliest first.
   private func takeAll() -> [Entry] {
     var entries: [Entry] = []
-    // The list as a whole: a node that is taken can't be posted again meanwhile.
+    // The list is taken as a whole, so a node that is taken can't be posted again meanwhile (no ABA
+    // problem).
     var next = last.exchange(nil, ordering: .acquiring)
     while let node = next?.takeRetainedValue() {
       entries.append(node.entry)

@@ -2,23 +2,24 @@ import Hibernation
 import Linux
 import Supervision
 
-/// What every part of the daemon may use, made once and passed to them: the loop and its clock, the log, the
-/// threads for work that may block, the workers' records.
+/// What every component of the daemon may use: the loop and its clock, the log, the threads for
+/// work that may block, and the workers' records. It is made once, and passed to the components.
 struct Services {
   let log: DaemonLog
   let loop: EventLoop
-  /// Brings outcomes back from the threads below.
+  /// Delivers outcomes from the threads below on the loop.
   let loopReturn: LoopReturn
-  /// For work that may wait for a file system: programs, logs.
+  /// Runs work that may wait for a file system, such as opening programs and logs.
   let jobs: LoopJobs
-  /// For freezing, thawing and clearing: mostly microseconds, seconds where a thread hangs. Jobs about one
-  /// worker run one after the other; a job that wakes a worker waits for no other worker's.
+  /// Freezes, thaws and removes cgroups: mostly microseconds, but seconds if a thread hangs. Jobs
+  /// about one worker run one after the other; a job that wakes a worker waits for no job about
+  /// another worker.
   let mechanics = JobPool(name: "dormouse-mech", most: 4, reserve: 4)
   /// Ends processes, until no new one is found.
   let killers = JobPool(name: "dormouse-kill", most: 4, reserve: 4)
   /// Measures memory; see `FootprintMeter`.
   let measurers = JobPool(name: "dormouse-meas", most: 2)
-  /// Small files.
+  /// Writes small files.
   let disk = DiskQueue()
   let stateFiles: StateFiles
   let socketFiles: SocketFiles
@@ -26,8 +27,9 @@ struct Services {
   let hibernation: HibernationService
   let processes: any Processes = KernelProcesses()
 
-  /// - Parameter files: what may wait for a file system. A test that runs beside others has its own: jobs about
-  ///   one subject refuse each other.
+  /// - Parameter files: the threads for work that may wait for a file system. A test that runs
+  ///   beside other tests passes threads of its own: a job is refused while another one about the
+  ///   same subject runs.
   init(
     log: DaemonLog, records: WorkerRecordKeeper, hibernation: HibernationService,
     files: JobPool = .files

@@ -1,15 +1,16 @@
 import Linux
 
-/// A look at something that may not answer, such as a file system, on a thread of `LoopJobs`. At most one
-/// is under way. A caller that asks while one is under way gets the next one, because what it wants to know
-/// may have changed since that one began. Belongs to the loop's thread.
+/// Inspects something that may not respond, such as a file system, on a thread of `LoopJobs`. At
+/// most one inspection runs at a time. A caller that asks during an inspection gets the result of
+/// the next one, because the state may have changed since the current one began. Belongs to the
+/// loop's thread.
 final class SharedLook<Value: Sendable> {
   typealias Completion = (Value?) -> Void
 
   private let jobs: LoopJobs
   private let subject: String
   private let limit: Duration
-  /// Called on the loop; what it returns is called on the other thread.
+  /// Called on the loop. It returns the closure that does the work on the other thread.
   private let prepare: () -> @Sendable () -> Value
   private var waiting: [Completion] = []
   private var isUnderWay = false
@@ -24,8 +25,9 @@ final class SharedLook<Value: Sendable> {
     self.prepare = prepare
   }
 
-  /// `then` is called once, on the loop, and never before this returns. `nil`: no answer came within the
-  /// limit. As long as that look hangs, every further one is answered with `nil` at once.
+  /// Requests an inspection. `then` is called once, on the loop, and never before this returns. It
+  /// gets nil if there was no result within the limit. While that inspection hangs, each further
+  /// one gets nil at once.
   func ask(then completion: @escaping Completion) {
     waiting.append(completion)
     if !isUnderWay { begin() }
@@ -35,7 +37,7 @@ final class SharedLook<Value: Sendable> {
     isUnderWay = true
     let served = waiting
     waiting = []
-    // It lives as long as the look: a worker may be removed meanwhile.
+    // This object lives as long as the inspection, since its worker may be removed meanwhile.
     jobs.run(about: subject, within: limit, prepare()) { [self] outcome in
       var value: Value?
       if case .done(let found) = outcome { value = found }
@@ -46,11 +48,11 @@ final class SharedLook<Value: Sendable> {
   }
 }
 
-/// Lets a limited number of looks begin at once, so that a few threads look at a thousand workers. A look that
-/// takes longer than `patience` gives up its place, so that one that hangs delays no other. Belongs to the
-/// loop's thread.
+/// Limits how many inspections run at once, so that a few threads serve a thousand workers. An
+/// inspection that takes longer than the timeout no longer counts, so that one that hangs delays no
+/// other. Belongs to the loop's thread.
 final class LookLine {
-  /// Calls its argument when the look has ended.
+  /// Starts an inspection, which calls `done` when it has ended.
   typealias Start = (_ done: @escaping () -> Void) -> Void
 
   private let loop: EventLoop

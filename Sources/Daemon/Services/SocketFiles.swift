@@ -3,9 +3,9 @@ import Linux
 import Policy
 import Supervision
 
-/// Files of Unix sockets, those of `listen` and workers' channels, which may be in any file system: they are
-/// made and removed on other threads. Making a file waits for a removal at the same path. Belongs to the loop's
-/// thread.
+/// Creates and removes the files of Unix sockets: those of `listen` and of workers' channels. They
+/// may be in any file system, so this is done on other threads. The creation of a file waits for a
+/// removal at the same path. Belongs to the loop's thread.
 final class SocketFiles {
   private let jobs: LoopJobs
   private let threads: JobPool
@@ -16,14 +16,15 @@ final class SocketFiles {
     self.threads = threads
   }
 
-  /// If an earlier removal at the same path hangs, the file stays: it is a dead socket's, which is removed when
-  /// the next one is opened.
+  /// Removes the file of a listener. If an earlier removal at the same path hangs, the file stays:
+  /// no process listens there, and the file is removed when a socket is opened there again.
   func remove(_ listener: Listener) {
     guard let path = listener.filePath else { return }
     remove(at: path) { listener.removeFile() }
   }
 
-  /// The file of a channel, which only the daemon makes in its directories. An abstract name has no file.
+  /// Removes the file of a channel, which only the daemon creates in its directories. An abstract
+  /// name has no file.
   func remove(_ path: String) {
     if !path.hasPrefix("@") { remove(at: path) { discardFile(path) } }
   }
@@ -38,7 +39,7 @@ final class SocketFiles {
     if isAccepted { removals[path] = end }
   }
 
-  /// Called at the daemon's end, when its loop has ended.
+  /// Waits for all removals. Called at the daemon's end, when its loop has ended.
   func drain(within limit: Duration) {
     let deadline = Deadline(in: limit)
     for removal in removals.values { removal.wait(until: deadline) }
@@ -46,7 +47,8 @@ final class SocketFiles {
 
   typealias Opened = Result<Listener, ListenError>
 
-  /// Opens those that have a file; `then` is called on the loop, at once where there are none.
+  /// Opens the sockets that have a file. `then` is called on the loop; it is called at once if
+  /// there are none.
   func open(
     _ sockets: [ListenSocket], of worker: String, for account: Account?, isForGroup: Bool,
     within limit: Duration, then: @escaping (JobOutcome<[Opened]>) -> Void
@@ -67,7 +69,7 @@ final class SocketFiles {
     }
   }
 
-  /// Makes a worker's channels; `then` is called on the loop.
+  /// Opens a worker's channels. `then` is called on the loop.
   func open(
     _ plan: ChannelPlan, within limit: Duration,
     then: @escaping (JobOutcome<Result<ChannelPlan.Made, ChannelPlan.Refusal>>) -> Void

@@ -1,13 +1,14 @@
 import Linux
 
-/// Small files of the daemon's that are replaced as a whole. Tests provide their own.
+/// Replaces small files of the daemon, each as a whole. Tests have a fake.
 protocol StateFileWriter: AnyObject {
-  /// Returns at once. `then` is called on the loop, later, with the reason if the file couldn't be replaced;
-  /// on a disk that doesn't answer it isn't called. Files are replaced in the order of the calls.
+  /// Returns at once. `then` is called later on the loop, with the reason if the file couldn't be
+  /// replaced. If the disk doesn't respond, it isn't called. Files are replaced in the order of the
+  /// calls.
   func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void)
 }
 
-/// Writes them on the disk's thread. Belongs to the loop's thread.
+/// Writes the files on the thread of `DiskQueue`. Belongs to the loop's thread.
 final class StateFiles: StateFileWriter {
   private let disk: DiskQueue
   private let loop: LoopReturn

@@ -1,7 +1,8 @@
 import Linux
 import Policy
 
-/// A moment on CLOCK_MONOTONIC, which stands still while the machine sleeps. `Instant` is one on CLOCK_BOOTTIME.
+/// A time of CLOCK_MONOTONIC, which stops while the machine sleeps. `Instant` is a time of
+/// CLOCK_BOOTTIME, which doesn't.
 package struct AwakeInstant: Hashable, Comparable, Sendable {
   package let nanoseconds: Int64
 
@@ -12,7 +13,7 @@ package struct AwakeInstant: Hashable, Comparable, Sendable {
   package static func < (left: AwakeInstant, right: AwakeInstant) -> Bool {
     left.nanoseconds < right.nanoseconds
   }
-  /// Saturates.
+  /// Saturates at the limits of `Int64`.
   package static func + (left: AwakeInstant, right: Duration) -> AwakeInstant {
     let (sum, overflow) = left.nanoseconds.addingReportingOverflow(right.wholeNanoseconds)
     return AwakeInstant(nanoseconds: overflow ? (right < .zero ? .min : .max) : sum)
@@ -22,7 +23,7 @@ package struct AwakeInstant: Hashable, Comparable, Sendable {
   }
 }
 
-/// What waits for moments on one clock.
+/// Timers that wait for times of one clock.
 struct TimerList<Moment: Comparable> {
   struct Waiting {
     let at: Moment
@@ -31,7 +32,7 @@ struct TimerList<Moment: Comparable> {
     let action: () -> Void
   }
 
-  /// The next one first; of several that are due at the same moment, the one that was set first.
+  /// Sorted by time. Timers for the same time are in the order in which they were set.
   private var waiting: [Waiting] = []
 
   var first: Moment? { waiting.first?.at }
@@ -43,7 +44,7 @@ struct TimerList<Moment: Comparable> {
 
   mutating func cancel(_ id: UInt64) { waiting.removeAll { $0.id == id } }
 
-  /// Removes the first one that is due, and that was set no later than the one with this number.
+  /// Removes and returns the first timer that is due and whose number is at most `latest`.
   mutating func takeDue(at now: Moment, upTo latest: UInt64) -> Waiting? {
     guard let place = waiting.firstIndex(where: { $0.id <= latest }), waiting[place].at <= now
     else { return nil }

@@ -1,28 +1,32 @@
 import Policy
 
-/// Time and timers on two clocks. `EventLoop` has the real ones; tests provide their own.
+/// The time and timers of two clocks. `EventLoop` has the real ones; tests have a fake. Belongs to
+/// the loop's thread.
 package protocol Timers: AnyObject {
-  /// Counts through the machine's sleep: for how long something has lasted or wasn't used, and schedules.
+  /// The time that also passes while the machine sleeps (CLOCK_BOOTTIME). It measures how long
+  /// something has lasted or was unused, and serves schedules.
   var now: Instant { get }
-  /// Stands still while the machine sleeps: for what something has had the time to do.
+  /// The time that stops while the machine sleeps (CLOCK_MONOTONIC). It measures how much time
+  /// something has had to act.
   var awake: AwakeInstant { get }
 
-  /// Counts as `awake`. `file` and `line` name the timer in the message of `TurnCheck`.
+  /// Sets a timer on the clock of `awake`. `file` and `line` name the timer in the message of
+  /// `TurnCheck`.
   func setTimer(
     after delay: Duration, file: StaticString, line: UInt, _ action: @escaping () -> Void
   ) -> LoopToken
 
-  /// Counts as `now`.
+  /// Sets a timer on the clock of `now`.
   func setTimer(
     at moment: Instant, file: StaticString, line: UInt, _ action: @escaping () -> Void
   ) -> LoopToken
 
   func cancel(_ token: LoopToken)
 
-  /// Names a part of a turn, for the message of `TurnCheck`.
+  /// Names a step of a turn for the message of `TurnCheck`, and returns the value of `body`.
   func step<Value>(_ what: @autoclosure () -> String, _ body: () -> Value) -> Value
 
-  /// Between two parts of a turn: each is checked by itself.
+  /// Called between two steps of a turn, so that `TurnCheck` times each one separately.
   func checkpoint()
 }
 
@@ -33,13 +37,15 @@ extension Timers {
 
   package func checkpoint() {}
 
-  /// For how long the machine has slept in all; less if this thread is interrupted between the two clocks.
+  /// How long the machine has slept in total. It is too small if this thread is interrupted between
+  /// the two readings.
   package var slept: Duration {
     let now = now
     return .nanoseconds(now.nanoseconds - awake.nanoseconds)
   }
 
-  /// After this time without the machine's sleep: the other side of a deadline had all of it.
+  /// Calls the action after this time, in which the sleep of the machine doesn't count: what the
+  /// timer waits for has had all of the time to act.
   @discardableResult
   package func after(
     _ delay: Duration, file: StaticString = #fileID, line: UInt = #line,
@@ -48,7 +54,8 @@ extension Timers {
     setTimer(after: delay, file: file, line: line, action)
   }
 
-  /// At this moment, or when the machine wakes after it. At once if it has passed.
+  /// Calls the action at this time, or when the machine wakes after it; at once if the time has
+  /// passed.
   @discardableResult
   package func at(
     _ moment: Instant, file: StaticString = #fileID, line: UInt = #line,

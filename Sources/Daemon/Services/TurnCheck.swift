@@ -2,23 +2,24 @@ import CLinux
 import Glibc
 import Linux
 
-/// Finds what blocks the event loop. A turn is the handling of one descriptor, message, timer or directive,
-/// or the look at one worker; time that the thread computed, or was ready and waited for a processor, doesn't
-/// count. A turn that is blocked for longer than the limit aborts the process with a message that names the
-/// handlers and their durations, so that chaos and soak fail when a system call on the loop's thread can be
-/// delayed. A turn in which pages of the daemon itself had to be read from a disk is only reported.
+/// Detects what blocks the event loop. A turn is the handling of one descriptor, message, timer or
+/// directive, or the sampling of one worker. Time for which the thread computed doesn't count, nor
+/// does time for which it was ready to run and waited for a processor. If a turn is blocked for
+/// longer than the limit, the process aborts with a message that names the handlers and their
+/// durations. Thus chaos and soak tests fail if a system call on the loop's thread can be delayed.
+/// A turn in which pages of the daemon itself were read from a disk is only reported.
 ///
-/// A debug build always checks, with 2 s: in tests dozens of daemons share the processors and one disk.
-/// `DORMOUSE_LOOP_CHECK` overrides that, in a release build too: `off`, a limit (`100ms`, `2s`), or
-/// `report`, or `report:LIMIT`, which writes the message and continues.
+/// A debug build always checks, with a limit of 2 s: in tests, dozens of daemons share the
+/// processors and one disk. `DORMOUSE_LOOP_CHECK` overrides that, also in a release build: `off`, a
+/// limit (`100ms`, `2s`), or `report` or `report:LIMIT`, which writes the message and continues.
 struct TurnCheck {
   struct Settings: Hashable {
-    /// Nanoseconds.
+    /// In nanoseconds.
     var limit: Int64
     var aborts = true
   }
 
-  /// Where a handler was registered, or what it performs.
+  /// The source line where a handler was registered, which names it.
   struct Label: Hashable, CustomStringConvertible {
     var file: StaticString
     var line: UInt
@@ -34,49 +35,53 @@ struct TurnCheck {
   }
 
   static let variable = "DORMOUSE_LOOP_CHECK"
-  /// Nanoseconds; of a debug build.
+  /// The limit of a debug build, in nanoseconds.
   static let usualLimit: Int64 = 2_000_000_000
   /// A step may compute for this many times the limit before it is reported.
   private static let computing: Int64 = 5
 
   private let settings: Settings
-  /// `/proc/thread-self/schedstat`: nanoseconds on a processor, nanoseconds of waiting for one.
+  /// `/proc/thread-self/schedstat`: nanoseconds on a processor, then nanoseconds of waiting for
+  /// one.
   private let account: Descriptor?
   private var began: Moment?
   /// Steps of this turn that took at least a tenth of the limit, in the order in which they ended.
   private var steps: [(what: String, nanoseconds: Int64)] = []
-  /// How many steps have begun and not ended: one may end turns within itself.
+  /// How many steps have begun and not ended. A step may contain turns that end within it.
   private var depth = 0
-  /// What `end` has found first within steps, until the outermost of them can be named.
+  /// The first result of `end` within a step. It is kept until the outermost step has ended, whose
+  /// name completes the message.
   private var found: (text: String, isDefect: Bool)?
 
   private struct Moment {
     var at: Int64
     var computed: Int64
     var waited: Int64
-    /// Page faults that had to read from a disk.
+    /// The number of page faults that read from a disk.
     var faults: Int64
-    /// As in `clinux_stop_count`.
+    /// The value of `clinux_stop_count`.
     var stops: UInt32
   }
 
-  /// nil: nothing is checked. On the loop's thread.
+  /// Call this on the loop's thread.
+  ///
+  /// - Parameter settings: nil: nothing is checked.
   init?(_ settings: Settings?) {
     guard let settings else { return nil }
     self.settings = settings
-    // Without it (CONFIG_SCHED_INFO) the check can't distinguish waiting for a processor from being blocked,
-    // and would abort on a busy machine.
+    // Without this file (CONFIG_SCHED_INFO), the check can't distinguish waiting for a processor
+    // from being blocked, and would abort on a busy machine.
     guard let account = try? Descriptor.open("/proc/thread-self/schedstat") else { return nil }
     self.account = account
   }
 
-  /// After epoll_wait.
+  /// Begins a turn. Called after epoll_wait.
   mutating func begin() {
     steps.removeAll(keepingCapacity: true)
     began = now()
   }
 
-  /// Before the next one. Returns the message, for tests.
+  /// Ends the turn, before the next one begins. Returns the message that was written, for tests.
   @discardableResult
   mutating func end() -> String? {
     guard let start = began else { return nil }
@@ -89,9 +94,10 @@ struct TurnCheck {
     let blocked = end.at - start.at - (end.waited - start.waited) - computed
     guard blocked > settings.limit || computed > Self.computing * settings.limit else { return nil }
     let faults = end.faults - start.faults
-    // Computing is only reported: debug code is slow, and a busy machine's caches are cold. So is waiting
-    // for the daemon's own pages, which a machine short of memory takes away (a debug build is too large to
-    // be locked in memory): no system call made it wait.
+    // Computing is only reported, since debug code is slow and the caches of a busy machine are
+    // cold. Waiting for the daemon's own pages is only reported, too, since no system call caused
+    // it: a machine short of memory takes these pages away, and a debug build is too large to be
+    // locked in memory.
     let isDefect = blocked > settings.limit && faults == 0
     let text =
       (isDefect ? Self.defect : "dormouse: a turn of the event loop was slow, blocked for ")
@@ -106,10 +112,10 @@ struct TurnCheck {
     return text
   }
 
-  /// Before a part of the turn that is named in the message.
+  /// Begins a step of the turn, which the message will name.
   mutating func beginStep() { depth += 1 }
 
-  /// After that part. Returns the message that was written, for tests.
+  /// Ends the step. Returns the message that was written, for tests.
   @discardableResult
   mutating func endStep(from start: Int64, _ what: () -> String) -> String? {
     depth -= 1
@@ -123,7 +129,8 @@ struct TurnCheck {
     return message
   }
 
-  /// How the message begins where a call on the loop's thread can be delayed; tests look for it.
+  /// The beginning of the message if a call on the loop's thread can be delayed. Tests search for
+  /// it.
   static let defect = "dormouse: the event loop was blocked for "
 
   private static func details(
@@ -141,7 +148,7 @@ struct TurnCheck {
     "\((nanoseconds + 500_000) / 1_000_000) ms"
   }
 
-  /// To standard error, unless that is full.
+  /// Writes to standard error, unless that would wait.
   private static func write(_ text: String) {
     var place = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
     guard poll(&place, 1, 0) == 1 else { return }
@@ -173,7 +180,7 @@ struct TurnCheck {
 }
 
 extension TurnCheck.Settings {
-  /// The settings of the environment and of the kind of build.
+  /// The settings that follow from the environment and the kind of build.
   static func current(_ text: String? = getenv(TurnCheck.variable).map { String(cString: $0) })
     -> TurnCheck.Settings?
   {

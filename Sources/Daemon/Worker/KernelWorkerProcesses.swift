@@ -5,7 +5,8 @@ import Linux
 import Policy
 import Supervision
 
-/// `WorkerProcesses` as it is: the threads of `mechanics` signal and wake, those of `killers` end.
+/// The real `WorkerProcesses`: the threads of `mechanics` send signals and wake workers, those of
+/// `killers` end them.
 final class KernelWorkerProcesses: WorkerProcesses {
   let services: Services
   private let scanner: ProcessScanner
@@ -13,7 +14,7 @@ final class KernelWorkerProcesses: WorkerProcesses {
   private static let patience = Duration.seconds(5)
   private static let patienceForStrays = Duration.seconds(1)
   private static let patienceForLog = Duration.seconds(1)
-  /// For `dormouse report`.
+  /// The number of lines that `dormouse report` shows.
   private static let keptLines = 5
 
   init(_ services: Services, scanner: ProcessScanner) {
@@ -27,7 +28,7 @@ final class KernelWorkerProcesses: WorkerProcesses {
     let done = services.loopReturn.callback { (opened: MemoryRefresh.Outcome?) in
       if let opened { then(opened) }
     }
-    // What can't be opened isn't, until the next time.
+    // Memory that can't be opened now is opened at the next attempt.
     services.mechanics.submit(about: name) { done(try? refresh.perform()) }
   }
 
@@ -39,11 +40,12 @@ final class KernelWorkerProcesses: WorkerProcesses {
     let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
     let pidfd = process.pidfd
     return {
-      // Its processes may be others by then.
+      // The worker may have other processes by then, so they are discovered on that thread.
       do throws(SystemCallError) {
         try ProcessTree.discover(root: root, session: session, cgroup: cgroup).signalAll(signal)
       } catch {
-        // The held descriptor reaches the root at least. What isn't reached is killed when the grace is over.
+        // The pidfd reaches the root process at least. Other processes that aren't reached are
+        // killed when the grace is over.
         _ = clinux_pidfd_send_signal(pidfd.raw, signal)
       }
     }
@@ -66,7 +68,8 @@ final class KernelWorkerProcesses: WorkerProcesses {
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: name, isUrgent: process.cgroup != nil) {
       let failure = failureText { try killing.perform(until: Deadline(in: Self.patience)) }
-      // Not before: a process that is released without its memory must be dying.
+      // The hibernator forgets the worker only now: a process that is released without its memory
+      // must be dying.
       hibernation.forget(name)
       done(failure)
     }
@@ -91,7 +94,8 @@ final class KernelWorkerProcesses: WorkerProcesses {
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: name, isUrgent: process.cgroup != nil) {
       let failure = failureText { try killing.perform(until: Deadline(in: Self.patience)) }
-      // The tree may have used all of its time.
+      // The escaped processes have a time limit of their own, since the tree may have used all of
+      // its limit.
       let found =
         killing.cgroup == nil
         ? strays.kill(within: Self.patienceForStrays) : (killed: 0, failure: nil)

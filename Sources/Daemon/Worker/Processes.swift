@@ -4,61 +4,65 @@ import Linux
 import Policy
 import Supervision
 
-/// What the kernel knows of processes, and does with them. `KernelProcesses` is the machine; tests provide their own.
+/// What the daemon needs to know about processes, and what it does with them. `KernelProcesses` is
+/// the real implementation; tests have fakes.
 protocol Processes: Sendable {
   // MARK: children of this process
 
-  /// Also those that have ended.
+  /// The pids of all children, including those that have ended.
   var children: [Int32] { get }
-  /// A child without an owner is being forked: it can't be distinguished from an orphan.
+  /// A child that has no owner yet is being forked. It can't be distinguished from an orphan.
   var anyChildIsUnclaimed: Bool { get }
-  /// It has ended, and nothing else waits for it.
+  /// Whether the process has ended and nothing else waits for it.
   func mayBeReaped(_ pid: Int32) -> Bool
   func reap(_ pid: Int32)
 
   // MARK: processes without an owner
 
-  /// Those that have become this process's children, as their parents have ended, and that run.
+  /// Children whose own parents have ended, and that still run.
   func adoptedOrphans() -> [ProcessStat]
-  /// Empty: it can't be read. Waits for the process's memory.
+  /// The environment of a process; empty if it can't be read. Waits for the process's memory.
   func environment(of pid: Int32) -> [Substring]
-  /// With all of its tree.
+  /// Kills the process and all of its tree.
   func kill(_ stat: ProcessStat, until deadline: Deadline) throws(SystemCallError)
 
-  /// Asks a worker's processes for memory: those that handle the signal, as it would end the others.
+  /// Asks a worker for memory by a signal. Only processes that handle the signal get it, because it
+  /// would end the others.
   ///
-  /// - Parameter tree: its processes, where they are known.
+  /// - Parameter tree: the worker's processes, if they are known.
   func signal(
     _ process: WorkerProcess, _ signal: Int32, ifHandledIn tree: ProcessTree?
   ) throws(ShedRefusal)
 
-  /// The program that has held the port since before this process began, and isn't of its worker: not this process,
-  /// which has the sockets of `listen`. nil: there is none, or it can't be found out.
+  /// Returns the program that has had the port open since before the process `root` began, and
+  /// doesn't belong to its worker. This process isn't meant, although it has the sockets of
+  /// `listen`. nil: there is no such program, or it can't be determined.
   func holder(
     of port: UInt16, earlierThan root: ProcessIdentity, session: Int32, cgroup: WorkerCgroup?
   ) -> PortHolder?
 
-  // MARK: what is left of earlier runs
+  // MARK: processes of earlier runs
 
-  /// The worker's group below one of these, if some process runs in it.
+  /// Returns the worker's cgroup below one of these roots, if some process runs in it.
   func group(of name: String, in roots: [CgroupRoot]) throws -> (path: String, pids: [Int32])?
-  /// Processes that have this file as standard output or error.
+  /// Returns the pids of processes that have this file as standard output or standard error.
   func writers(of log: String) throws -> [Int32]
 
   // MARK: workers that another daemon or supervisor has started
 
-  /// Only the memory and the descriptors of this process's own children may be opened (Yama).
+  /// Yama permits this process to open the memory and the descriptors of its own children only.
   var forbidsStrangers: Bool { get }
-  /// Of the process that it describes.
+  /// Whether the process of the record still runs.
   func life(of record: WorkerRecord, bootID: String) -> ProcessLife
-  /// Lets it run with all of its memory, and returns how many bytes were restored. Waits.
+  /// Restores the worker's memory and lets it run. Returns the number of bytes that were restored.
+  /// Waits.
   ///
   /// - Parameter recorded: as for `Hibernator.resume`.
   func recover(
     _ target: HibernationTarget, by hibernator: Hibernator, from image: String,
     expecting: ImageExpectation, recorded: () -> String?
   ) throws(HibernationError) -> UInt64
-  /// SIGKILL to all of it. Waits.
+  /// Sends SIGKILL to all processes of the worker. Waits.
   func end(_ record: WorkerRecord, _ target: HibernationTarget) throws
 }
 
@@ -68,7 +72,7 @@ struct KernelProcesses: Processes {
   var anyChildIsUnclaimed: Bool { ForkedChild.anyIsUnclaimed }
 
   func mayBeReaped(_ pid: Int32) -> Bool {
-    // A child that can't be read has been waited for, or is looked at the next time.
+    // A child that can't be read has been waited for, or is checked the next time.
     guard let stat = try? ProcessStat.read(pid) else { return false }
     return stat.isEnded && !ProcessRemover.shared.holds(pid)
   }
@@ -79,7 +83,7 @@ struct KernelProcesses: Processes {
     // A kernel without CONFIG_PROC_CHILDREN has no such file.
     let words = (try? readText("/proc/self/task/\(getpid())/children")) ?? ""
     return words.split(separator: " ").compactMap { word in
-      // It has ended.
+      // A child that has ended needs no end.
       guard let stat = Int32(word).flatMap({ try? ProcessStat.read($0) }), !stat.isEnded else {
         return nil
       }
@@ -88,12 +92,13 @@ struct KernelProcesses: Processes {
   }
 
   func environment(of pid: Int32) -> [Substring] {
-    // A process that can't be read carries no mark.
+    // A process that can't be read counts as one without a mark.
     ((try? readText("/proc/\(pid)/environ")) ?? "").split(separator: "\0")
   }
 
   func kill(_ stat: ProcessStat, until deadline: Deadline) throws(SystemCallError) {
-    // It may have ended meanwhile, and have passed on what it was at.
+    // A process in the daemon's own session may have ended meanwhile, so its session isn't used to
+    // find others.
     let session = stat.session == getsid(0) ? nil : stat.session
     try ProcessTree.killAll(root: stat.identity, session: session, until: deadline)
   }
@@ -107,7 +112,7 @@ struct KernelProcesses: Processes {
   func holder(
     of port: UInt16, earlierThan root: ProcessIdentity, session: Int32, cgroup: WorkerCgroup?
   ) -> PortHolder? {
-    // What can't be found out doesn't delay the worker.
+    // A holder that can't be determined doesn't delay the worker.
     let found = try? PortHolder.earlier(than: root, session: session, cgroup: cgroup, at: port)
     return found?.pid == getpid() ? nil : found
   }
@@ -118,25 +123,25 @@ struct KernelProcesses: Processes {
         guard let group = try WorkerCgroup.find(in: root, name: name), try group.isPopulated else {
           continue
         }
-        // One whose processes can't be listed has some, and names none.
+        // A cgroup whose processes can't be listed has some, but they aren't known.
         return (group.path, (try? group.processes()) ?? [])
       } catch {
-        // It was removed just now.
+        // The cgroup was removed just now.
         guard case .failed(let cause) = error, cause.code == ENODEV else { throw error }
       }
     }
     return nil
   }
 
-  /// Without cgroups: only the worker's processes have its log. Nothing else is looked at: the memory of a
-  /// sleeping worker may be missing.
+  /// Finds processes without cgroups: only a worker's processes have its log open. Nothing else of
+  /// a process is read, since the memory of a sleeping worker may be missing.
   func writers(of log: String) throws -> [Int32] {
     let names = try listDirectory("/proc", onlyDirectories: true)
     return names.compactMap { Int32($0) }.filter { pid in
       pid != getpid()
         && [STDOUT_FILENO, STDERR_FILENO].contains { descriptor in
           guard let target = linkTarget("/proc/\(pid)/fd/\(descriptor)") else { return false }
-          // Rotated, or removed.
+          // The log may have been rotated or removed.
           return target == log || target.hasPrefix("\(log).") || target == "\(log) (deleted)"
         }
     }
@@ -158,7 +163,7 @@ struct KernelProcesses: Processes {
       return try ProcessTree.killAll(root: record.process, session: record.session)
     }
     try cgroup.kill()
-    // A group that isn't empty stays for the next daemon.
+    // A cgroup that isn't empty stays for the next daemon.
     if record.external == nil { try? cgroup.remove(until: Deadline(in: .seconds(2))) }
   }
 }

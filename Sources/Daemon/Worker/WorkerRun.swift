@@ -6,71 +6,75 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// Everything that the daemon holds of one run of a worker's program: replaced as a whole by `endRun` when the
-/// run ends, so that nothing of it reaches the next one, whose program may be another.
+/// Everything that the daemon keeps for one run of a worker's program. `endRun` replaces it as a
+/// whole when the run ends, so that nothing of it reaches the next run, whose program may be
+/// another one.
 final class WorkerRun {
-  // MARK: its process, and what is done to it
+  // MARK: process and operations
 
   var process: WorkerProcess?
   var exitWatch: EventLoop.Token?
-  /// From the first request to end it, or the end of its root process.
+  /// Set from the first request to end the run, or the end of its root process.
   var ending: WorkerEnding?
-  /// From the request to end it, to the end of the run.
+  /// Set from the request to end the run until its end.
   var stopCommand: StopCommand?
-  /// Over its channels, from their making to the run's end.
+  /// The conversation over the worker's channels, from their creation until the end of the run.
   var conversation: WorkerConversation?
   var readiness: ReadinessWatch?
   var liveness: LivenessMonitor?
   var shed: ShedAttempt?
   var shedOverHTTP: ShedOverHTTP?
-  /// nil before it has a process.
+  /// nil until the run has a process.
   var sleep: WorkerSleep?
 
-  // MARK: what watches it
+  // MARK: watches
 
-  /// What wakes it while it sleeps; nil before it has a process.
+  /// Watches what wakes the sleeping worker; nil until the run has a process.
   var wakeWatch: WakeWatch?
-  /// What watches its inputs under `mode: activity`, while it runs.
+  /// Watches the inputs of the running worker under `mode: activity`.
   var traffic: TrafficMonitor?
   var activityLook: SharedLook<ActivityFindings?>?
-  /// What its manager wants of it while it sleeps; only of an external worker.
+  /// Detects, for a sleeping external worker, whether its manager wants it to run.
   var managerWatch: ManagerWatching.Look?
 
-  // MARK: what is known of it
+  // MARK: state
 
-  /// The worker's own, until one of them changes.
+  /// The worker's configuration at the launch. It is shared with the worker until one of them
+  /// changes.
   var launchedWith: SharedUntilChanged<WorkerConfiguration>?
-  /// With what it was launched; `nil`: it wasn't launched yet.
+  /// The configuration with which the worker was launched; nil: it hasn't been launched yet.
   var launched: WorkerConfiguration? {
     get { launchedWith?.wrappedValue }
     set { launchedWith = newValue.map(SharedUntilChanged.init(wrappedValue:)) }
   }
-  /// It was in the foreground under an earlier daemon, and returns there when it is adopted.
+  /// The worker was in the foreground under an earlier daemon, and returns there when it is
+  /// adopted.
   var returnsToFront = false
-  /// What its last hibernation took.
+  /// The measurements of the last hibernation.
   var lastHibernation: LastHibernation?
-  /// By this daemon's clock.
+  /// When the worker fell asleep, in this daemon's time.
   var asleepSince: Instant?
-  /// The interval that it has set by `WATCHDOG_USEC=`.
+  /// The interval that the worker has set by `WATCHDOG_USEC=`.
   var watchdogInterval: Duration?
-  /// Waits for the end of the connections of our questions.
+  /// Called when the connections of the daemon's requests to the worker have ended.
   var whenUnasked: (() -> Void)?
   var kernelKills = KernelKills()
   var sample = ActivitySample()
   var measuring = MeasuringState()
-  /// The time-outs that its threads wait for, over its sleeps.
+  /// The timeouts that the worker's threads wait for, across its sleeps.
   var waits = TimedWaits()
-  /// Its masters, if it is a prefork server, over its sleeps.
+  /// The master processes of a prefork server, across its sleeps.
   let masters = PreforkMasters()
 
-  /// The root process has ended. Nothing is begun any more: `exited` follows, and answers it all.
+  /// The root process has ended. No operation begins any more: `exited` follows, and completes all
+  /// of them.
   var hasExited: Bool { ending?.hasExited ?? false }
-  /// SIGKILL has been sent to all of it.
+  /// SIGKILL has been sent to all processes of the worker.
   var isKilled: Bool { ending?.isKilled ?? false }
-  /// The root's number may be another process's by now.
+  /// The root process has been reaped. Its pid may be that of another process by now.
   var isReaped: Bool { ending?.isReaped ?? false }
 
-  /// The names of what the loop still watches or times for it.
+  /// The names of the watches and timers that the loop still has for this run.
   var heldOfLoop: [String] {
     var names: [String] = []
     if exitWatch != nil { names.append("exitWatch") }
@@ -79,12 +83,12 @@ final class WorkerRun {
   }
 }
 
-/// Numbers the operations on a worker, so that what belongs to an earlier one is dropped.
+/// Numbers the operations on a worker, so that outcomes of earlier operations are dropped.
 struct OperationCount {
   typealias Number = UInt64
   private var latest: Number = 0
 
-  /// Nothing that belongs to an earlier one is heard from now on.
+  /// Begins an operation. Outcomes of earlier ones don't count from now on.
   mutating func begin() -> Number {
     latest += 1
     return latest

@@ -5,35 +5,39 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What the daemon holds of one worker beside what the engine knows. What belongs to one run of its
-/// program is in `run`, whose members can be used as if they were its own.
+/// What the daemon keeps for one worker, in addition to the state in the engine. What belongs to
+/// one run of its program is in `run`. The members of `run` can be used as if they were members of
+/// this class.
 @dynamicMemberLookup
 final class WorkerUnit {
   let id: WorkerID
   @SharedUntilChanged var configuration: WorkerConfiguration
-  /// All of it: what the configuration adds is laid over the daemon's, or the client's, own.
+  /// The complete environment: that of the daemon or of the client, with the variables of the
+  /// configuration.
   var environment: [String: String]
-  /// In the configuration file; else made by `run`.
+  /// The configuration file declares the worker. If false, `run` has created it.
   var isDeclared: Bool
   private(set) var run = WorkerRun()
-  /// Adopted from another supervisor, which still supervises it; see `ExternalAdoption`.
+  /// The worker was adopted from another supervisor, which still supervises it; see
+  /// `ExternalAdoption`.
   var external: ExternalWorker?
 
-  /// Bytes that were written to its images since the daemon's start.
+  /// The bytes that were written to the worker's images since the start of the daemon.
   private(set) var imageBytesWritten: Int64 = 0
 
-  /// What its runs have stored with us; nil: nothing yet.
+  /// The descriptors that the worker has stored in the daemon; nil: none yet.
   var stored: DescriptorStoring?
-  /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
+  /// An operation on the worker (a freeze, hibernation or resume) is running on another thread. The
+  /// worker's exit is handled after it.
   var isBusy: Bool { run.sleep?.isBusy ?? false }
-  /// While it is hibernated.
+  /// The image, while the worker is hibernated.
   var image: ImageOnDisk? { run.sleep?.rest.image }
-  /// How much of its memory is still to come.
+  /// The memory that a lazy restore hasn't restored yet.
   var missing: MissingBytes? { run.sleep?.missing }
-  /// Waits until the images of an earlier run are removed; not for the loop's thread.
+  /// Waits until the images of an earlier run have been removed. Not for the loop's thread.
   var imageRemoval: (@Sendable () -> Void)?
 
-  /// Something of its image stays on disk while it runs.
+  /// A base of the worker's image stays on the disk while the worker runs.
   var keepsBase: Bool {
     let rules = configuration.policy.hibernate
     return rules.enabled && rules.overlay && !rules.encrypt
@@ -57,17 +61,18 @@ final class WorkerUnit {
   var isKilled: Bool { run.isKilled }
   var isReaped: Bool { run.isReaped }
 
-  /// A probe is under way, or the worker hasn't closed its connection yet.
+  /// A probe is running, or the worker hasn't closed the probe's connection yet.
   var isAsked: Bool { run.liveness?.isAsking == true || run.shedOverHTTP?.isAsking == true }
 
-  /// A look at its traffic takes what came with our question, and it isn't counted.
+  /// The next sample of the worker's traffic includes the daemon's own request, so it isn't
+  /// counted.
   var isSettling: Bool { run.liveness?.isSettling == true || run.shedOverHTTP?.isSettling == true }
 
-  /// Its program is launched with the configuration as it is now.
+  /// Records the current configuration as that of the launch.
   func noteLaunch() { run.launchedWith = $configuration }
 
-  /// The one place where a run ends: its watches and timers on the loop are removed, open requests are answered, and
-  /// then the run is replaced by a new one, so that nothing of it reaches the next.
+  /// Ends the run. This is the only way in which a run ends: the watches and timers on the loop are
+  /// removed, open requests are answered, and then the run is replaced by a new one.
   func endRun(_ watches: any DescriptorWatches) {
     if let process = run.process, let token = run.exitWatch {
       watches.unwatch(process.pidfd, token)
@@ -88,7 +93,8 @@ final class WorkerUnit {
 
   func noteImageWritten(_ bytes: Int64) { imageBytesWritten &+= bytes }
 
-  /// It has opened or closed a channel on which it can be asked, or has answered for the first time.
+  /// The event that the worker has opened or closed a channel for requests, or has answered for the
+  /// first time.
   var channelsChanged: Event {
     let profile = profile
     return .channelsChanged(id, canShed: profile.canShed, canAnswer: profile.canAnswer)
@@ -107,25 +113,27 @@ final class WorkerUnit {
     return profile
   }
 
-  /// The sockets between the worker and the daemon.
+  /// The paths of the sockets between the worker and the daemon.
   var ownChannels: Set<String> { run.conversation?.paths ?? [] }
 
-  /// Ports at which a connection alone is no reason to wake it.
+  /// The ports at which a connection alone doesn't wake the worker.
   var answeredPorts: Set<UInt16> { Set(configuration.healthChecksWhileAsleep.map(\.port)) }
 
-  /// Ports that only health checks use: they aren't activity while it runs.
+  /// The ports that only health checks use. Connections there don't count as activity while the
+  /// worker runs.
   var healthPorts: Set<UInt16> {
     Set(configuration.healthChecksWhileAsleep.filter { $0.path != nil }.map(\.port))
   }
 
-  /// Keys of its configuration that were changed by a reload, and apply at its next launch.
+  /// The keys of the worker's configuration that a reload has changed and that apply at its next
+  /// launch.
   var keysChangedSinceLaunch: [String] {
     guard let launched = run.launched else { return [] }
     return configuration.changes(from: launched).filter(\.atLaunch).map(\.key)
   }
 
-  /// For the hibernator and the freezer, on their own threads. The memories are those that were opened
-  /// when it became ready, or was last suspended.
+  /// Describes the worker for the hibernator and the freezer, which run on other threads. The
+  /// memory files are those that were opened when the worker became ready or was last suspended.
   func target() -> HibernationTarget? {
     guard let process = run.process else { return nil }
     return HibernationTarget(
@@ -134,19 +142,19 @@ final class WorkerUnit {
   }
 }
 
-/// The workers that the daemon has, by name. Belongs to the loop's thread.
+/// The workers of the daemon, by name. Belongs to the loop's thread.
 final class WorkerRegistry: Sequence {
   private var workers: [WorkerID: WorkerUnit] = [:]
-  /// From the directive to launch one until the outcome; see `WorkerLauncher`.
+  /// The workers whose launch was begun and has no outcome yet; see `WorkerLauncher`.
   var launching: Set<WorkerID> = []
 
-  /// Setting `nil` removes it.
+  /// Setting nil removes the worker.
   subscript(id: WorkerID) -> WorkerUnit? {
     get { workers[id] }
     set { workers[id] = newValue }
   }
 
-  /// In no order.
+  /// The workers, in no order.
   var values: some Collection<WorkerUnit> { workers.values }
   var keys: some Collection<WorkerID> { workers.keys }
   var count: Int { workers.count }
@@ -158,8 +166,8 @@ final class WorkerRegistry: Sequence {
   }
 }
 
-/// One worker, for the adapters of its run: its id, what the engine knows of it, and the log. It doesn't keep the
-/// worker alive.
+/// One worker, for the components of its run: its id, its state in the engine, and the log. It
+/// doesn't keep the worker alive.
 struct WorkerHandle {
   let id: WorkerID
   let driver: EngineDriver
@@ -173,7 +181,7 @@ struct WorkerHandle {
     daemonLog = log
   }
 
-  /// nil: the engine doesn't know it.
+  /// The worker's state; nil: the engine doesn't know it.
   var state: WorkerState? { driver.state.state(of: id) }
 
   func send(_ event: Event) { driver.send(event) }
@@ -183,7 +191,7 @@ struct WorkerHandle {
   }
 }
 
-/// A value behind one reference, which copies share until one of them is changed.
+/// A value behind a reference that copies share until one of them is changed.
 @propertyWrapper
 struct SharedUntilChanged<Value> {
   private final class Box {
@@ -203,6 +211,6 @@ struct SharedUntilChanged<Value> {
     }
   }
 
-  /// What copies have to be made of, to share it.
+  /// Copies of this share the value.
   var projectedValue: Self { self }
 }

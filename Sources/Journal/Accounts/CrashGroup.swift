@@ -103,6 +103,7 @@ public struct CrashGroups: Codable, Hashable, Sendable {
 /// Groups the crashes of all workers of an engine by cause, from the engine's events and
 /// directives.
 public struct CrashLedger: Sendable {
+  /// The crashes since the beginning or the last `close`, by worker.
   public private(set) var crashes: [WorkerID: CrashGroups] = [:]
   private var lines: [WorkerID: [String]] = [:]
 

@@ -15,6 +15,7 @@ public struct DayRecord: Hashable, Sendable {
     self.tallies = tallies
   }
 
+  /// Adds the tallies and crashes of another time on the same day.
   public mutating func add(
     _ more: [WorkerID: WorkerTally], crashes new: [WorkerID: CrashGroups] = [:]
   ) {
@@ -22,6 +23,7 @@ public struct DayRecord: Hashable, Sendable {
     for (worker, tally) in more { tallies[worker, default: WorkerTally()] += tally }
   }
 
+  /// Returns the line of the record, with its checksum and a line end.
   public func encoded() throws -> [UInt8] {
     var fields = FieldWriter()
     fields.set("report", "dormouse")

@@ -3,6 +3,8 @@ import Policy
 
 /// Keeps the tallies of all workers of an engine, from the engine's events and directives.
 public struct Ledger: Sendable {
+  /// The tallies since the beginning or the last `close`, by worker. `addElapsedTime` adds the time
+  /// since the last event.
   public private(set) var tallies: [WorkerID: WorkerTally] = [:]
   private var open: [WorkerID: Account] = [:]
 

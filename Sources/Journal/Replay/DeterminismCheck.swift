@@ -14,11 +14,15 @@ public struct DeterminismCheck: Sendable {
     public var replayed: JSON?
   }
 
+  /// The number of events that were compared.
   public private(set) var events = 0
+  /// The number of directives that the engine gave.
   public private(set) var directives = 0
   public private(set) var segments = 0
   public private(set) var runs = 0
+  /// The time of the first step.
   public private(set) var from: WallTime?
+  /// The time of the last step.
   public private(set) var to: WallTime?
   /// The first events whose directives differ, at most `maxDifferences`.
   public private(set) var differences: [Difference] = []
@@ -28,6 +32,7 @@ public struct DeterminismCheck: Sendable {
 
   public init() {}
 
+  /// Compares a step's directives with the recorded ones.
   public mutating func visit(_ step: JournalStep) {
     if from == nil { from = step.wall }
     to = step.wall

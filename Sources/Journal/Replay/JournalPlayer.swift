@@ -68,7 +68,9 @@ public enum JournalProblem: Hashable, Sendable, CustomStringConvertible {
 
 /// Applies the records of a journal to an engine again.
 public struct JournalPlayer: Sendable {
+  /// The engine after the last record that was played.
   public private(set) var engine = Engine(policy: LifecyclePolicy())
+  /// The problems that were found until now.
   public private(set) var problems: [JournalProblem] = []
   /// The difference between the wall clock and the engine's clock, in nanoseconds.
   private var wallOffset: Int64 = 0

@@ -39,6 +39,7 @@ public struct SegmentReader: Sendable {
     case damage(JournalDamage)
   }
 
+  /// The segment's name, for messages.
   public let name: String
   private let bytes: [UInt8]
   private var offset = 0

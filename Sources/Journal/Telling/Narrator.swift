@@ -30,6 +30,7 @@ public struct Narrator: Sendable {
     return notices
   }
 
+  /// Returns the notice of a change of the machine-wide policy.
   public func notice(ofPolicy policy: LifecyclePolicy, at now: Instant) -> Notice {
     let mode = policy.mode == .shadow ? ", in shadow mode" : ""
     return Notice(

@@ -37,9 +37,12 @@ public struct Notice: Hashable, Sendable {
 
   public var at: Instant
   public var kind: Kind
+  /// The worker. nil: the notice concerns the machine.
   public var worker: WorkerID?
+  /// The states before and after, for `state`.
   public var from: WorkerState?
   public var to: WorkerState?
+  /// The new level, for `pressure`.
   public var level: PressureLevel?
   /// The cause, for `state`.
   public var cause: Cause?

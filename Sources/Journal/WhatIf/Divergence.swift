@@ -11,6 +11,7 @@ public struct Divergence: Sendable {
 
   /// The first changes in their order, at most `maxKept`.
   public private(set) var changes: [Change] = []
+  /// The number of all changes.
   public private(set) var count = 0
   public static let maxKept = 20
 

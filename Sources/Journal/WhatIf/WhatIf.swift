@@ -13,12 +13,15 @@ import Policy
 /// it is launched again. A worker crashes when it crashed in the journal, unless it sleeps here.
 /// Stalls are as they were.
 public struct WhatIf: Sendable {
+  /// The other policy.
   public private(set) var policy: LifecyclePolicy
   private var overlay: PolicyOverlay
   private let budget: LifecyclePolicy.MemoryBudget
   var model: CostModel
 
+  /// The tallies of the recorded history.
   public private(set) var recorded = Ledger()
+  /// The tallies under the other policy.
   public private(set) var other = Ledger()
   public private(set) var divergence = Divergence()
   /// The number of launches that recorded uses required, because the other policy had terminated
@@ -85,6 +88,7 @@ public struct WhatIf: Sendable {
     }
   }
 
+  /// Ends the comparison. Call this after the last step.
   public mutating func finish() {
     recorded.addElapsedTime(at: now)
     other.addElapsedTime(at: now)

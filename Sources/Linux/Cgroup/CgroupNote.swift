@@ -7,14 +7,14 @@ import Glibc
 extension WorkerCgroup {
   /// The names of the attribute; the first one that the kernel permits is used. Ordinary users may
   /// write `user` (Linux 5.7), root also `trusted`.
-  private static let noteNames = ["user.dormouse.note", "trusted.dormouse.note"]
-  private static let greatestNote = 200
+  private static let attributeNames = ["user.dormouse.note", "trusted.dormouse.note"]
+  private static let maxLength = 200
 
   /// The note; nil if there is none.
   public var note: String? {
     get throws(SystemCallError) {
-      var buffer = [UInt8](repeating: 0, count: Self.greatestNote)
-      for name in Self.noteNames {
+      var buffer = [UInt8](repeating: 0, count: Self.maxLength)
+      for name in Self.attributeNames {
         let count = clinux_read_attribute(directory.raw, name, &buffer, buffer.count)
         if count >= 0 { return String(decoding: buffer.prefix(Int(count)), as: UTF8.self) }
         // A file system without such attributes has no note.
@@ -32,7 +32,7 @@ extension WorkerCgroup {
   public func write(note text: String?) throws(SystemCallError) {
     let bytes = Array((text ?? "").utf8)
     var failure: Int32 = 0
-    for name in Self.noteNames {
+    for name in Self.attributeNames {
       let result = clinux_write_attribute(directory.raw, name, bytes, bytes.count)
       if text != nil, result >= 0 { return }
       let isGone = text == nil && [-ENODATA, -EOPNOTSUPP].contains(result)

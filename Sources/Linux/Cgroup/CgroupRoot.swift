@@ -17,20 +17,20 @@ public struct CgroupRoot: Hashable, Sendable {
   public static func detect(
     name: String? = nil, isCounted: Bool = false
   ) throws(CgroupError) -> CgroupRoot {
-    let root = try place(name)
+    let root = try makeInFirstParent(name)
     if isCounted { root.countMemoryAndTasks(includingAbove: true) }
     return root
   }
 
-  private static func place(_ name: String?) throws(CgroupError) -> CgroupRoot {
+  private static func makeInFirstParent(_ name: String?) throws(CgroupError) -> CgroupRoot {
     let name = CgroupRoot.sanitised(name ?? "dormouse-\(getpid())")
     if let given = getenv("DORMOUSE_CGROUP").map({ String(cString: $0) }), !given.isEmpty {
       guard given.hasPrefix("/") else { throw .notAbsolute(given) }
       return try make(in: given, name: name)
     }
     var failure = CgroupError.noTree
-    for place in try ownGroups().map(DelegatedGroup.place) {
-      do throws(CgroupError) { return try make(in: place, name: name) } catch { failure = error }
+    for parent in try ownGroups().map(DelegatedGroup.rootForChildren) {
+      do throws(CgroupError) { return try make(in: parent, name: name) } catch { failure = error }
     }
     throw failure
   }
@@ -40,8 +40,8 @@ public struct CgroupRoot: Hashable, Sendable {
     let name = sanitised(name)
     let given = getenv("DORMOUSE_CGROUP").map { String(cString: $0) } ?? ""
     // If /proc/self/cgroup can't be read, there is no parent for a group.
-    for place in given.isEmpty ? (try? ownGroups()) ?? [] : [given] {
-      let path = place.hasSuffix("/") ? place + name : "\(place)/\(name)"
+    for parent in given.isEmpty ? (try? ownGroups()) ?? [] : [given] {
+      let path = parent.hasSuffix("/") ? parent + name : "\(parent)/\(name)"
       if access("\(path)/cgroup.freeze", F_OK) == 0 { return CgroupRoot(path: path) }
     }
     return nil

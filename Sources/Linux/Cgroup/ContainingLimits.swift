@@ -13,20 +13,20 @@ public final class ContainingLimits {
     var room: MemoryRoom?
   }
 
-  private let own: KernelRecord
+  private let membership: KernelRecord
   private let workers: String?
-  private var place: [UInt8] = []
+  private var lastMembership: [UInt8] = []
   private var groups: [Group] = []
 
   /// - Parameter workers: the group that contains the workers' groups (`CgroupRoot.path`); nil:
   ///   workers stay in the group of this process. With a memory controller of version 1 they always
   ///   do.
   public convenience init(workers: String?) throws(SystemCallError) {
-    self.init(own: try KernelRecord("/proc/self/cgroup"), workers: workers)
+    self.init(membership: try KernelRecord("/proc/self/cgroup"), workers: workers)
   }
 
-  init(own: KernelRecord, workers: String?) {
-    self.own = own
+  init(membership: KernelRecord, workers: String?) {
+    self.membership = membership
     self.workers = workers
   }
 
@@ -35,7 +35,7 @@ public final class ContainingLimits {
   public func applied(to machine: MemoryInfo) -> MemoryInfo {
     findGroups()
     var info = machine
-    var least: MemoryRoom?
+    var tightest: MemoryRoom?
     for index in groups.indices {
       do throws(SystemCallError) {
         groups[index].room = try groups[index].files.room(below: machine.total)
@@ -49,19 +49,19 @@ public final class ContainingLimits {
       info.total = min(info.total, room.limit)
       info.available = min(info.available, room.available)
       if let swap = room.swapFree { info.swapFree = min(info.swapFree, swap) }
-      if least.map({ room.available < $0.available }) ?? true { least = room }
+      if tightest.map({ room.available < $0.available }) ?? true { tightest = room }
     }
-    info.limitedBy = least?.group
+    info.limitedBy = tightest?.group
     return info
   }
 
   /// Finds the groups again if the process has been moved.
   private func findGroups() {
     do {
-      let now = try own.read()
-      if now == place { return }
-      groups = try LimitFiles.containing(own: now, workers: workers).map { Group(files: $0) }
-      place = now
+      let now = try membership.read()
+      if now == lastMembership { return }
+      groups = try LimitFiles.containing(membership: now, workers: workers).map { Group(files: $0) }
+      lastMembership = now
     } catch {
       // The groups that were found before still count, and the next read tries again.
     }
@@ -149,9 +149,11 @@ struct LimitFiles: Hashable {
 extension LimitFiles {
   /// Returns the groups from that of the workers up to the highest one that can be seen.
   ///
-  /// - Parameter own: the content of /proc/self/cgroup (cgroups(7)).
-  static func containing(own: [UInt8], workers: String?) throws(SystemCallError) -> [LimitFiles] {
-    let text = String(decoding: own, as: UTF8.self)
+  /// - Parameter membership: the content of /proc/self/cgroup (cgroups(7)).
+  static func containing(membership: [UInt8], workers: String?) throws(SystemCallError)
+    -> [LimitFiles]
+  {
+    let text = String(decoding: membership, as: UTF8.self)
     let mounts = try Mount.all()
     if let group = groupOfFirstVersion(parsing: text) {
       let mount = mounts.last { $0.type == "cgroup" && $0.options.contains("memory") }
@@ -163,7 +165,7 @@ extension LimitFiles {
       let mount = mounts.last(where: { $0.type == "cgroup2" }),
       let start = directory(of: group, in: mount)
     else { return [] }
-    return try up(from: DelegatedGroup.place(of: start), isFirstVersion: false)
+    return try up(from: DelegatedGroup.rootForChildren(of: start), isFirstVersion: false)
   }
 
   /// Returns the path in the line `4:memory:/…`.

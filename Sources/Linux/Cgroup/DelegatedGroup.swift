@@ -21,7 +21,7 @@ public enum DelegatedGroup {
   }
 
   /// Returns the group below which the children of a process in `group` belong.
-  static func place(of group: String) -> String {
+  static func rootForChildren(of group: String) -> String {
     guard let slash = group.lastIndex(of: "/"), slash > group.startIndex,
       [bySystemd, byItself].contains(String(group[group.index(after: slash)...]))
     else { return group }
@@ -47,7 +47,7 @@ public enum DelegatedGroup {
   ///   dies.
   static func leave(_ own: String, isServed: Bool) throws(Obstacle) {
     // The root of the tree has no type file, and this rule doesn't apply to it.
-    guard place(of: own) == own, access("\(own)/cgroup.type", F_OK) == 0 else { return }
+    guard rootForChildren(of: own) == own, access("\(own)/cgroup.type", F_OK) == 0 else { return }
     do {
       let members = try readNamedFile("\(own)/cgroup.procs").lines().compactMap {
         line -> Int32? in line.number()
@@ -94,7 +94,8 @@ public enum DelegatedGroup {
 
   static func prepareForStart(_ own: String) throws(CgroupError) {
     let control = "/.control"
-    let unit = own.hasSuffix(control) ? String(own.dropLast(control.count)) : place(of: own)
+    let unit =
+      own.hasSuffix(control) ? String(own.dropLast(control.count)) : rootForChildren(of: own)
     let inner = "\(unit)/\(byItself)"
     do throws(SystemCallError) { try makeDirectory(inner) } catch { throw .failed(error) }
     // In such a unit the daemon is started again in `daemon`, and limits can stay.

@@ -37,12 +37,12 @@ public enum ForeignFreeze {
 
   private static func isFrozen(_ group: Group, _ mounts: [Mount]) -> Bool {
     for mount in mounts where mount.type == (group.isOld ? "cgroup" : "cgroup2") {
-      guard let place = CgroupRoot.directory(of: group.path, in: mount) else { continue }
+      guard let directory = CgroupRoot.directory(of: group.path, in: mount) else { continue }
       if group.isOld {
         // Only the mount of that hierarchy has the file. FREEZING means that some of its processes
         // still run.
-        if let state = try? readText("\(place)/freezer.state") { return state.hasPrefix("FR") }
-      } else if let events = try? readText("\(place)/cgroup.events") {
+        if let state = try? readText("\(directory)/freezer.state") { return state.hasPrefix("FR") }
+      } else if let events = try? readText("\(directory)/cgroup.events") {
         return events.contains("frozen 1")
       }
     }

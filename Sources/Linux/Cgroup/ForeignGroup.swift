@@ -9,14 +9,14 @@ extension WorkerCgroup {
   public static func find(_ name: String) throws(CgroupError) -> WorkerCgroup {
     if name.hasPrefix("/") { return try open(name) }
     let wanted = name.contains(".") ? [name] : [name + ".service", name + ".scope", name]
-    var found: [String] = []
+    var paths: [String] = []
     do throws(SystemCallError) {
       for mount in try Mount.all() where mount.type == "cgroup2" {
-        for name in wanted where found.isEmpty { found += search(mount.point, name, depth: 8) }
+        for name in wanted where paths.isEmpty { paths += search(mount.point, name, depth: 8) }
       }
     } catch { throw .failed(error) }
-    guard let first = found.first else { throw .notFound(name) }
-    if found.count > 1 { throw .ambiguous(name, found.sorted()) }
+    guard let first = paths.first else { throw .notFound(name) }
+    if paths.count > 1 { throw .ambiguous(name, paths.sorted()) }
     return try open(first)
   }
 

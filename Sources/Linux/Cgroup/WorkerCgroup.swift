@@ -166,9 +166,11 @@ public final class WorkerCgroup: Sendable {
         if pids.isEmpty { return }
         // A pid in the list may belong to another process by now. The descriptor refers to the
         // process that the second list names, or to one that has ended.
-        let held = pids.compactMap { pid in (try? Descriptor.pidfd(of: pid)).map { (pid, $0) } }
+        let descriptors = pids.compactMap { pid in
+          (try? Descriptor.pidfd(of: pid)).map { (pid, $0) }
+        }
         members = Set(try processes())
-        for (pid, pidfd) in held where members.contains(pid) {
+        for (pid, pidfd) in descriptors where members.contains(pid) {
           if clinux_pidfd_send_signal(pidfd.raw, SIGKILL) >= 0 { signalled.insert(pid) }
         }
         usleep(1000)

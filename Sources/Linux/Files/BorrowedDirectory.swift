@@ -5,7 +5,7 @@ import Glibc
 public final class BorrowedDirectory {
   public let path: String
   /// The directories that were made, outermost first.
-  private var made: [String] = []
+  private var created: [String] = []
 
   /// Makes the directory at `path` if it doesn't exist.
   public init(_ path: String) throws(SystemCallError) {
@@ -40,7 +40,7 @@ public final class BorrowedDirectory {
     if access(path, F_OK) == 0 || path.isEmpty { return }
     if let slash = path.lastIndex(of: "/") { try make(String(path[..<slash])) }
     try systemCall("mkdir", path: path) { mkdir($0, 0o700) }
-    made.append(path)
+    created.append(path)
   }
 
   /// Removes the files in the new directory, and the directories that were made and are empty.
@@ -52,8 +52,8 @@ public final class BorrowedDirectory {
       rmdir(inner)
     }
     inner = nil
-    for directory in made.reversed() { rmdir(directory) }
-    made = []
+    for directory in created.reversed() { rmdir(directory) }
+    created = []
   }
 
   deinit { end() }

@@ -51,9 +51,9 @@ public struct DirectoryTrust: Sendable {
     let root = try calling { () throws(SystemCallError) in
       try Descriptor.open("/", Int32(CLINUX_O_PATH) | O_DIRECTORY)
     }
-    var walk = Walk(root: root, current: root, rest: Self.components(path))
+    var walk = Walk(root: root, current: root, remaining: Self.components(path))
     if isStrict { try check(root, at: "/", .shared) }
-    while let name = walk.rest.popLast() {
+    while let name = walk.remaining.popLast() {
       try step(&walk, name, making: mode)
       if isStrict { try check(walk.current, at: walk.place, .shared) }
     }
@@ -79,7 +79,7 @@ public struct DirectoryTrust: Sendable {
     /// The path of `current`, without links.
     var place = "/"
     /// The remaining components of the path, the next one last.
-    var rest: [String]
+    var remaining: [String]
     var links = 0
 
     /// Opens the directory for listing it, or returns the O_PATH descriptor if the directory may
@@ -103,7 +103,7 @@ public struct DirectoryTrust: Sendable {
   ) throws(DirectoryTrustError) {
     let place = Self.place(of: name, in: walk.place)
     let parent = walk.current.raw
-    let found = try calling { () throws(SystemCallError) in
+    let entry = try calling { () throws(SystemCallError) in
       let flags = Int32(CLINUX_O_PATH) | O_NOFOLLOW | O_CLOEXEC
       var result = clinux_open_at(parent, name, flags, 0)
       if result == -ENOENT, let mode {
@@ -113,10 +113,10 @@ public struct DirectoryTrust: Sendable {
       }
       return Descriptor(owning: try shim("open", on: place) { result })
     }
-    let status = try status(of: found, at: place)
+    let status = try status(of: entry, at: place)
     switch status.st_mode & S_IFMT {
     case S_IFDIR:
-      walk.current = found
+      walk.current = entry
       walk.place = place
     case S_IFLNK:
       walk.links += 1
@@ -124,17 +124,17 @@ public struct DirectoryTrust: Sendable {
         throw .failed(SystemCallError("open", on: place, code: ELOOP))
       }
       // The owner of a link in a directory such as /tmp can replace it.
-      if isStrict || walk.rest.isEmpty, !trusts(status.st_uid) {
+      if isStrict || walk.remaining.isEmpty, !trusts(status.st_uid) {
         throw .untrusted(path: place, .owner(status.st_uid, mode: status.st_mode))
       }
       let target = try calling { () throws(SystemCallError) in
-        try readLink(found, at: place)
+        try readLink(entry, at: place)
       }
       if target.hasPrefix("/") {
         walk.current = walk.root
         walk.place = "/"
       }
-      walk.rest += Self.components(target)
+      walk.remaining += Self.components(target)
     default:
       throw .failed(SystemCallError("open", on: place, code: ENOTDIR))
     }

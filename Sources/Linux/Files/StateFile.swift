@@ -28,11 +28,11 @@ public final class StateFile {
   /// A hook for tests, called before each step. If it throws, the step fails.
   typealias Fault = (Step) throws(SystemCallError) -> Void
 
-  private let place: Place
+  private let location: Location
   private let file: Descriptor
   private let fault: Fault?
   /// True if the partial file has got the file's name, or is removed.
-  private var isOver = false
+  private var isFinished = false
 
   /// Creates the partial file.
   ///
@@ -55,18 +55,18 @@ public final class StateFile {
       .entry(name, partial: name + partialSuffix, of: directory), mode: mode, fault: nil)
   }
 
-  init(_ place: Place, mode: mode_t, fault: Fault?) throws(SystemCallError) {
-    self.place = place
+  init(_ location: Location, mode: mode_t, fault: Fault?) throws(SystemCallError) {
+    self.location = location
     self.fault = fault
     try fault?(.create)
     // With O_EXCL, this file inherits nothing from an earlier partial file, such as its mode.
     let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
     do throws(SystemCallError) {
-      file = try place.openPartial(flags, mode)
+      file = try location.openPartial(flags, mode)
     } catch {
       guard error.code == EEXIST else { throw error }
-      try place.removePartial()
-      file = try place.openPartial(flags, mode)
+      try location.removePartial()
+      file = try location.openPartial(flags, mode)
     }
   }
 
@@ -101,18 +101,18 @@ public final class StateFile {
       bytes.withUnsafeBytes { bytes in
         do throws(SystemCallError) { try file.writeAll(bytes) } catch { failure = error }
       }
-      if let failure { throw failure.on(place.partial) }
+      if let failure { throw failure.on(location.partial) }
     }
   }
 
   /// Gives the new file the mode and the owner in `status`. The umask doesn't apply.
   public func keep(modeAndOwnerOf status: stat) throws(SystemCallError) {
     try perform { () throws(SystemCallError) in
-      let own = try file.readStatus(place.partial)
-      if own.st_uid != status.st_uid || own.st_gid != status.st_gid {
-        try file.setOwner(user: status.st_uid, group: status.st_gid, path: place.partial)
+      let current = try file.readStatus(location.partial)
+      if current.st_uid != status.st_uid || current.st_gid != status.st_gid {
+        try file.setOwner(user: status.st_uid, group: status.st_gid, path: location.partial)
       }
-      try file.setMode(status.st_mode & 0o7777, path: place.partial)
+      try file.setMode(status.st_mode & 0o7777, path: location.partial)
     }
   }
 
@@ -121,29 +121,29 @@ public final class StateFile {
     try perform { () throws(SystemCallError) in
       if durability != .none, durability != .untilBoot {
         try fault?(.sync)
-        _ = try systemCall("fsync", on: place.partial) { fsync(file.raw) }
+        _ = try systemCall("fsync", on: location.partial) { fsync(file.raw) }
       }
       if durability == .untilBoot { BootMark.set(on: file) }
       try fault?(.rename)
-      try durability == .untilBoot ? place.exchange() : place.rename()
-      isOver = true
+      try durability == .untilBoot ? location.exchange() : location.rename()
+      isFinished = true
       if durability == .dataAndDirectory {
         try fault?(.syncDirectory)
-        try place.syncDirectory()
+        try location.syncDirectory()
       }
     }
   }
 
   /// Removes the partial file; the old content stays. Does nothing after `commit`.
   public func discard() {
-    if isOver { return }
-    isOver = true
+    if isFinished { return }
+    isFinished = true
     // If it can't be removed, the next replacement removes it.
-    try? place.removePartial()
+    try? location.removePartial()
   }
 
   private func perform(_ body: () throws(SystemCallError) -> Void) throws(SystemCallError) {
-    if isOver { throw SystemCallError("write", on: place.partial, code: EBADF) }
+    if isFinished { throw SystemCallError("write", on: location.partial, code: EBADF) }
     do throws(SystemCallError) { try body() } catch {
       discard()
       throw error
@@ -152,7 +152,7 @@ public final class StateFile {
 
   // MARK: the location
 
-  enum Place {
+  enum Location {
     case path(String, partial: String)
     case entry(String, partial: String, of: DirectoryHandle)
 

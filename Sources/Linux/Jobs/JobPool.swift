@@ -63,21 +63,21 @@ public final class JobPool: Sendable {
   var idleThreads: Int { shared.state.withLock { $0.idle } }
 
   private final class Shared: Sendable {
-    struct Line {
+    struct SubjectQueue {
       var jobs: [ReportingJob] = []
       var isUrgent = false
       /// True while a thread performs one of the subject's jobs.
-      var isUnderWay = false
+      var isRunning = false
       /// True if the running job counts as an ordinary one, not as urgent.
       var isOrdinary = false
     }
 
     struct State {
-      var lines: [String: Line] = [:]
+      var queues: [String: SubjectQueue] = [:]
       /// The subjects that have waiting jobs and no running one, in the order in which they became
       /// ready.
       var ready: [String] = []
-      var ordinaryUnderWay = 0
+      var ordinaryRunning = 0
       var threads = 0
       var idle = 0
       var hasEnded = false
@@ -101,13 +101,13 @@ public final class JobPool: Sendable {
       _ job: @escaping ReportingJob
     ) -> Bool {
       let (isAccepted, needsThread) = state.withLock { state in
-        let isAccepted = !onlyIfIdle || state.lines[subject] == nil
+        let isAccepted = !onlyIfIdle || state.queues[subject] == nil
         if isAccepted {
-          var line = state.lines[subject] ?? Line()
-          line.jobs.append(job)
-          line.isUrgent = line.isUrgent || isUrgent
-          if !line.isUnderWay, line.jobs.count == 1 { state.ready.append(subject) }
-          state.lines[subject] = line
+          var queue = state.queues[subject] ?? SubjectQueue()
+          queue.jobs.append(job)
+          queue.isUrgent = queue.isUrgent || isUrgent
+          if !queue.isRunning, queue.jobs.count == 1 { state.ready.append(subject) }
+          state.queues[subject] = queue
         }
         // An idle thread may not have claimed yet the job for which it was woken.
         let needsThread =
@@ -124,7 +124,7 @@ public final class JobPool: Sendable {
       return isAccepted
     }
 
-    func isIdle(about subject: String) -> Bool { state.withLock { $0.lines[subject] == nil } }
+    func isIdle(about subject: String) -> Bool { state.withLock { $0.queues[subject] == nil } }
 
     func end() {
       let threads = state.withLock { state in
@@ -136,21 +136,21 @@ public final class JobPool: Sendable {
 
     /// Returns the index in `ready` of the next job for a free thread; urgent ones come first.
     private static func next(_ state: State, _ most: Int) -> Int? {
-      if let urgent = state.ready.firstIndex(where: { state.lines[$0]?.isUrgent == true }) {
+      if let urgent = state.ready.firstIndex(where: { state.queues[$0]?.isUrgent == true }) {
         return urgent
       }
-      return state.ordinaryUnderWay < most && !state.ready.isEmpty ? 0 : nil
+      return state.ordinaryRunning < most && !state.ready.isEmpty ? 0 : nil
     }
 
     /// The number of subjects whose next job a free thread could start.
     private static func startable(_ state: State, _ most: Int) -> Int {
-      let urgent = state.ready.count { state.lines[$0]?.isUrgent == true }
-      return urgent + max(0, min(state.ready.count - urgent, most - state.ordinaryUnderWay))
+      let urgent = state.ready.count { state.queues[$0]?.isUrgent == true }
+      return urgent + max(0, min(state.ready.count - urgent, most - state.ordinaryRunning))
     }
 
     private func run() {
       while true {
-        if let (subject, job) = state.withLock({ state in take(&state) }) {
+        if let (subject, job) = state.withLock({ state in claim(&state) }) {
           let report = job()
           state.withLock { state in finish(subject, &state) }
           report()
@@ -182,26 +182,26 @@ public final class JobPool: Sendable {
       }
     }
 
-    private func take(_ state: inout State) -> (String, ReportingJob)? {
-      guard let place = Self.next(state, most) else { return nil }
-      let subject = state.ready.remove(at: place)
-      guard var line = state.lines[subject], !line.jobs.isEmpty else { return nil }
-      let job = line.jobs.removeFirst()
-      line.isUnderWay = true
-      line.isOrdinary = !line.isUrgent
-      if line.isOrdinary { state.ordinaryUnderWay += 1 }
-      state.lines[subject] = line
+    private func claim(_ state: inout State) -> (String, ReportingJob)? {
+      guard let index = Self.next(state, most) else { return nil }
+      let subject = state.ready.remove(at: index)
+      guard var queue = state.queues[subject], !queue.jobs.isEmpty else { return nil }
+      let job = queue.jobs.removeFirst()
+      queue.isRunning = true
+      queue.isOrdinary = !queue.isUrgent
+      if queue.isOrdinary { state.ordinaryRunning += 1 }
+      state.queues[subject] = queue
       return (subject, job)
     }
 
     private func finish(_ subject: String, _ state: inout State) {
-      guard var line = state.lines[subject] else { return }
-      if line.isOrdinary { state.ordinaryUnderWay -= 1 }
-      line.isUnderWay = false
-      if line.jobs.isEmpty {
-        state.lines[subject] = nil
+      guard var queue = state.queues[subject] else { return }
+      if queue.isOrdinary { state.ordinaryRunning -= 1 }
+      queue.isRunning = false
+      if queue.jobs.isEmpty {
+        state.queues[subject] = nil
       } else {
-        state.lines[subject] = line
+        state.queues[subject] = queue
         state.ready.append(subject)
       }
     }

@@ -51,16 +51,16 @@ final class QueueBacklog: Sendable {
     if needsThread {
       if !startThread() { waitForSpare(isUrgent: isUrgent) }
     } else if waits {
-      _ = start(name) { self.serveUnlessServed() }
+      _ = start(name) { self.serveIfWaiting() }
     }
   }
 
   private func waitForSpare(isUrgent: Bool) {
     state.withLock { $0.waitsForSpare = true }
-    Self.spare.submit(isUrgent: isUrgent) { self.serveUnlessServed(isSpare: true) }
+    Self.spare.submit(isUrgent: isUrgent) { self.serveIfWaiting(isSpare: true) }
   }
 
-  private func serveUnlessServed(isSpare: Bool = false) {
+  private func serveIfWaiting(isSpare: Bool = false) {
     let isFirst = state.withLock { state in
       defer { state.waitsForSpare = false }
       return state.waitsForSpare
@@ -89,7 +89,7 @@ final class QueueBacklog: Sendable {
 
   // MARK: the thread
 
-  private enum Next {
+  private enum Arrival {
     case job(WorkQueue.Job), nothing, ended
   }
 
@@ -107,7 +107,7 @@ final class QueueBacklog: Sendable {
         job()
         isIdle = false
       case .nothing where pause == nil:
-        if leaves(isSpare: isSpare) { return }
+        if releaseThread(isSpare: isSpare) { return }
         if !isIdle { Thread.releaseUnusedStack() }
         isIdle = true
         continue
@@ -121,19 +121,19 @@ final class QueueBacklog: Sendable {
   }
 
   /// Waits for the next job.
-  private func next(within time: Duration?) -> Next {
+  private func next(within time: Duration?) -> Arrival {
     if let time {
       guard work.wait(within: time) else { return .nothing }
     } else {
       work.wait()
     }
     let (job, hasEnded) = state.withLock { ($0.waiting.next(), $0.hasEnded) }
-    return job.map(Next.job) ?? (hasEnded ? .ended : .nothing)
+    return job.map(Arrival.job) ?? (hasEnded ? .ended : .nothing)
   }
 
   /// Releases the thread if the queue may do that. It returns true if the thread is to end; the
   /// next job then starts another one.
-  private func leaves(isSpare: Bool) -> Bool {
+  private func releaseThread(isSpare: Bool) -> Bool {
     guard let mayLeave, mayLeave(), mates?.leave(always: isSpare) != false else { return false }
     let hasLeft = state.withLock { state in
       guard state.waiting.isEmpty, !state.hasEnded else { return false }

@@ -23,7 +23,7 @@ public enum ShortThreads {
   private static let work = Semaphore()
   /// The maximum number of idle threads. A light wake uses three: one that fills the first pages
   /// beside the tracing thread, its pager, and one that closes descriptors.
-  private static let mostIdle = 3
+  private static let maxIdle = 3
 
   /// Performs `body` on an idle thread, or on a new one as `Thread.start` does. For an idle thread,
   /// the kernel chooses the processor. When `body` has returned, its captured values are released.
@@ -73,7 +73,7 @@ public enum ShortThreads {
   /// Waits for work. It returns nil if enough threads wait already.
   private static func next() -> Work? {
     let waits = state.withLock { state in
-      if state.idle == mostIdle { return false }
+      if state.idle == maxIdle { return false }
       state.idle += 1
       return true
     }

@@ -63,13 +63,13 @@ public final class WorkQueue: Sendable {
       done.signal()
     }
     done.wait()
-    return slot.take()
+    return slot.result()
   }
 
   private final class Slot<Value: Sendable>: Sendable {
     private let value = Mutex<Value?>(nil)
     func set(_ new: Value) { value.withLock { $0 = new } }
-    func take() -> Value {
+    func result() -> Value {
       guard let result = value.withLock({ $0 }) else {
         preconditionFailure("perform() returned before its body had run")
       }
@@ -135,11 +135,11 @@ public func inParallel(
   let helpers = (1..<max(1, min(lanes, (count + least - 1) / least))).filter { _ in
     let work = Handover(lane)
     return ShortThreads.start(name: "dormouse-lane", apart: true) {
-      work.perform { cursor.take(below: count) }
+      work.perform { cursor.nextIndex(below: count) }
       done.signal()
     }
   }.count
-  lane { cursor.take(below: count) }
+  lane { cursor.nextIndex(below: count) }
   for _ in 0..<helpers { done.wait() }
 }
 
@@ -163,7 +163,7 @@ private final class Handover: Sendable {
 private final class Cursor: Sendable {
   private let next = Atomic(0)
 
-  func take(below count: Int) -> Int? {
+  func nextIndex(below count: Int) -> Int? {
     let index = next.add(1, ordering: .relaxed).oldValue
     return index < count ? index : nil
   }

@@ -98,9 +98,9 @@ public struct DirtyMappings: Hashable, Sendable {
     ((try? threads(of: pid)) ?? []).compactMap { thread in
       // The file has `NUMBER ARGUMENTS… SP PC` (proc_pid_syscall(5)), or `running`. A thread that
       // has ended is skipped.
-      let words = (try? readFile("/proc/\(pid)/task/\(thread)/syscall"))?.words() ?? []
-      guard words.count >= 3 else { return nil }
-      return words[words.count - 2].dropFirst(2).number(radix: 16)
+      let fields = (try? readFile("/proc/\(pid)/task/\(thread)/syscall"))?.words() ?? []
+      guard fields.count >= 3 else { return nil }
+      return fields[fields.count - 2].dropFirst(2).number(radix: 16)
     }
   }
 }

@@ -11,7 +11,7 @@ import Glibc
 public struct MappingMemo: Sendable {
   /// One mapping: the values that maps doesn't show, and of those that it shows only enough to
   /// recognise the mapping. A daemon has a memo for each process, with a hundred mappings and more.
-  private struct Known {
+  private struct RecordedMapping {
     /// The hash of the line in maps. It has a random key, so that no program can choose a line with
     /// another line's hash.
     let line: Int
@@ -39,13 +39,13 @@ public struct MappingMemo: Sendable {
     }
   }
 
-  private let known: [Known]
+  private let recorded: [RecordedMapping]
 
   /// - Parameter mappings: from smaps. The process has been stopped since before that was read. The
   ///   result is `nil` if maps shows other mappings.
   public init?(pid: Int32, mappings: [MemoryMapping]) {
     guard let lines = try? Self.read(pid), lines.count == mappings.count else { return nil }
-    known = zip(mappings, lines).map(Known.init)
+    recorded = zip(mappings, lines).map(RecordedMapping.init)
   }
 
   private static func read(_ pid: Int32) throws(SystemCallError) -> [ArraySlice<UInt8>] {
@@ -61,23 +61,23 @@ public struct MappingMemo: Sendable {
   /// Returns the process's present mappings, with their recorded properties. It returns `nil` if
   /// one is new and may have properties that only smaps shows.
   public func recall(pid: Int32) throws(SystemCallError) -> [MemoryMapping]? {
-    var found: [MemoryMapping] = []
+    var present: [MemoryMapping] = []
     var next = 0
     for line in try Self.read(pid) {
       guard let mapping = MemoryMapping(header: line) else { return nil }
-      while next < known.count, known[next].start < mapping.start { next += 1 }
-      let isKnown =
-        next < known.count && known[next].start == mapping.start
-        && known[next].line == Self.hash(line)
-      if isKnown {
-        found.append(Self.again(known[next].added(to: mapping)))
+      while next < recorded.count, recorded[next].start < mapping.start { next += 1 }
+      let isRecorded =
+        next < recorded.count && recorded[next].start == mapping.start
+        && recorded[next].line == Self.hash(line)
+      if isRecorded {
+        present.append(Self.withMemory(recorded[next].added(to: mapping)))
       } else if Self.isPlain(mapping) {
-        found.append(Self.again(mapping))
+        present.append(Self.withMemory(mapping))
       } else {
         return nil
       }
     }
-    return found
+    return present
   }
 
   /// Whether it is ordinary memory, not of a driver, a file or the kernel.
@@ -89,7 +89,7 @@ public struct MappingMemo: Sendable {
 
   /// Returns the mapping with at least one anonymous page if it is writable: it may have got memory
   /// since.
-  private static func again(_ mapping: MemoryMapping) -> MemoryMapping {
+  private static func withMemory(_ mapping: MemoryMapping) -> MemoryMapping {
     var mapping = mapping
     if mapping.writable { mapping.anonymous = max(mapping.anonymous, pageSize) }
     return mapping

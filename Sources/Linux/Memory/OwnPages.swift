@@ -8,7 +8,7 @@ extension UnsafeMutableRawBufferPointer {
     let (start, size) = (UInt(bitPattern: base), UInt(pageSize))
     let first = (start + size - 1) / size * size
     let end = (start + UInt(count)) / size * size
-    guard first < end, let place = UnsafeMutableRawPointer(bitPattern: first) else { return }
-    madvise(place, Int(end - first), MADV_DONTNEED)
+    guard first < end, let address = UnsafeMutableRawPointer(bitPattern: first) else { return }
+    madvise(address, Int(end - first), MADV_DONTNEED)
   }
 }

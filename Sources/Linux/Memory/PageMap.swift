@@ -56,7 +56,7 @@ public struct PageMap {
     from start: UInt64, to end: UInt64, required: UInt64 = presentCategory,
     excluded: UInt64 = excludedCategories, anyOf: UInt64 = 0
   ) throws(SystemCallError) -> [clinux_page_region] {
-    var found: [clinux_page_region] = []
+    var regions: [clinux_page_region] = []
     var buffer = [clinux_page_region](repeating: clinux_page_region(), count: 512)
     var position = start
     while position < end {
@@ -66,11 +66,11 @@ public struct PageMap {
           descriptor.raw, position, end, &buffer, Int32(buffer.count), required, excluded,
           anyOf, &walkEnd)
       }
-      found += buffer[..<Int(count)]
+      regions += buffer[..<Int(count)]
       guard walkEnd > position else { break }
       position = walkEnd
     }
-    return found
+    return regions
   }
 
   // The bits are defined in Documentation/admin-guide/mm/pagemap.rst of the kernel.
@@ -85,12 +85,12 @@ public struct PageMap {
     var entries = [UInt64](repeating: 0, count: min(8192, Int((end - start) / pageSize)))
     var position = start
     while position < end {
-      let wanted = min(entries.count, Int((end - position) / pageSize))
-      let got = try systemCall("read", on: "pagemap") {
-        pread(descriptor.raw, &entries, wanted * 8, off_t(position / pageSize * 8))
+      let count = min(entries.count, Int((end - position) / pageSize))
+      let length = try systemCall("read", on: "pagemap") {
+        pread(descriptor.raw, &entries, count * 8, off_t(position / pageSize * 8))
       }
-      if got <= 0 { return }
-      for entry in entries[..<(got / 8)] {
+      if length <= 0 { return }
+      for entry in entries[..<(length / 8)] {
         let isOurs =
           entry & Self.present != 0 && entry & Self.fileOrShared == 0
           && entry & Self.exclusive != 0

@@ -110,22 +110,22 @@ extension [PageRange] {
 
   /// Divides the pages into groups of at most `count` ranges and `bytes` bytes. A range that is
   /// longer than that is divided, too.
-  public func batches(of count: Int, bytes most: UInt64) -> [[PageRange]] {
+  public func batches(of count: Int, bytes maxBytes: UInt64) -> [[PageRange]] {
     var result: [[PageRange]] = []
     var batch: [PageRange] = []
-    var room = most
+    var room = maxBytes
     func end() {
       if !batch.isEmpty { result.append(batch) }
-      (batch, room) = ([], most)
+      (batch, room) = ([], maxBytes)
     }
     for range in self {
-      var rest = range
-      while !rest.isEmpty {
+      var remaining = range
+      while !remaining.isEmpty {
         if batch.count == count || room == 0 { end() }
-        let (head, tail) = rest.split(after: room)
+        let (head, tail) = remaining.split(after: room)
         batch.append(head)
         room -= head.length
-        rest = tail
+        remaining = tail
       }
     }
     end()

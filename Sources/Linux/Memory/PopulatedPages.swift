@@ -38,10 +38,10 @@ extension PageMap {
     }
     // The kernel skips mappings without this category, so those between the ranges cost nothing,
     // whatever their size.
-    let found = try scan(
+    let regions = try scan(
       from: first.address, to: last.end, required: UInt64(CLINUX_PAGE_IS_WPALLOWED), excluded: 0,
       anyOf: Self.populatedCategories)
-    return found.map { PageRange(from: $0.start, to: $0.end) }.intersection(with: ranges)
+    return regions.map { PageRange(from: $0.start, to: $0.end) }.intersection(with: ranges)
   }
 
   private static let populatedCategories =
@@ -60,12 +60,12 @@ extension PageMap {
     var entries = [UInt64](repeating: 0, count: 8192)
     var position = start
     while position < end {
-      let wanted = min(entries.count, Int((end - position) / pageSize))
-      let got = try systemCall("read", on: "pagemap") {
-        pread(descriptor.raw, &entries, wanted * 8, off_t(position / pageSize * 8))
+      let count = min(entries.count, Int((end - position) / pageSize))
+      let length = try systemCall("read", on: "pagemap") {
+        pread(descriptor.raw, &entries, count * 8, off_t(position / pageSize * 8))
       }
-      if got <= 0 { return }
-      for entry in entries[..<(got / 8)] {
+      if length <= 0 { return }
+      for entry in entries[..<(length / 8)] {
         if entry & (Self.present | swapped) != 0 {
           runs.appendBehind(PageRange(address: position, length: pageSize))
         }

@@ -9,16 +9,16 @@ public struct Footprint: Hashable, Sendable {
   /// dirty for the process that maps it, until they are on disk. So the private dirty memory counts
   /// at most as much as the sum of anonymous and shared memory.
   public var footprint: Int64 {
-    ownDirty + sharedByFork + swapped
+    cappedDirty + sharedByFork + swapped
   }
   /// The share of `footprint` that consists of anonymous pages which several processes share since
   /// a fork, each page counted once over all of them. If other processes share a page as well, only
   /// these processes' share of it counts. Such pages are free when the last process has ended, and
   /// a hibernation doesn't move them.
   public var sharedByFork: Int64 {
-    max(0, proportionalAnonymous - droppable - ownDirty)
+    max(0, proportionalAnonymous - droppable - cappedDirty)
   }
-  private var ownDirty: Int64 {
+  private var cappedDirty: Int64 {
     sharedMemory.map { min(privateDirty, anonymous + $0) } ?? privateDirty
   }
   /// The sum of Private_Dirty.

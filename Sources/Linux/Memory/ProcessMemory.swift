@@ -88,14 +88,14 @@ public struct ProcessMemory: Sendable {
     var done: UInt64 = 0
     while done < range.length {
       let offset = off_t(Int64(bitPattern: range.address + done))
-      let rest = Int(range.length - done)
+      let remaining = Int(range.length - done)
       let subject = "memory of pid \(pid) at 0x\(String(range.address + done, radix: 16))"
       try ForcedAccess.check(
         writing ? "write" : "read", on: pid, range, writing: writing)
       let count = try systemCall(writing ? "write" : "read", on: subject) {
         writing
-          ? pwrite(descriptor.raw, buffer + Int(done), rest, offset)
-          : pread(descriptor.raw, buffer + Int(done), rest, offset)
+          ? pwrite(descriptor.raw, buffer + Int(done), remaining, offset)
+          : pread(descriptor.raw, buffer + Int(done), remaining, offset)
       }
       // The end of the file means that the process has ended.
       if count == 0 { throw SystemCallError("reach", on: subject, code: ESRCH) }

@@ -90,9 +90,9 @@ public struct Userfault: Sendable {
         if error.meansVanished { return }
         throw error
       }
-      let ours = mappings.filter { $0.flags.contains(.userfault) }
-      if ours.isEmpty { return }
-      for mapping in ours {
+      let registered = mappings.filter { $0.flags.contains(.userfault) }
+      if registered.isEmpty { return }
+      for mapping in registered {
         // The mapping may have moved since it was listed. Then the next list has it.
         _ = clinux_uffd_unregister(descriptor.raw, mapping.start, mapping.length)
       }
@@ -121,16 +121,16 @@ public struct Userfault: Sendable {
     _ address: UInt64, _ length: UInt64, from source: UnsafeRawPointer, tracked: Bool
   ) throws(SystemCallError) -> Filling {
     let protects: Int32 = tracked && tracksWrites ? 1 : 0
-    return try judge(
+    return try outcome(
       clinux_uffd_copy(descriptor.raw, address, source, length, protects), address)
   }
 
   /// Fills one missing page with zeros.
   public func fillZero(_ address: UInt64) throws(SystemCallError) -> Filling {
-    try judge(clinux_uffd_zero(descriptor.raw, address, pageSize), address)
+    try outcome(clinux_uffd_zero(descriptor.raw, address, pageSize), address)
   }
 
-  private func judge(_ result: Int64, _ address: UInt64) throws(SystemCallError) -> Filling {
+  private func outcome(_ result: Int64, _ address: UInt64) throws(SystemCallError) -> Filling {
     if result >= 0 { return .filled(UInt64(result)) }
     switch Int32(truncatingIfNeeded: -result) {
     case EEXIST: return .present

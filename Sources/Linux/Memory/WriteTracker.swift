@@ -50,13 +50,13 @@ extension PageMap {
   /// address. It returns `nil` if that isn't known: the mapping is another one, has been moved, or
   /// isn't tracked.
   public func unwrittenPages(in range: PageRange) throws(SystemCallError) -> [PageRange]? {
-    var found: [PageRange] = []
+    var unwritten: [PageRange] = []
     let isTracked = try trackedScan(range, protect: false) { region in
       if region.categories & UInt64(CLINUX_PAGE_IS_WRITTEN) == 0 {
-        found.append(PageRange(from: region.start, to: region.end))
+        unwritten.append(PageRange(from: region.start, to: region.end))
       }
     }
-    return isTracked ? found : nil
+    return isTracked ? unwritten : nil
   }
 
   private func trackedScan(

@@ -62,14 +62,14 @@ public struct LargestProcesses: Hashable, Sendable {
   private static func ancestors(
     of stat: ProcessStat, in stats: [Int32: ProcessStat]
   ) -> [Int32] {
-    var found: [Int32] = []
+    var ancestors: [Int32] = []
     var parent = stat.parent
     // If parents changed while they were read, they can form a ring.
-    while parent > 0, parent != stat.pid, !found.contains(parent) {
-      found.append(parent)
+    while parent > 0, parent != stat.pid, !ancestors.contains(parent) {
+      ancestors.append(parent)
       parent = stats[parent]?.parent ?? 0
     }
-    return found
+    return ancestors
   }
 }
 

@@ -79,10 +79,11 @@ public struct PreforkFacts: Hashable, Sendable {
       let call = try readIfPossible { () throws(SystemCallError) in
         try WaitingCall.current(thread: thread, of: pid)
       }
-      guard let call = call ?? nil, let found = try AwaitedDescriptors.of(call, in: pid) else {
+      guard let call = call ?? nil, let descriptors = try AwaitedDescriptors.of(call, in: pid)
+      else {
         return nil
       }
-      numbers.formUnion(found)
+      numbers.formUnion(descriptors)
     }
     return Set(listeners.filter { numbers.contains($0.number) }.map(\.inode))
   }
@@ -105,10 +106,10 @@ enum AwaitedDescriptors {
       }.map(epoll)
     case CLINUX_AWAITED_POLL:
       let count = Int(truncatingIfNeeded: arguments[1])
-      guard (0...most).contains(count) else { return nil }
+      guard (0...maxDescriptors).contains(count) else { return nil }
       return try memory(of: pid, at: arguments[0], length: count * 8).map(poll)
     case CLINUX_AWAITED_SELECT:
-      guard (0...Int32(most)).contains(first) else { return nil }
+      guard (0...Int32(maxDescriptors)).contains(first) else { return nil }
       if arguments[1] == 0 { return [] }
       return try memory(of: pid, at: arguments[1], length: (Int(first) + 7) / 8).map {
         select($0, below: first)
@@ -117,14 +118,14 @@ enum AwaitedDescriptors {
     }
   }
 
-  private static let most = 65_536
+  private static let maxDescriptors = 65_536
 
   /// Parses the lines `tfd: NUMBER events: …` of proc_pid_fdinfo(5).
   static func epoll(_ text: String) -> Set<Int32> {
     Set(
       text.split(separator: "\n").compactMap { line in
-        let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
-        return words.count > 1 && words[0] == "tfd:" ? Int32(words[1]) : nil
+        let fields = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
+        return fields.count > 1 && fields[0] == "tfd:" ? Int32(fields[1]) : nil
       })
   }
 
@@ -132,10 +133,10 @@ enum AwaitedDescriptors {
   static func poll(_ bytes: [UInt8]) -> Set<Int32> {
     bytes.withUnsafeBytes { raw in
       Set(
-        stride(from: 0, to: raw.count - 7, by: 8).compactMap { place in
-          let events = raw.loadUnaligned(fromByteOffset: place + 4, as: Int16.self)
+        stride(from: 0, to: raw.count - 7, by: 8).compactMap { offset in
+          let events = raw.loadUnaligned(fromByteOffset: offset + 4, as: Int16.self)
           return events & Int16(POLLIN) == 0
-            ? nil : raw.loadUnaligned(fromByteOffset: place, as: Int32.self)
+            ? nil : raw.loadUnaligned(fromByteOffset: offset, as: Int32.self)
         })
     }
   }

@@ -19,14 +19,14 @@ public struct ListedProcess: Hashable, Sendable {
   public static func all() throws(SystemCallError) -> [ListedProcess] {
     let directory = try pointerCall("opendir", path: "/proc") { opendir($0) }
     defer { closedir(directory) }
-    var found: [ListedProcess] = []
+    var processes: [ListedProcess] = []
     while let entry = try nextEntry(of: directory, at: "/proc") {
       let pid = withUnsafeBytes(of: &entry.pointee.d_name) { name -> Int32? in
         name.prefix { $0 != 0 }.number()
       }
-      if let pid { found.append(ListedProcess(pid: pid, inode: UInt64(entry.pointee.d_ino))) }
+      if let pid { processes.append(ListedProcess(pid: pid, inode: UInt64(entry.pointee.d_ino))) }
     }
-    return found
+    return processes
   }
 }
 
@@ -44,9 +44,9 @@ public enum ProcessDetails {
       let bytes = try? Descriptor.open("/proc/\(pid)/cmdline", O_RDONLY | O_NONBLOCK)
         .read(upTo: longestCommand)
     else { return nil }
-    var words = bytes.split(separator: 0, omittingEmptySubsequences: false)
-    if words.last?.isEmpty == true { words.removeLast() }
-    return words.map { String(decoding: $0, as: UTF8.self) }
+    var arguments = bytes.split(separator: 0, omittingEmptySubsequences: false)
+    if arguments.last?.isEmpty == true { arguments.removeLast() }
+    return arguments.map { String(decoding: $0, as: UTF8.self) }
   }
 
   /// The path of its program, even of one that was replaced on disk.

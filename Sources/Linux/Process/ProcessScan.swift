@@ -15,14 +15,14 @@ public struct ProcessScan: Sendable {
   /// processes. Orphaned descendants are found only if this process is a subreaper
   /// (`clinux_become_subreaper`).
   public static func readDescendants() throws(SystemCallError) -> ProcessScan {
-    var found: [Int32] = []
+    var descendants: [Int32] = []
     var parents = [getpid()]
     while let parent = parents.popLast() {
       let children = try listChildren(of: parent)
-      found += children
+      descendants += children
       parents += children
     }
-    return ProcessScan(processes: try ProcessTree.living(found, skipsHidden: true))
+    return ProcessScan(processes: try ProcessTree.living(descendants, skipsHidden: true))
   }
 
   /// Returns the tree that `ProcessTree.discover` finds without a cgroup.
@@ -63,12 +63,12 @@ public func children(of pid: Int32) -> [Int32] {
 /// - Throws: an error if a resource is short: a child that isn't found would be missing from a
 ///   worker.
 private func listChildren(of pid: Int32) throws(SystemCallError) -> [Int32] {
-  var found: [Int32] = []
+  var children: [Int32] = []
   do throws(SystemCallError) {
     for thread in try threads(of: pid) {
       do throws(SystemCallError) {
         let list = try readNamedFile("/proc/\(pid)/task/\(thread)/children")
-        found += list.words().compactMap { $0.number() }
+        children += list.words().compactMap { $0.number() }
       } catch {
         // The thread has ended. Its children are listed with another thread.
         if error.isShortage { throw error }
@@ -78,5 +78,5 @@ private func listChildren(of pid: Int32) throws(SystemCallError) -> [Int32] {
     // A process that has ended has no children. A kernel without CONFIG_PROC_CHILDREN lists none.
     if error.isShortage { throw error }
   }
-  return found
+  return children
 }

@@ -40,11 +40,11 @@ public struct ProcessTree: Hashable, Sendable {
   static func living(
     _ pids: [Int32], skipsHidden: Bool = false
   ) throws(SystemCallError) -> [ProcessStat] {
-    var found: [ProcessStat] = []
+    var stats: [ProcessStat] = []
     for pid in pids {
       do throws(SystemCallError) {
         let stat = try ProcessStat.read(pid)
-        if !stat.isEnded { found.append(stat) }
+        if !stat.isEnded { stats.append(stat) }
       } catch {
         // Under hidepid (proc(5)) most of /proc may not be read. Among the worker's processes, only
         // those that aren't dumpable are hidden.
@@ -52,7 +52,7 @@ public struct ProcessTree: Hashable, Sendable {
         if !error.meansVanished && !isHidden { throw error }
       }
     }
-    return found
+    return stats
   }
 
   /// The calculation in `discover`, without any I/O.
@@ -61,7 +61,7 @@ public struct ProcessTree: Hashable, Sendable {
   ) -> [ProcessStat] {
     var members: Set<Int32> = []
     var sessions: Set<Int32> = []
-    if let session, session > 0, !isTaken(session, root, by: all) { sessions.insert(session) }
+    if let session, session > 0, !isReused(session, root, by: all) { sessions.insert(session) }
     // No process of the worker is older than its root. An older one has a pid or session number
     // that was reused.
     let recent = all.filter { $0.startTime >= root.startTime }
@@ -85,7 +85,7 @@ public struct ProcessTree: Hashable, Sendable {
   /// Whether the session number belongs to another session by now: the process with this pid isn't
   /// the one that led the worker's session. (While a process of the old session lives, the kernel
   /// gives its number to no other process.)
-  private static func isTaken(
+  private static func isReused(
     _ session: Int32, _ root: ProcessIdentity, by all: [ProcessStat]
   ) -> Bool {
     guard let leader = all.first(where: { $0.pid == session }) else { return false }
@@ -166,8 +166,8 @@ public struct ProcessTree: Hashable, Sendable {
       }
     }
     for round in 1... {
-      let found = try discover(root: root, session: session, cgroup: cgroup).processes
-      let new = found.map(\.identity).filter { !killed.contains($0) && !stopped.contains($0) }
+      let listed = try discover(root: root, session: session, cgroup: cgroup).processes
+      let new = listed.map(\.identity).filter { !killed.contains($0) && !stopped.contains($0) }
       if new.isEmpty, stopped.isEmpty { break }
       let isLate = deadline.hasPassed
       if round <= roundsOfKilling || new.isEmpty || isLate {

@@ -48,7 +48,7 @@ extension ProcessTree {
     var known = known
     var areCallsRecorded = wasFrozen
     var stopped: [ProcessStat] = []
-    var patience = Duration.milliseconds(50)
+    var timeout = Duration.milliseconds(50)
     let blocked = min(deadline, Deadline(in: .seconds(1)))
     do throws(ProcessTreeError) {
       while true {
@@ -82,15 +82,15 @@ extension ProcessTree {
             if sent { stopped.append(stat) }
           }
           guard
-            let held = try firstBlocked(
-              generation, until: deadline, patience: patience, blockedUntil: blocked)
+            let blocker = try firstBlocked(
+              generation, until: deadline, timeout: timeout, blockedUntil: blocked)
           else { continue }
           // A child that was stopped between vfork and exec blocks its parent. Start again from the
           // beginning after the child has executed its program.
           undo(stopped)
           stopped = []
-          waitWhileBlocked(held.thread, of: held.pid, until: blocked)
-          patience = patience * 2
+          waitWhileBlocked(blocker.thread, of: blocker.pid, until: blocked)
+          timeout = timeout * 2
           break
         }
       }
@@ -107,16 +107,16 @@ extension ProcessTree {
   }
 
   /// Waits until all threads are at rest. If a thread has been in uninterruptible sleep for longer
-  /// than `patience` and there is time left, it returns that thread.
+  /// than `timeout` and there is time left, it returns that thread.
   ///
   /// - Parameter blockedUntil: the deadline for such threads. It is near, because the caller
   ///   manages other workers too.
   private static func firstBlocked(
-    _ processes: [ProcessStat], until deadline: Deadline, patience: Duration,
+    _ processes: [ProcessStat], until deadline: Deadline, timeout: Duration,
     blockedUntil: Deadline
   ) throws(ProcessTreeError) -> (pid: Int32, thread: Int32)? {
     for stat in processes {
-      let limit = min(deadline, Deadline(in: patience))
+      let limit = min(deadline, Deadline(in: timeout))
       do throws(ProcessTreeError) { try waitForRest(stat, until: limit) } catch {
         if deadline.hasPassed { throw error }
         if case .stuck(let pid, _, let thread, .uninterruptible) = error {
@@ -145,13 +145,13 @@ extension ProcessTree {
     _ process: ProcessStat, until deadline: Deadline
   ) throws(ProcessTreeError) {
     var restless: (thread: Int32, state: ProcessStat.State)?
-    let atRest = try waitUntil(deadline) { () throws(ProcessTreeError) in
+    let isAtRest = try waitUntil(deadline) { () throws(ProcessTreeError) in
       restless = try rethrowing { () throws(SystemCallError) in
         try firstRestless(of: process.pid)
       }
       return restless == nil
     }
-    guard !atRest, let restless else { return }
+    guard !isAtRest, let restless else { return }
     throw .stuck(
       pid: process.pid, name: process.name, thread: restless.thread, restless.state)
   }

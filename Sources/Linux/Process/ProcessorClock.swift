@@ -35,10 +35,10 @@ struct ThreadRun: Hashable {
     var lastRan: Int64?
     var waits: UInt64?
     for line in bytes.lines() {
-      let words = line.words()
-      guard words.count == 3, words[1].elementsEqual(":".utf8) else { continue }
-      if words[0].elementsEqual("se.exec_start".utf8) { lastRan = Self.nanoseconds(words[2]) }
-      if words[0].elementsEqual("nr_voluntary_switches".utf8) { waits = words[2].number() }
+      let fields = line.words()
+      guard fields.count == 3, fields[1].elementsEqual(":".utf8) else { continue }
+      if fields[0].elementsEqual("se.exec_start".utf8) { lastRan = Self.nanoseconds(fields[2]) }
+      if fields[0].elementsEqual("nr_voluntary_switches".utf8) { waits = fields[2].number() }
     }
     // The value is 0 while the thread is moved to another processor.
     guard let lastRan, let waits, lastRan > 0 else { return nil }
@@ -79,8 +79,8 @@ struct ProcessorClocks {
   /// there.
   mutating func monotonic(_ time: Int64, of processor: Int32) -> Int64? {
     let offset: Int64?
-    if let known = offsets[processor] {
-      offset = known
+    if let cached = offsets[processor] {
+      offset = cached
     } else {
       offset = Self.measure(processor)
       offsets[processor] = offset

@@ -9,8 +9,8 @@ public enum RunnableThreads {
 
   /// - Parameter text: a line such as `0.20 0.18 0.12 1/80 11206` (proc_loadavg(5)).
   static func count(in text: String) -> Int? {
-    let words = text.split(separator: " ")
-    guard words.count >= 4 else { return nil }
-    return words[3].split(separator: "/").first.flatMap { Int($0) }
+    let fields = text.split(separator: " ")
+    guard fields.count >= 4 else { return nil }
+    return fields[3].split(separator: "/").first.flatMap { Int($0) }
   }
 }

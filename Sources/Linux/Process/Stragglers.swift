@@ -76,7 +76,7 @@ public final class Stragglers: Sendable {
 
   /// Removes the stragglers of a tracing thread that has ended. The kernel has detached all threads
   /// that it traced.
-  func tracerHasEnded(_ tracer: Int32) { all.withLock { $0.removeAll { $0.tracer == tracer } } }
+  func tracerDidEnd(_ tracer: Int32) { all.withLock { $0.removeAll { $0.tracer == tracer } } }
 
   /// Tries to detach a straggler. It returns `nil` if the straggler is detached or has ended.
   private static func afterTrying(_ straggler: Straggler) -> Straggler? {
@@ -88,7 +88,7 @@ public final class Stragglers: Sendable {
       // If another process's child has ended, its tracer must reap it first. The event loop handles
       // the end of this process's own child.
       let isOurs = tid == straggler.pid && isOurChild(tid)
-      return isOurs || clinux_ptrace_bury(tid) != 0 ? nil : straggler
+      return isOurs || clinux_ptrace_reap(tid) != 0 ? nil : straggler
     case CLINUX_STOP_NONE, CLINUX_STOP_EVENT, CLINUX_STOP_SYSCALL, CLINUX_STOP_OTHER:
       return clinux_ptrace_detach(tid, 0) == 0 ? nil : straggler
     case CLINUX_STOP_SIGNAL:
@@ -136,7 +136,7 @@ public enum BriefTracer {
     if Stragglers.shared.belong(to: tracer) {
       let path = "/proc/self/task/\(tracer)"
       _ = waitUntil(Deadline(in: .seconds(5))) { () throws(Never) in access(path, F_OK) != 0 }
-      Stragglers.shared.tracerHasEnded(tracer)
+      Stragglers.shared.tracerDidEnd(tracer)
     }
     return value
   }
@@ -176,15 +176,15 @@ public enum BriefTracer {
 
   private final class Outcome<Value: Sendable>: Sendable {
     private let result = Mutex<(value: Value?, tracer: Int32)>((nil, 0))
-    private let isThere = Semaphore()
+    private let arrival = Semaphore()
 
     func report(_ value: Value, tracer: Int32) {
       result.withLock { $0 = (value, tracer) }
-      isThere.signal()
+      arrival.signal()
     }
 
     func wait() -> (value: Value?, tracer: Int32) {
-      isThere.wait()
+      arrival.wait()
       return result.withLock { $0 }
     }
   }

@@ -25,8 +25,8 @@ public struct WrapperTree: Hashable, Sendable {
   /// Makes this process a wrapper, and changes its name accordingly.
   public static func beginInThisProcess() {
     clinux_set_thread_name(processName)
-    let own = WrapperTree(wrapper: getpid())
-    shared.withLock { $0 = own }
+    let tree = WrapperTree(wrapper: getpid())
+    shared.withLock { $0 = tree }
   }
 
   /// Counts each child of this process that is no older than a worker's root as the worker's, from
@@ -87,14 +87,15 @@ public enum OuterWrapper {
   ///   that is executed here without a wrapper belongs there (`enter`).
   public static func leaveItsGroup() -> String? {
     // If /proc can't be read, nothing is done.
-    guard let outer = try? pid(), let own = try? group(of: getpid()), isWorkers(own),
-      let target = try? group(of: outer), target != own, let mounts = try? Mount.all()
+    guard let outer = try? pid(), let workerGroup = try? group(of: getpid()),
+      isWorkerGroup(workerGroup),
+      let target = try? group(of: outer), target != workerGroup, let mounts = try? Mount.all()
     else { return nil }
     for mount in mounts where mount.type == "cgroup2" {
       guard let directory = CgroupRoot.directory(of: target, in: mount) else { continue }
       // If the move isn't permitted, the process stays.
       if (try? writeControl("\(directory)/cgroup.procs", "\(getpid())")) != nil {
-        return CgroupRoot.directory(of: own, in: mount)
+        return CgroupRoot.directory(of: workerGroup, in: mount)
       }
     }
     return nil
@@ -124,7 +125,7 @@ public enum OuterWrapper {
   }
 
   /// Whether the group is `…/dormouse-NAME/worker-NAME`, or one that the worker has made in it.
-  static func isWorkers(_ group: String) -> Bool {
+  static func isWorkerGroup(_ group: String) -> Bool {
     let names = group.split(separator: "/")
     return zip(names, names.dropFirst()).contains {
       $0.hasPrefix("dormouse-") && $1.hasPrefix("worker-")

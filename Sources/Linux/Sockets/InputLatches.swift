@@ -72,7 +72,7 @@ public final class InputLatches {
   public func collect() {
     var tokens = [UInt64](repeating: 0, count: 64)
     while true {
-      let count = clinux_aio_take(context, &tokens, 64)
+      let count = clinux_aio_collect(context, &tokens, 64)
       if count <= 0 { return }
       for token in tokens.prefix(Int(count)) {
         latches[token]?.isArmed = false

@@ -36,46 +36,48 @@ public struct UnacceptedConnection: Hashable, Sendable {
 struct UnacceptedConnections {
   let port: UInt16
   /// The connections by their address columns, local and remote.
-  private var found: [ArraySlice<UInt8>: UnacceptedConnection] = [:]
+  private var connections: [ArraySlice<UInt8>: UnacceptedConnection] = [:]
 
   init(port: UInt16) { self.port = port }
 
-  var list: [UnacceptedConnection] { Array(found.values) }
+  var list: [UnacceptedConnection] { Array(connections.values) }
 
   /// Reads a table. A table of more than one page is read again until a reading shows no new
   /// connection.
   mutating func add<Failure: Error>(_ read: () throws(Failure) -> [UInt8]) throws(Failure) {
-    for reading in 0..<Self.mostReadings {
-      let known = found.count
+    for reading in 0..<Self.maxReadings {
+      let countBefore = connections.count
       let table = try read()
       add(table)
-      if !mayBeTorn(table) || reading > 0 && found.count == known { return }
+      if !mayBeTorn(table) || reading > 0 && connections.count == countBefore { return }
     }
   }
 
   /// The maximum number of readings. If clients connect at a high rate, the next poll finds the
   /// remaining connections.
-  private static let mostReadings = 8
+  private static let maxReadings = 8
 
   /// The columns are those of proc_pid_net(5): `sl local rem st tx_queue:rx_queue tr:when retrnsmt
   /// uid timeout inode`.
   private mutating func add(_ table: [UInt8]) {
     for line in table.split(separator: UInt8(ascii: "\n")).dropFirst() {
-      let words = line.split(separator: UInt8(ascii: " "), maxSplits: 10)
-      guard words.count > 9, words[9].elementsEqual("0".utf8), ends(words[1]) else { continue }
-      let isEstablished = words[3].elementsEqual("01".utf8)
-      let isClosedByPeer = words[3].elementsEqual("08".utf8)
+      let columns = line.split(separator: UInt8(ascii: " "), maxSplits: 10)
+      guard columns.count > 9, columns[9].elementsEqual("0".utf8), hasPort(columns[1]) else {
+        continue
+      }
+      let isEstablished = columns[3].elementsEqual("01".utf8)
+      let isClosedByPeer = columns[3].elementsEqual("08".utf8)
       guard isEstablished || isClosedByPeer,
-        let unread = Int(String(decoding: words[4].suffix(8), as: UTF8.self), radix: 16)
+        let unread = Int(String(decoding: columns[4].suffix(8), as: UTF8.self), radix: 16)
       else { continue }
       // The other end's FIN counts as one byte.
-      found[line[words[1].startIndex..<words[2].endIndex]] = UnacceptedConnection(
+      connections[line[columns[1].startIndex..<columns[2].endIndex]] = UnacceptedConnection(
         port: port, unread: isClosedByPeer ? max(0, unread - 1) : unread,
         isClosedByPeer: isClosedByPeer)
     }
   }
 
-  private func ends(_ address: ArraySlice<UInt8>) -> Bool {
+  private func hasPort(_ address: ArraySlice<UInt8>) -> Bool {
     UInt16(String(decoding: address.suffix(4), as: UTF8.self), radix: 16) == port
   }
 }

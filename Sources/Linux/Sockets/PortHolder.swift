@@ -21,11 +21,11 @@ public struct PortHolder: Hashable, Sendable {
   ) throws(SystemCallError) -> PortHolder? {
     let listeners = try listeners(at: port)
     if listeners.isEmpty { return nil }
-    let own = Set(
+    let workerPids = Set(
       try ProcessTree.discover(root: worker, session: session, cgroup: cgroup).pids + [worker.pid])
-    if own.contains(where: { holds($0, listeners) }) { return nil }
+    if workerPids.contains(where: { hasOpen($0, listeners) }) { return nil }
     var earlier: PortHolder?
-    for pid in try listNumbers("/proc") where !own.contains(pid) && holds(pid, listeners) {
+    for pid in try listNumbers("/proc") where !workerPids.contains(pid) && hasOpen(pid, listeners) {
       // A process that has ended meanwhile doesn't hold the port any more.
       guard let stat = try? ProcessStat.read(pid) else { continue }
       if stat.startTime >= worker.startTime { return nil }
@@ -34,7 +34,7 @@ public struct PortHolder: Hashable, Sendable {
     return earlier
   }
 
-  private static func holds(_ pid: Int32, _ listeners: Set<UInt64>) -> Bool {
+  private static func hasOpen(_ pid: Int32, _ listeners: Set<UInt64>) -> Bool {
     // Another user's process can't be read, and one that has ended holds nothing.
     let open = (try? OpenDescriptor.list(of: pid)) ?? []
     return open.contains { $0.kind == .socket && listeners.contains($0.inode) }
@@ -44,7 +44,7 @@ public struct PortHolder: Hashable, Sendable {
   private static func listeners(at port: UInt16) throws(SystemCallError) -> Set<UInt64> {
     let text = String(port, radix: 16, uppercase: true)
     let ending = Array((":" + String(repeating: "0", count: 4 - text.count) + text).utf8)
-    var found: Set<UInt64> = []
+    var inodes: Set<UInt64> = []
     for path in ["/proc/net/tcp", "/proc/net/tcp6"] {
       let table: [UInt8]
       do throws(SystemCallError) { table = try readNamedFile(path) } catch {
@@ -53,13 +53,13 @@ public struct PortHolder: Hashable, Sendable {
         continue
       }
       for line in table.lines() {
-        let words = line.words()
-        guard words.count > 9, words[3].elementsEqual("0A".utf8),
-          words[1].suffix(5).elementsEqual(ending), let inode: UInt64 = words[9].number()
+        let columns = line.words()
+        guard columns.count > 9, columns[3].elementsEqual("0A".utf8),
+          columns[1].suffix(5).elementsEqual(ending), let inode: UInt64 = columns[9].number()
         else { continue }
-        found.insert(inode)
+        inodes.insert(inode)
       }
     }
-    return found
+    return inodes
   }
 }

@@ -16,14 +16,14 @@ public struct Reception {
   public static func receive(
     from socket: Descriptor, into buffer: UnsafeMutableRawBufferPointer
   ) throws(SystemCallError) -> Reception? {
-    var along = clinux_passed()
-    let count = clinux_receive(socket.raw, buffer.baseAddress, Int64(buffer.count), &along)
+    var ancillary = clinux_passed()
+    let count = clinux_receive(socket.raw, buffer.baseAddress, Int64(buffer.count), &ancillary)
     if count == -Int64(EAGAIN) || count == -Int64(EINTR) { return nil }
     if count < 0 { throw SystemCallError("recvmsg", on: "", code: Int32(-count)) }
-    var reception = Reception(count: Int(count), pid: along.pid, passed: [])
-    let passed = Int(along.count)
+    var reception = Reception(count: Int(count), pid: ancillary.pid, passed: [])
+    let passed = Int(ancillary.count)
     if passed > 0 {
-      withUnsafeBytes(of: &along.descriptors) { bytes in
+      withUnsafeBytes(of: &ancillary.descriptors) { bytes in
         reception.passed = bytes.bindMemory(to: Int32.self).prefix(passed).map {
           Descriptor(foreign: $0)
         }

@@ -46,8 +46,8 @@ public struct WordChannel: Sendable {
 
 /// Waits without limit until one of the descriptors is readable.
 public func waitForInput(_ descriptors: [Descriptor]) throws(SystemCallError) {
-  var places = descriptors.map { pollfd(fd: $0.raw, events: Int16(POLLIN), revents: 0) }
-  _ = try systemCall("poll") { poll(&places, nfds_t(places.count), -1) }
+  var entries = descriptors.map { pollfd(fd: $0.raw, events: Int16(POLLIN), revents: 0) }
+  _ = try systemCall("poll") { poll(&entries, nfds_t(entries.count), -1) }
 }
 
 /// Makes a pipe whose ends are closed on execution and don't block.

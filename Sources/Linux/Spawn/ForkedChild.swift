@@ -37,7 +37,7 @@ public final class ForkedChild: Sendable {
       }
       guard pid > 0 else { throw SpawnError(step: .fork, code: -pid, request: request) }
       report = Descriptor(owning: birth.report)
-      process = try Self.hold(pid, birth: &birth, request: request)
+      process = try Self.makeProcess(pid, birth: &birth, request: request)
     } catch {
       Self.unclaimed.subtract(1, ordering: .sequentiallyConsistent)
       throw error
@@ -46,21 +46,21 @@ public final class ForkedChild: Sendable {
     self.birth = birth
   }
 
-  private static func hold(
+  private static func makeProcess(
     _ pid: Int32, birth: inout clinux_birth, request: SpawnRequest
   ) throws(SpawnError) -> SpawnedProcess {
     do throws(SystemCallError) {
-      let held = birth.pidfd >= 0 ? Descriptor(owning: birth.pidfd) : try Descriptor.pidfd(of: pid)
+      let pidfd = birth.pidfd >= 0 ? Descriptor(owning: birth.pidfd) : try Descriptor.pidfd(of: pid)
       // The process is a child of this one and isn't reaped yet, so its entry in /proc exists even
       // if it has ended.
       return SpawnedProcess(
-        pid: pid, pidfd: held, startTime: try ProcessStat.read(pid).startTime)
+        pid: pid, pidfd: pidfd, startTime: try ProcessStat.read(pid).startTime)
     } catch {
       // A process without a descriptor must not continue to run unobserved. SIGCHLD reports its
       // end.
       kill(pid, SIGKILL)
       clinux_spawn_forget(&birth)
-      throw SpawnError(step: .hold, code: error.code, request: request)
+      throw SpawnError(step: .openPidfd, code: error.code, request: request)
     }
   }
 

@@ -31,9 +31,10 @@ public struct Inheritance: Hashable, Sendable {
   public static func ofThisProcess(firstArgument: Int) -> Inheritance {
     let open = (try? listNumbers("/proc/self/fd")) ?? []
     // The list includes the descriptor through which it was read, which is closed by now.
-    let ours = open.filter { $0 > STDERR_FILENO && fcntl($0, F_GETFD) == 0 }
+    let inherited = open.filter { $0 > STDERR_FILENO && fcntl($0, F_GETFD) == 0 }
     return Inheritance(
-      firstArgument: firstArgument, descriptors: ours, ignoredSignals: clinux_ignored_signals())
+      firstArgument: firstArgument, descriptors: inherited, ignoredSignals: clinux_ignored_signals()
+    )
   }
 
   /// Executes the program in this process. It returns only if that fails, with the error's number.

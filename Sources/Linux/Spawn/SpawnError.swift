@@ -11,7 +11,7 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
     /// was made.
     case prepare
     /// The process existed, but no descriptor for it could be opened; it was killed.
-    case hold
+    case openPidfd
     case identity, limit
     case keyring, oomScore
   }
@@ -71,7 +71,7 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
 
   /// Describes what a process did when its deadline passed.
   private func explanation(of hang: Hang) -> String {
-    let place =
+    let activity =
       switch step {
       case .directory: "entering its directory \(directory)"
       case .exec: "reading the program"
@@ -87,7 +87,7 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
       }
     return
       "the program did not start within \(hang.time.components.seconds) s; killed while it was "
-      + "\(place) (\(cause))"
+      + "\(activity) (\(cause))"
   }
 
   private var explanation: String {
@@ -126,7 +126,7 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
       return
         "can't set its `oom_score_adj` \(value): \(reason); a value below the daemon's own needs "
         + "CAP_SYS_RESOURCE"
-    case .hold: return "can't get a descriptor to watch it: \(reason)"
+    case .openPidfd: return "can't get a descriptor to watch it: \(reason)"
     }
   }
 }

@@ -43,7 +43,7 @@ public struct SpawnRequest: Sendable {
 /// A process's `oom_score_adj`, which determines how readily the kernel's own OOM killer chooses
 /// it.
 public enum OOMScore: Hashable, Sendable {
-  /// The value set by `clinux_spawn_with_oom_score`; if that wasn't called, the value of this
+  /// The value set by `clinux_set_spawn_oom_score`; if that wasn't called, the value of this
   /// process.
   case usual
   /// The value of this process, for a process that belongs to the daemon.

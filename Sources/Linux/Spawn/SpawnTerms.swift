@@ -59,8 +59,8 @@ public struct SpawnTerms: Hashable, Sendable {
   /// this process's keyring.
   public var ownKeyring = false
 
-  public static let maxPlaced = Int(CLINUX_MOST_PLACED)
-  public static let maxPidVariables = Int(CLINUX_MOST_OWN_NUMBERS)
+  public static let maxPlaced = Int(CLINUX_MAX_PLACED)
+  public static let maxPidVariables = Int(CLINUX_MAX_PID_VARIABLES)
 
   public init() {}
 }
@@ -89,8 +89,8 @@ func withTerms<Result>(
             group_count: Int32(groups.count), limits: limits.baseAddress,
             limit_count: Int32(limits.count), placed: placed.baseAddress,
             placed_count: Int32(placed.count), umask: terms.umask.map { Int32($0) } ?? -1,
-            own_keyring: terms.ownKeyring ? 1 : 0, own_numbers: numbers.baseAddress,
-            own_number_count: Int32(numbers.count))
+            new_keyring: terms.ownKeyring ? 1 : 0, pid_digits: numbers.baseAddress,
+            pid_digits_count: Int32(numbers.count))
           return body(&prepared)
         }
       }

@@ -111,7 +111,7 @@ public func spawn(
       let isDue: Bool
       do throws(SystemCallError) {
         isDue = try pollDescriptor(starting.report.raw, for: POLLIN, until: deadline)
-      } catch { throw SpawnError(step: .hold, code: error.code, request: request) }
+      } catch { throw SpawnError(step: .openPidfd, code: error.code, request: request) }
       if !isDue, let process = try starting.expire(after: limit) { return process }
     }
   } catch {

@@ -56,10 +56,10 @@ public struct Account: Hashable, Sendable {
 
   private static func groupNumber(_ group: String) throws(AccountError) -> UInt32 {
     var entry = Glibc.group()
-    var found: UnsafeMutablePointer<Glibc.group>?
+    var result: UnsafeMutablePointer<Glibc.group>?
     var buffer = [CChar](repeating: 0, count: 1 << 16)
-    let code = getgrnam_r(group, &entry, &buffer, buffer.count, &found)
-    if found != nil { return entry.gr_gid }
+    let code = getgrnam_r(group, &entry, &buffer, buffer.count, &result)
+    if result != nil { return entry.gr_gid }
     if let number = UInt32(group) { return number }
     throw code == 0 ? .noSuchGroup(group) : .lookup(group, code)
   }
@@ -87,20 +87,20 @@ public struct Account: Hashable, Sendable {
     /// there is no such user.
     static func find(_ user: String?) throws(AccountError) -> Entry? {
       // A name of digits only is looked up as a name first, as chown(1) does.
-      var found = user.map { name in
-        look { entry, buffer, result in
+      var answer = user.map { name in
+        query { entry, buffer, result in
           getpwnam_r(name, entry, buffer, bufferSize, result)
         }
       }
       let number = user == nil ? geteuid() : user.flatMap { UInt32($0) }
-      if found?.entry == nil, let number {
-        found = look { entry, buffer, result in
+      if answer?.entry == nil, let number {
+        answer = query { entry, buffer, result in
           getpwuid_r(number, entry, buffer, bufferSize, result)
         }
       }
-      if let entry = found?.entry { return entry }
+      if let entry = answer?.entry { return entry }
       // The code for an unknown user differs between name services.
-      let code = found?.code ?? 0
+      let code = answer?.code ?? 0
       if [0, ENOENT, ESRCH, EBADF, EPERM].contains(code) { return nil }
       throw .lookup(user ?? "\(geteuid())", code)
     }
@@ -113,13 +113,13 @@ public struct Account: Hashable, Sendable {
       UnsafeMutablePointer<UnsafeMutablePointer<passwd>?>
     ) -> Int32
 
-    private static func look(_ lookup: Lookup) -> (entry: Entry?, code: Int32) {
+    private static func query(_ lookup: Lookup) -> (entry: Entry?, code: Int32) {
       withUnsafeTemporaryAllocation(of: CChar.self, capacity: bufferSize) { buffer in
         guard let start = buffer.baseAddress else { return (nil, ENOMEM) }
         var entry = passwd()
-        var found: UnsafeMutablePointer<passwd>?
-        let code = lookup(&entry, start, &found)
-        guard found != nil else { return (nil, code) }
+        var result: UnsafeMutablePointer<passwd>?
+        let code = lookup(&entry, start, &result)
+        guard result != nil else { return (nil, code) }
         // The strings are in the buffer, so they are copied here.
         return (
           Entry(

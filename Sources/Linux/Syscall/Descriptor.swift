@@ -64,11 +64,11 @@ public final class Descriptor: Sendable {
 
   /// Writes all bytes from the current offset on, with as many calls as that needs.
   public func writeAll(_ bytes: UnsafeRawBufferPointer) throws(SystemCallError) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let part = UnsafeRawBufferPointer(rebasing: rest)
-      let count = try systemCall("write") { Glibc.write(raw, part.baseAddress, part.count) }
-      rest = rest.dropFirst(count)
+    var remaining = bytes[...]
+    while !remaining.isEmpty {
+      let chunk = UnsafeRawBufferPointer(rebasing: remaining)
+      let count = try systemCall("write") { Glibc.write(raw, chunk.baseAddress, chunk.count) }
+      remaining = remaining.dropFirst(count)
     }
   }
 
@@ -90,12 +90,12 @@ public func readFile(_ path: String) throws(SystemCallError) -> [UInt8] {
   let file = try Descriptor.open(path, O_RDONLY | O_NONBLOCK)
   var bytes: [UInt8] = []
   while true {
-    let part: [UInt8]
-    do throws(SystemCallError) { part = try file.read(upTo: 65536) } catch {
+    let chunk: [UInt8]
+    do throws(SystemCallError) { chunk = try file.read(upTo: 65536) } catch {
       throw error.on(path)
     }
-    if part.isEmpty { return bytes }
-    bytes += part
+    if chunk.isEmpty { return bytes }
+    bytes += chunk
   }
 }
 

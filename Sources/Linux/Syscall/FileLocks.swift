@@ -14,8 +14,8 @@ public enum FileLocks {
     var held: Set<String> = []
     var unreadable: [Int32] = []
     for pid in pids {
-      if let found = ofDescriptors(of: pid) {
-        held.formUnion(found)
+      if let identities = ofDescriptors(of: pid) {
+        held.formUnion(identities)
       } else {
         unreadable.append(pid)
       }
@@ -30,23 +30,23 @@ public enum FileLocks {
   private static func ofDescriptors(of pid: Int32) -> Set<String>? {
     // A process that has ended, or can't be examined, shows no locks.
     guard let descriptors = try? listDirectory("/proc/\(pid)/fdinfo") else { return nil }
-    var found: Set<String> = []
+    var identities: Set<String> = []
     for descriptor in descriptors {
       // An error means that the descriptor has been closed meanwhile.
       guard let info = try? readText("/proc/\(pid)/fdinfo/\(descriptor)") else { continue }
       for line in info.split(separator: "\n") where line.hasPrefix("lock:") {
-        if let lock = Lock(line.dropFirst("lock:".count)) { found.insert(lock.identity) }
+        if let lock = Lock(line.dropFirst("lock:".count)) { identities.insert(lock.identity) }
       }
     }
-    return found
+    return identities
   }
 
   static func ofProcess(_ pid: Int32, in locks: String) -> Set<String> {
-    var found: Set<String> = []
+    var identities: Set<String> = []
     for line in locks.split(separator: "\n") {
-      if let lock = Lock(line), lock.pid == pid { found.insert(lock.identity) }
+      if let lock = Lock(line), lock.pid == pid { identities.insert(lock.identity) }
     }
-    return found
+    return identities
   }
 
   /// One lock, from a line such as `1: FLOCK ADVISORY WRITE 359 00:13:11691 0 EOF`. A line with
@@ -58,13 +58,13 @@ public enum FileLocks {
     var identity: String
 
     init?(_ line: Substring) {
-      let words = line.split { $0 == " " || $0 == "\t" }
-      guard words.count >= 8, words[1] != "->",
-        words[1] == "FLOCK" || words[1] == "POSIX" || words[1] == "OFDLCK",
-        let pid = Int32(words[4])
+      let columns = line.split { $0 == " " || $0 == "\t" }
+      guard columns.count >= 8, columns[1] != "->",
+        columns[1] == "FLOCK" || columns[1] == "POSIX" || columns[1] == "OFDLCK",
+        let pid = Int32(columns[4])
       else { return nil }
       self.pid = pid
-      identity = ([words[1], words[3]] + words[5...7]).joined(separator: " ")
+      identity = ([columns[1], columns[3]] + columns[5...7]).joined(separator: " ")
     }
   }
 }

@@ -38,7 +38,7 @@ public struct KernelFeatures: Sendable, Hashable {
     self.writeTracking = writeTracking
   }
 
-  /// Tries the features. Some trials start a thread or process and take some milliseconds.
+  /// Tries the features. Some trials fork a child and take some milliseconds.
   public static func detect() -> KernelFeatures {
     var scans = false
     // If pagemap can't be opened, no page can be scanned with it.

@@ -25,7 +25,7 @@ public func readIfPossible<Value>(
 /// Descriptors that are kept in reserve for wakes. A worker that sleeps can't be woken without a
 /// few, and the daemon's clients, workers and connections may use up all others.
 public enum DescriptorReserve {
-  private static let held = Mutex<[Descriptor]>([])
+  private static let spares = Mutex<[Descriptor]>([])
   @TaskLocal private static var mayBeUsed = false
 
   /// The size of the reserve. A wake needs its image, its base, the memory of a process, and one or
@@ -38,10 +38,10 @@ public enum DescriptorReserve {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
     let size = size(limit: UInt64(limit.rlim_cur))
-    while held.withLock({ $0.count < size }) {
+    while spares.withLock({ $0.count < size }) {
       // No descriptor is free. The next wake tries again.
       guard let spare = try? Descriptor.open("/dev/null") else { return }
-      held.withLock { $0.append(spare) }
+      spares.withLock { $0.append(spare) }
     }
   }
 
@@ -58,8 +58,8 @@ public enum DescriptorReserve {
 
   /// Closes one descriptor of the reserve. It returns false if there is none left, or if this
   /// thread may not use the reserve.
-  fileprivate static func giveUpOne() -> Bool {
-    mayBeUsed && held.withLock { $0.popLast() } != nil
+  fileprivate static func releaseOne() -> Bool {
+    mayBeUsed && spares.withLock { $0.popLast() } != nil
   }
 }
 
@@ -75,7 +75,7 @@ func opening<Value>(
       #endif
       return try call()
     } catch {
-      guard error.code == EMFILE || error.code == ENFILE, DescriptorReserve.giveUpOne() else {
+      guard error.code == EMFILE || error.code == ENFILE, DescriptorReserve.releaseOne() else {
         throw error
       }
     }

@@ -46,12 +46,12 @@ extension Descriptor {
 
   /// Sends all bytes, and waits until the kernel has accepted them.
   public func sendAll(_ bytes: [UInt8], on subject: String = "") throws(SystemCallError) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
+    var remaining = bytes[...]
+    while !remaining.isEmpty {
       let count = try shim("send", on: subject) {
-        rest.withUnsafeBytes { send($0, waits: true) }
+        remaining.withUnsafeBytes { send($0, waits: true) }
       }
-      rest = rest.dropFirst(count)
+      remaining = remaining.dropFirst(count)
     }
   }
 

@@ -22,10 +22,10 @@ public enum CallsBeforeStop {
 
   private static let state = Mutex(State())
 
-  /// The time for which `record` waits for threads that run. `mostRunTime` is the processor time in
+  /// The time for which `record` waits for threads that run. `maxRunTime` is the processor time in
   /// ns that such a thread may use meanwhile.
-  private static let patience = Duration.milliseconds(100)
-  private static let mostRunTime: UInt64 = 2_000_000
+  private static let timeout = Duration.milliseconds(100)
+  private static let maxRunTime: UInt64 = 2_000_000
 
   /// Writes each process's calls, from now on, also to a file of this directory, which exists. The
   /// next daemon reads the files. Files of processes that have ended are removed.
@@ -49,42 +49,42 @@ public enum CallsBeforeStop {
   /// first.
   static func record(_ pids: some Sequence<Int32>) {
     guard clinux_stop_hides_calls() == 1 else { return }
-    let limit = Deadline(in: patience)
+    let limit = Deadline(in: timeout)
     for pid in pids {
       // An error means that the process has ended.
       guard let process = try? ProcessStat.read(pid).identity else { continue }
-      let found = look(at: process, after: known(of: process), until: limit)
+      let calls = readCalls(of: process, after: recorded(of: process), until: limit)
       if state.withLock({ $0.processes.count % 64 == 63 }) { removeEnded() }
-      state.withLock { $0.processes[process] = found }
+      state.withLock { $0.processes[process] = calls }
       // If the file can't be written, only this daemon has the calls.
       if let path = path(of: process) {
-        try? StateFile.replace(path, with: text(of: found), durability: .untilBoot)
+        try? StateFile.replace(path, with: text(of: calls), durability: .untilBoot)
       }
     }
   }
 
-  private static func look(
-    at process: ProcessIdentity, after earlier: Calls, until limit: Deadline
+  private static func readCalls(
+    of process: ProcessIdentity, after earlier: Calls, until limit: Deadline
   ) -> Calls {
-    var found: Calls = [:]
+    var calls: Calls = [:]
     // A process that has ended has no threads.
-    var left = (try? threads(of: process.pid)) ?? []
+    var pending = (try? threads(of: process.pid)) ?? []
     var began: [Int32: UInt64] = [:]
     _ = waitUntil(limit) {
-      left = left.filter { thread in
+      pending = pending.filter { thread in
         let directory = "/proc/\(process.pid)/task/\(thread)"
         // A thread that has ended has no entry.
         guard let text = try? readText("\(directory)/syscall") else { return false }
-        found[thread] = call(after: earlier[thread], shownAs: text)
+        calls[thread] = call(after: earlier[thread], shownAs: text)
         guard text.hasPrefix("running"), let ran = runTime(in: directory) else { return false }
         let start = began[thread] ?? ran
         began[thread] = start
         // If the time is less than at first, another thread has got the ID.
-        return ran < start + mostRunTime
+        return ran < start + maxRunTime
       }
-      return left.isEmpty
+      return pending.isEmpty
     }
-    return found
+    return calls
   }
 
   /// The processor time of a thread in ns. It is `nil` if the kernel doesn't count it, or if the
@@ -106,16 +106,16 @@ public enum CallsBeforeStop {
     guard clinux_stop_hides_calls() == 1, clinux_registers_result(&registers) == -Int64(EINTR),
       // An error means that the process has ended; it makes no call.
       let process = try? ProcessStat.read(pid).identity,
-      let before = known(of: process)[thread]
+      let recorded = recorded(of: process)[thread]
     else { return }
     var call = clinux_call()
-    call.number = before.number
-    call.stack = before.stack
-    call.instruction = before.instruction
+    call.number = recorded.number
+    call.stack = recorded.stack
+    call.instruction = recorded.instruction
     withUnsafeMutableBytes(of: &call.arguments) { target in
-      before.arguments.withUnsafeBytes { target.copyMemory(from: $0) }
+      recorded.arguments.withUnsafeBytes { target.copyMemory(from: $0) }
     }
-    _ = clinux_registers_know_call(&registers, &call)
+    _ = clinux_registers_complete_call(&registers, &call)
   }
 
   /// Removes a process's record. Its threads' registers already say that the calls are made again.
@@ -141,7 +141,7 @@ public enum CallsBeforeStop {
 // MARK: - the files
 
 extension CallsBeforeStop {
-  private static func known(of process: ProcessIdentity) -> Calls {
+  private static func recorded(of process: ProcessIdentity) -> Calls {
     if let calls = state.withLock({ $0.processes[process] }) { return calls }
     // If there is no file, no call is recorded.
     return path(of: process).flatMap { try? readText($0) }.map(calls(in:)) ?? [:]

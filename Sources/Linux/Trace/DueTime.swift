@@ -122,13 +122,13 @@ struct WaitingCall: Hashable {
   func current(shownAs text: String, isHidden: Bool) -> WaitingCall? {
     if let call = WaitingCall(text) { return call }
     // The line is `-1 SP PC`, or `running`.
-    let words = text.split { $0 == " " || $0 == "\n" }
-    guard isHidden, words.count == 3, words[0] == "-1",
-      UInt64(words[1].dropFirst(2), radix: 16) == stack,
-      let place = UInt64(words[2].dropFirst(2), radix: 16)
+    let fields = text.split { $0 == " " || $0 == "\n" }
+    guard isHidden, fields.count == 3, fields[0] == "-1",
+      UInt64(fields[1].dropFirst(2), radix: 16) == stack,
+      let counter = UInt64(fields[2].dropFirst(2), radix: 16)
     else { return nil }
-    let places = [instruction, instruction &- UInt64(clinux_call_instruction_length())]
-    return places.contains(place) ? self : nil
+    let candidates = [instruction, instruction &- UInt64(clinux_call_instruction_length())]
+    return candidates.contains(counter) ? self : nil
   }
 
   /// Whether this is the same call, perhaps restarted by the kernel.
@@ -140,9 +140,9 @@ struct WaitingCall: Hashable {
 
   /// Parses a line; the result is nil if the thread is in no call.
   init?(_ line: String) {
-    let words = line.split { $0 == " " || $0 == "\n" }
-    guard words.count == 9, let number = Int64(words[0]), number >= 0 else { return nil }
-    let values = words[1...].compactMap { UInt64($0.dropFirst(2), radix: 16) }
+    let fields = line.split { $0 == " " || $0 == "\n" }
+    guard fields.count == 9, let number = Int64(fields[0]), number >= 0 else { return nil }
+    let values = fields[1...].compactMap { UInt64($0.dropFirst(2), radix: 16) }
     guard values.count == 8 else { return nil }
     self.init(
       number: number, arguments: Array(values[..<6]), stack: values[6], instruction: values[7])
@@ -165,10 +165,10 @@ struct WaitingCall: Hashable {
     read: (UInt64) -> (Int64, Int64)?,
     socketLimit: (_ descriptor: Int32, _ isSending: Bool) -> Int64? = { _, _ in nil }
   ) -> Limit? {
-    var place: Int32 = 0
-    let kind = clinux_wait_of(number, arguments, &place)
-    guard kind != CLINUX_WAIT_NONE, arguments.indices.contains(Int(place)) else { return nil }
-    let value = arguments[Int(place)]
+    var index: Int32 = 0
+    let kind = clinux_wait_of(number, arguments, &index)
+    guard kind != CLINUX_WAIT_NONE, arguments.indices.contains(Int(index)) else { return nil }
+    let value = arguments[Int(index)]
     switch kind {
     case CLINUX_WAIT_MILLISECONDS:
       let milliseconds = Int32(truncatingIfNeeded: value)

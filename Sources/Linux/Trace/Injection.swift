@@ -138,9 +138,9 @@ public struct Injector {
   }
 
   private func writeTrampoline(to address: UInt64) throws(TraceError) {
-    let most = Int32(CLINUX_TRAMPOLINE_LENGTH)
-    var code = [UInt8](repeating: 0, count: Int(most))
-    let size = clinux_write_syscall_trampoline(&code, most)
+    let capacity = Int32(CLINUX_TRAMPOLINE_LENGTH)
+    var code = [UInt8](repeating: 0, count: Int(capacity))
+    let size = clinux_write_syscall_trampoline(&code, capacity)
     try write(Array(code[..<Int(size)]), at: address)
   }
 
@@ -224,12 +224,12 @@ public struct Injector {
   /// injected call has the first argument of the thread's own call, which the kernel then restores.
   private mutating func leaveCall() throws(TraceError) {
     var registers = thread.registers
-    var own = clinux_call()
+    var ownCall = clinux_call()
     guard let vdsoInstruction, clinux_registers_leave_call(&registers) == 1,
-      clinux_registers_call(&thread.registers, &own) == 1
+      clinux_registers_call(&thread.registers, &ownCall) == 1
     else { return }
     instruction = vdsoInstruction
-    _ = try call(CLINUX_SYS_getpid, [own.arguments.0, 0, 0, 0, 0, 0])
+    _ = try call(CLINUX_SYS_getpid, [ownCall.arguments.0, 0, 0, 0, 0, 0])
     try session.writeRegisters(thread.tid, registers)
   }
 
@@ -274,7 +274,7 @@ public struct Injector {
 
   /// Writes text into the scratch area, for an injected call to read. It returns the text's
   /// address.
-  func place(_ text: String) throws(TraceError) -> UInt64? {
+  func writeToScratch(_ text: String) throws(TraceError) -> UInt64? {
     guard let scratch else { return nil }
     try write(Array(text.utf8) + [0], at: scratch.address + Self.rangesOffset)
     return scratch.address + Self.rangesOffset

@@ -14,7 +14,7 @@ extension TraceSession {
         isChanged = clinux_registers_interrupt_for_signal(
           &threads[index].registers, always ? 1 : 0)
       } else {
-        isChanged = clinux_registers_mend_interrupted(&threads[index].registers)
+        isChanged = clinux_registers_restart_interrupted(&threads[index].registers)
       }
       if isChanged == 1 {
         try writeRegisters(threads[index].tid, threads[index].registers)

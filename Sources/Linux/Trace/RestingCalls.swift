@@ -13,7 +13,7 @@ extension WaitingCall {
       read(thread: thread, of: pid).map { (thread: thread, call: $0) }
     }
     guard shown.isEmpty, clinux_stop_hides_calls() == 1 else { return shown }
-    let found = BriefTracer.perform { () -> [(thread: Int32, call: WaitingCall)] in
+    let traced = BriefTracer.perform { () -> [(thread: Int32, call: WaitingCall)] in
       let deadline = Deadline(in: .seconds(1))
       guard let session = TraceSession.seizeWhatCanStop(process, until: deadline) else { return [] }
       defer { session.detach(waiting: .zero) }
@@ -21,6 +21,6 @@ extension WaitingCall {
         thread.registers.interruptedCall.map { (thread.tid, WaitingCall($0)) }
       }
     }
-    return found ?? []
+    return traced ?? []
   }
 }

@@ -14,7 +14,7 @@ extension ProcessTree {
   /// Threads that can't be traced or can't stop by the deadline count as waiting. It blocks the
   /// calling thread, so it is meant for a job.
   public func threadWithResult(until deadline: Deadline) -> Int32? {
-    let found = BriefTracer.perform { [processes] () -> Int32? in
+    let thread = BriefTracer.perform { [processes] () -> Int32? in
       for process in processes {
         let session = TraceSession.seizeWhatCanStop(process.identity, until: deadline)
         defer { session?.detach(waiting: .zero) }
@@ -22,7 +22,7 @@ extension ProcessTree {
       }
       return nil
     }
-    return found ?? nil
+    return thread ?? nil
   }
 }
 

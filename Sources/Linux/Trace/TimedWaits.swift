@@ -58,7 +58,7 @@ public final class TimedWaits: Sendable {
   /// Records for each thread the call in which it waits, and since when. Call it before the threads
   /// are stopped, because a stop makes them run for a moment. It needs the right to trace.
   public func willRest(_ tree: ProcessTree) {
-    let seen = Self.look(at: tree)
+    let seen = Self.readWaits(of: tree)
     state.withLock {
       $0.seen = seen
       $0.lastRan = [:]
@@ -66,7 +66,7 @@ public final class TimedWaits: Sendable {
     }
   }
 
-  private static func look(at tree: ProcessTree) -> [Int32: Seen] {
+  private static func readWaits(of tree: ProcessTree) -> [Int32: Seen] {
     var seen: [Int32: Seen] = [:]
     for pid in tree.pids {
       let reader = WaitReader(pid: pid)
@@ -190,12 +190,12 @@ public final class TimedWaits: Sendable {
   /// woken, because seizing makes them run.
   public func wakes(_ tree: ProcessTree) {
     let (restsSince, waits) = state.withLock { ($0.restsSince, $0.waits) }
-    let known = restsSince == nil ? [] : Set(waits.keys)
+    let recorded = restsSince == nil ? [] : Set(waits.keys)
     var clocks = ProcessorClocks()
     var lastRan: [Int32: Int64] = [:]
     for pid in tree.pids {
       // A process that has ended has no threads.
-      for thread in (try? threads(of: pid)) ?? [] where !known.contains(thread) {
+      for thread in (try? threads(of: pid)) ?? [] where !recorded.contains(thread) {
         if let restsSince {
           lastRan[thread] = restsSince
           continue
@@ -227,7 +227,7 @@ public final class TimedWaits: Sendable {
   }
 
   /// Records that a thread's timeout was corrected at `now`. A changed call is in `call`.
-  func isCorrected(_ thread: Int32, now: Int64, call: clinux_call?) {
+  func didCorrect(_ thread: Int32, now: Int64, call: clinux_call?) {
     state.withLock {
       $0.corrected[thread] = now
       if let call { $0.waits[thread]?.call = WaitingCall(call) }

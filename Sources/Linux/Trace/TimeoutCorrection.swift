@@ -23,28 +23,28 @@ enum TimeoutCorrection: Hashable {
   static func of(
     _ call: WaitingCall, limit: Int64, waited: Int64, rested: Int64, wroteRemainder: Bool
   ) -> TimeoutCorrection {
-    var place: Int32 = 0
-    let kind = clinux_wait_of(call.number, call.arguments, &place)
+    var index: Int32 = 0
+    let kind = clinux_wait_of(call.number, call.arguments, &index)
     let left = max(0, limit - waited)
     // The time is rounded up, because a wait may not end early.
     let milliseconds = (left + 999_999) / 1_000_000
     switch call.again {
     case CLINUX_AGAIN_FROM_REGISTER:
       if limit == 0 { return .nothing }
-      return .argument(index: place, value: UInt64(milliseconds), number: call.number)
+      return .argument(index: index, value: UInt64(milliseconds), number: call.number)
     case CLINUX_AGAIN_AS_EPOLL_PWAIT:
       // The arguments of both calls are the same except for the time. A time over 24 days doesn't
       // fit, and isn't corrected.
       guard milliseconds <= Int64(Int32.max) else { return .nothing }
       return .argument(
-        index: place, value: UInt64(milliseconds), number: clinux_number_of_epoll_pwait())
-    case CLINUX_AGAIN_FROM_MEMORY: return pointer(place, left)
+        index: index, value: UInt64(milliseconds), number: clinux_number_of_epoll_pwait())
+    case CLINUX_AGAIN_FROM_MEMORY: return pointer(index, left)
     case CLINUX_AGAIN_FROM_REMAINDER:
-      guard wroteRemainder else { return pointer(place, left, in: kind) }
+      guard wroteRemainder else { return pointer(index, left, in: kind) }
       let left = max(0, limit - rested)
       let (seconds, fraction) = split(left, in: kind)
       return .remainder(
-        address: call.arguments[Int(place)], seconds: seconds, fraction: fraction)
+        address: call.arguments[Int(index)], seconds: seconds, fraction: fraction)
     case CLINUX_AGAIN_FROM_SOCKET:
       guard left == 0 else { return .nothing }
       return .endUnlessReady(
@@ -55,10 +55,10 @@ enum TimeoutCorrection: Hashable {
   }
 
   private static func pointer(
-    _ place: Int32, _ left: Int64, in kind: clinux_wait = CLINUX_WAIT_TIMESPEC
+    _ index: Int32, _ left: Int64, in kind: clinux_wait = CLINUX_WAIT_TIMESPEC
   ) -> TimeoutCorrection {
     let (seconds, fraction) = split(left, in: kind)
-    return .pointer(index: place, seconds: seconds, nanoseconds: fraction)
+    return .pointer(index: index, seconds: seconds, nanoseconds: fraction)
   }
 
   /// Splits a time in ns into a timespec or a timeval. It is rounded up.
@@ -95,7 +95,7 @@ extension TraceSession {
       let waiting = WaitingCall(call)
       guard waiting.again != CLINUX_AGAIN_AS_IT_IS, call.keeps_its_end == 0 else { continue }
       // A receive ends with EINTR only if it has a timeout, and that EINTR has been corrected.
-      if waiting.again == CLINUX_AGAIN_FROM_SOCKET, call.was_mended == 0 { continue }
+      if waiting.again == CLINUX_AGAIN_FROM_SOCKET, call.was_restarted == 0 { continue }
       let now = Clocks.monotonic
       guard case .relative(let limit) = reader.limit(of: waiting),
         let waited = waits.waited(thread.tid, since: now),
@@ -106,7 +106,7 @@ extension TraceSession {
         wroteRemainder: waiting.again == CLINUX_AGAIN_FROM_REMAINDER
           && isWritable(waiting.timeAddress))
       let changed = try apply(correction, to: thread, memory: memory, reader: reader)
-      waits.isCorrected(thread.tid, now: now, call: changed)
+      waits.didCorrect(thread.tid, now: now, call: changed)
     }
   }
 
@@ -124,10 +124,10 @@ extension TraceSession {
       try write(seconds: seconds, fraction: fraction, at: address, in: memory)
       return nil
     case .pointer(let index, let seconds, let nanoseconds):
-      guard let place = registers.timePlace, isWritable(place) else { return nil }
-      try write(seconds: seconds, fraction: nanoseconds, at: place, in: memory)
+      guard let address = registers.timeCopyAddress, isWritable(address) else { return nil }
+      try write(seconds: seconds, fraction: nanoseconds, at: address, in: memory)
       clinux_registers_change_call(
-        &registers, registers.interruptedCall?.number ?? -1, index, place)
+        &registers, registers.interruptedCall?.number ?? -1, index, address)
     case .endUnlessReady(let descriptor, let isSending):
       guard let socket = reader.duplicate(descriptor),
         clinux_is_ready(socket.raw, isSending ? 1 : 0) == 0
@@ -144,17 +144,17 @@ extension TraceSession {
   public func prepareTimePlaces(memory: ProcessMemory) throws(TraceError) {
     for thread in threads {
       guard let call = thread.registers.interruptedCall, thread.registers.mayNeedCorrection,
-        let place = thread.registers.timePlace
+        let address = thread.registers.timeCopyAddress
       else { continue }
       let waiting = WaitingCall(call)
       guard
         waiting.again == CLINUX_AGAIN_FROM_MEMORY
           || waiting.again == CLINUX_AGAIN_FROM_REMAINDER && !isWritable(waiting.timeAddress),
         // After an earlier correction the call's time is already there.
-        waiting.timeAddress != place, isWritable(place)
+        waiting.timeAddress != address, isWritable(address)
       else { continue }
       // The values aren't 0, because the image leaves out a page of zeros.
-      try write(seconds: 1, fraction: 1, at: place, in: memory)
+      try write(seconds: 1, fraction: 1, at: address, in: memory)
     }
   }
 
@@ -169,12 +169,12 @@ extension TraceSession {
   private func isWritable(_ address: UInt64?) -> Bool {
     guard let address, let text = try? readText("/proc/\(pid)/maps") else { return false }
     for line in text.split(separator: "\n") {
-      let words = line.split(separator: " ", maxSplits: 2)
-      let ends = words.first?.split(separator: "-").compactMap { UInt64($0, radix: 16) } ?? []
-      guard words.count > 1, ends.count == 2, ends[0] <= address, address < ends[1] else {
+      let fields = line.split(separator: " ", maxSplits: 2)
+      let bounds = fields.first?.split(separator: "-").compactMap { UInt64($0, radix: 16) } ?? []
+      guard fields.count > 1, bounds.count == 2, bounds[0] <= address, address < bounds[1] else {
         continue
       }
-      return words[1].dropFirst().first == "w" && address + 16 <= ends[1]
+      return fields[1].dropFirst().first == "w" && address + 16 <= bounds[1]
     }
     return false
   }
@@ -190,7 +190,7 @@ extension clinux_registers {
 
   /// The address for a time of the thread's call. It is below the 128 bytes (the red zone) that the
   /// thread's functions may use below the stack pointer.
-  var timePlace: UInt64? {
+  var timeCopyAddress: UInt64? {
     guard let call = interruptedCall, call.stack > pageSize else { return nil }
     return (call.stack - 128 - 16) & ~15
   }
@@ -201,7 +201,7 @@ extension clinux_registers {
     let waiting = WaitingCall(call)
     switch waiting.again {
     case CLINUX_AGAIN_AS_IT_IS: return false
-    case CLINUX_AGAIN_FROM_SOCKET: return call.was_mended == 1
+    case CLINUX_AGAIN_FROM_SOCKET: return call.was_restarted == 1
     case CLINUX_AGAIN_FROM_REGISTER: return waiting.limit(read: { _ in nil }) != nil
     default: return waiting.timeAddress != nil
     }
@@ -210,9 +210,9 @@ extension clinux_registers {
   /// The pages that a correction reads or writes.
   public var timePages: Set<UInt64> {
     guard let call = interruptedCall, let address = WaitingCall(call).timeAddress,
-      let place = timePlace
+      let copyAddress = timeCopyAddress
     else { return [] }
-    return Set([address, address + 15, place].map { $0 / pageSize * pageSize })
+    return Set([address, address + 15, copyAddress].map { $0 / pageSize * pageSize })
   }
 }
 
@@ -223,9 +223,9 @@ extension WaitingCall {
     case CLINUX_AGAIN_AS_IT_IS, CLINUX_AGAIN_FROM_REGISTER, CLINUX_AGAIN_FROM_SOCKET: return nil
     default: break
     }
-    var place: Int32 = 0
-    _ = clinux_wait_of(number, arguments, &place)
-    let address = arguments[Int(place)]
+    var index: Int32 = 0
+    _ = clinux_wait_of(number, arguments, &index)
+    let address = arguments[Int(index)]
     return address == 0 ? nil : address
   }
 }

@@ -64,12 +64,12 @@ extension TraceSession {
   /// Waits for the next stop of a thread. It polls without a pause first, because most stops come
   /// within microseconds.
   ///
-  /// - Parameter deadline: used if it is earlier than the end of `patience`.
+  /// - Parameter deadline: used if it is earlier than the end of `stopTimeout`.
   func nextStop(
     _ tid: Int32, doing: String, until deadline: Deadline? = nil
   ) throws(TraceError) -> (stop: Int, signal: Int32) {
     let began = Clocks.monotonic
-    let deadline = min(began + Self.patience, deadline?.nanoseconds ?? .max)
+    let deadline = min(began + Self.stopTimeout, deadline?.nanoseconds ?? .max)
     var turns = 0
     while true {
       let report = try poll(tid)

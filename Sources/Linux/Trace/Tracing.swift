@@ -79,7 +79,7 @@ public final class TraceSession {
   }
 
   /// The time in ns that a thread may need to report a stop.
-  static let patience: Int64 = 5_000_000_000
+  static let stopTimeout: Int64 = 5_000_000_000
 
   init(pid: Int32, startTime: UInt64?) {
     self.pid = pid
@@ -143,9 +143,9 @@ public final class TraceSession {
   private func seizeNewThreads(
     only: Set<Int32>? = nil, leavingOut deadline: Deadline? = nil
   ) throws(TraceError) -> Bool {
-    let known = unstopped.union(leftOut).union(threads.map(\.tid))
-    let found = try wrap { () throws(SystemCallError) in try Self.threadIDs(of: pid) }
-    let new = found.filter { !known.contains($0) && only?.contains($0) != false }
+    let seen = unstopped.union(leftOut).union(threads.map(\.tid))
+    let current = try wrap { () throws(SystemCallError) in try Self.threadIDs(of: pid) }
+    let new = current.filter { !seen.contains($0) && only?.contains($0) != false }
     for tid in new {
       if deadline != nil, !isAbleToStop(tid) {
         leftOut.insert(tid)
@@ -290,7 +290,7 @@ public final class TraceSession {
     for thread in threads.filter({ $0.tid != pid }) + threads.filter({ $0.tid == pid }) {
       var signal: Int32 = 0
       let stop = clinux_ptrace_poll(thread.tid, &signal)
-      if stop == CLINUX_STOP_EXITED, thread.tid != pid { _ = clinux_ptrace_bury(thread.tid) }
+      if stop == CLINUX_STOP_EXITED, thread.tid != pid { _ = clinux_ptrace_reap(thread.tid) }
       if stop == CLINUX_STOP_NONE || stop > 0 && stop != CLINUX_STOP_EXITED { alive = true }
     }
     return alive

@@ -32,7 +32,7 @@ extension Injector {
   /// Makes the process open a userfaultfd through /dev/userfaultfd (Linux 6.1). It returns `nil` if
   /// the process may not open that.
   private func openUserfaultDevice(_ flags: UInt64) throws(TraceError) -> Int64? {
-    guard let path = try place("/dev/userfaultfd") else { return nil }
+    guard let path = try writeToScratch("/dev/userfaultfd") else { return nil }
     let here = UInt64(bitPattern: -100)  // AT_FDCWD
     let mode = UInt64(O_RDWR | O_CLOEXEC)
     let device = try call(

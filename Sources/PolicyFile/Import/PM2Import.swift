@@ -4,6 +4,7 @@ import YAML
 /// Imports pm2's ecosystem file: `apps` in JSON, in YAML, or as the literals of an
 /// `ecosystem.config.js`.
 public enum PM2Import {
+  /// Converts a file.
   public static func convert(text: String, file: String) -> ParseResult<Imported> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let root = root(text, file: file, sink: sink) else { return sink.result(nil) }

@@ -4,6 +4,9 @@ import YAML
 /// Imports a Quadlet of Podman, `NAME.container` (podman-systemd.unit(5)), as far as a process
 /// without a container can do the same. Its `[Service]` section is systemd's.
 public enum QuadletImport {
+  /// Converts a file.
+  ///
+  /// - Parameter isThere: returns true if a path exists.
   public static func convert(
     text: String, file: String, isThere: @escaping (String) -> Bool
   ) -> ParseResult<Imported> {

@@ -174,7 +174,7 @@ struct UnitService: WorkerImport {
     }
   }
 
-  // MARK: limits, logs, the rest
+  // MARK: limits, logs, other keys
 
   private mutating func resources() {
     var pairs: [(String, YAMLText)] = []

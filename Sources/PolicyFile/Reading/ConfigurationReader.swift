@@ -133,7 +133,7 @@ struct ConfigurationReader {
 }
 
 extension MappingReader {
-  /// Reports a worker that is in the place of `workers`: an unknown key with a `command` in it.
+  /// Reports a worker that is declared outside `workers`: an unknown key with a `command` in it.
   fileprivate func reportMisplacedWorkers() {
     for key in takeUnknown(holding: "command") {
       sink.error(

@@ -5,6 +5,7 @@ import Policy
 public enum JSONSchema {
   public enum Kind: String, Hashable, Sendable, CaseIterable { case policy, configuration }
 
+  /// Returns the schema as the text of a JSON file.
   public static func text(_ kind: Kind) -> String {
     let shape: MappingShape
     switch kind {

@@ -7,6 +7,7 @@ public struct WorkerAddition: Sendable {
   public var directory: String?
   public var environment: [String: String] = [:]
   public var importance: Int?
+  /// True if the worker reports its readiness by sd_notify(3).
   public var notify = false
   public var settings: WorkerSettings
 

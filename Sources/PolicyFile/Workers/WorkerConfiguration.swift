@@ -6,6 +6,7 @@ public struct WorkerConfiguration: Hashable, Sendable {
   public var name: String
   /// The program and its arguments; never empty. The program hasn't been searched for yet.
   public var command: [String]
+  /// The working directory.
   public var directory: String
   /// The variables that are added to the daemon's own environment: `env_file` with `environment`
   /// laid over it, and with variables expanded.
@@ -52,6 +53,7 @@ public struct WorkerConfiguration: Hashable, Sendable {
   /// The signal that makes it read its configuration again (`dormouse reload NAME`). `nil`: it has
   /// none.
   public var reloadSignal: Int32?
+  /// The log file of the worker's output.
   public var output: WorkerOutput
   /// The sockets that the daemon opens for it. None of them conflict.
   public var listen: [ListenSocket]
@@ -59,6 +61,7 @@ public struct WorkerConfiguration: Hashable, Sendable {
   public var wakeAt: [CalendarSchedule]
   /// The workers that are woken with it if they sleep. No name is there twice. Circles are allowed.
   public var wakeWith: [String]
+  /// The health checks that the daemon answers while the worker sleeps.
   public var healthChecksWhileAsleep: [AsleepAnswer]
   /// The commands of `on:`.
   public var hooks: Hooks

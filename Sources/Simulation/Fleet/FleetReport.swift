@@ -10,6 +10,7 @@ public struct FleetReport: Codable, Sendable, Hashable {
   }
 
   public var policy: String
+  /// The order in which the policy selects workers to terminate.
   public var order: [String]
   /// The number of uses by the state of their worker.
   public var found: [Found: Int] = [:]
@@ -41,6 +42,7 @@ public struct FleetReport: Codable, Sendable, Hashable {
   public var launches = 0
   public var suspensions = 0
   public var hibernations = 0
+  /// The number of hibernations that were refused by `hibernate.disk`.
   public var hibernationsRefused = 0
   /// The size of all images that were written.
   public var writtenGigabytes = 0.0
@@ -52,6 +54,7 @@ public struct FleetReport: Codable, Sendable, Hashable {
   /// waited longer.
   public var tail: [TailPoint] = []
 
+  /// The number of uses by clients.
   public var uses: Int { found.values.reduce(0, +) }
 
   /// Quantiles of waiting times, in milliseconds.

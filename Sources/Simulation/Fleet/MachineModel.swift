@@ -8,11 +8,14 @@ public struct MachineModel: Sendable, Hashable {
   /// The time from the arrival of a request until a suspended worker runs, including the time to
   /// find out which worker is needed.
   public var suspendedWake = Duration.microseconds(1_300)
+  /// The time to suspend a worker.
   public var suspend = Duration.milliseconds(1)
   /// The time from the directive until a hibernated worker runs, without the time for its memory.
   /// Measured for both: 12.4 ms at 16.6 MB, 110 ms at 201 MB.
   public var resumeBase = Duration.microseconds(3_600)
+  /// The additional time to resume a hibernated worker, for each MB of its footprint.
   public var resumePerMegabyte = Duration.microseconds(530)
+  /// The time to hibernate a worker, without the time for its memory.
   public var hibernateBase = Duration.milliseconds(2)
   /// The bytes of the worker's memory that are hibernated in a second.
   public var hibernateRate = ByteCount.megabytes(533)
@@ -35,6 +38,7 @@ public struct MachineModel: Sendable, Hashable {
   /// The share of its footprint that a worker has right after its launch. It grows to the whole
   /// within `warmUp` uses.
   public var launchedShare = 0.6
+  /// The number of uses after which a worker has its whole footprint.
   public var warmUp = 10
 
   public init(memory: ByteCount) { self.memory = memory }

@@ -5,6 +5,7 @@ import Policy
 public struct Trace: Sendable, Equatable {
   /// A description for people: the generator and its seed, or the files.
   public var name: String
+  /// The length in milliseconds.
   public var length: Int64
   public var workers: [TraceWorker]
   /// The uses, sorted by time.
@@ -30,9 +31,11 @@ public struct Trace: Sendable, Equatable {
   /// and the others find it running. A count of 0 continues the use before it.
   public struct Use: Sendable, Equatable {
     public var at: Int64
+    /// The index of the worker in `workers`.
     public var worker: Int32
     /// The duration in milliseconds.
     public var duration: Int32
+    /// The number of uses that this one stands for.
     public var count: Int32
     /// True for the worker's own work, such as for its timer: no client waits for it.
     public var isOwnWork: Bool

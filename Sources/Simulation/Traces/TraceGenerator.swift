@@ -38,6 +38,7 @@ public struct TraceGenerator: Sendable {
     self.usesPerHour = usesPerHour
   }
 
+  /// Makes the trace. The same values give the same trace.
   public func trace() -> Trace {
     var random = SplitMix64(seed: seed)
     let names = String(workers - 1).count

@@ -37,17 +37,22 @@ public struct TraceLoader: Sendable {
     random = SplitMix64(seed: seed)
   }
 
+  /// Begins to read a file.
+  ///
+  /// - Parameter file: the name of the file, for messages.
   public mutating func begin(file: String) {
     splitter = CSVSplitter(file: file)
     kind = nil
     fileNames.append(file)
   }
 
+  /// Reads the next bytes of the file. The pieces may have any size.
   public mutating func feed(_ bytes: [UInt8]) throws(TraceError) {
     splitter.feed(bytes)
     while let row = try splitter.next() { try read(row) }
   }
 
+  /// Ends the file that was begun.
   public mutating func end() throws(TraceError) {
     splitter.finish()
     while let row = try splitter.next() { try read(row) }

@@ -35,6 +35,7 @@ public struct TraceWriter {
     }
   }
 
+  /// Writes a file in pieces of text.
   public func write(_ file: File, to sink: (String) -> Void) {
     switch file {
     case .own: writeOwn(sink)

@@ -63,14 +63,14 @@ public final class PurgeableRegion: Sendable {
   /// The number of bytes that `purge` would free now according to the worker's table, limited to
   /// what the file occupies. A running worker changes it all the time.
   public func volatileBytes() -> Int64 {
-    let most = min(clinux_allocated_bytes(descriptor.raw), size - Int64(dataOffset))
-    guard most > 0 else { return 0 }
+    let limit = min(clinux_allocated_bytes(descriptor.raw), size - Int64(dataOffset))
+    guard limit > 0 else { return 0 }
     var sum: Int64 = 0
     forEachSlot { _, slot in
       if slot.state.isTakeable, let extent = extent(slot.offset, slot.length) {
-        sum = min(sum + extent.length, most)
+        sum = min(sum + extent.length, limit)
       }
-      return sum < most
+      return sum < limit
     }
     return sum
   }
@@ -81,15 +81,15 @@ public final class PurgeableRegion: Sendable {
   /// - Returns: the number of bytes that the file has lost, and the machine has gained.
   @discardableResult
   public func purge(atMost limit: Int64 = .max) -> Int64 {
-    var given: Int64 = 0
+    var freed: Int64 = 0
     // The contents of slots don't overlap. Without this limit, a table in which they do would make
     // the daemon empty the same pages without end.
-    var rest = size - Int64(dataOffset)
+    var remaining = size - Int64(dataOffset)
     forEachSlot { index, slot in
-      guard given < limit, rest > 0 else { return false }
+      guard freed < limit, remaining > 0 else { return false }
       guard slot.state.isTakeable else { return true }
       let word = PurgeableWord(atomic(index, PurgeableLayout.stateOffset))
-      guard let taken = word.take() else { return true }
+      guard let claimed = word.take() else { return true }
       // The offset and length are read after the slot was claimed: before that, the worker might
       // have assigned the slot again.
       let offset = atomic(index, PurgeableLayout.contentOffsetOffset).pointee
@@ -97,15 +97,15 @@ public final class PurgeableRegion: Sendable {
       let length = atomic(index, PurgeableLayout.contentLengthOffset).pointee
         .load(ordering: .relaxed)
       guard let extent = extent(offset, length), let bytes = punch(extent) else {
-        word.spare(taken)
+        word.spare(claimed)
         return true
       }
-      word.empty(taken)
-      given += bytes
-      rest -= extent.length
+      word.empty(claimed)
+      freed += bytes
+      remaining -= extent.length
       return true
     }
-    return given
+    return freed
   }
 
   private struct Extent {
@@ -178,10 +178,10 @@ extension PurgeableRegion {
       var first = 0
       while first < slotCount {
         let wanted = min(Self.slotsAtOnce, slotCount - first)
-        let place = PurgeableLayout.offset(ofSlot: first)
-        let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<(wanted * slotLength)])
+        let position = PurgeableLayout.offset(ofSlot: first)
+        let section = UnsafeMutableRawBufferPointer(rebasing: buffer[..<(wanted * slotLength)])
         // A read error is treated as the end of the table.
-        let length = (try? descriptor.read(into: part, at: Int64(place))) ?? 0
+        let length = (try? descriptor.read(into: section, at: Int64(position))) ?? 0
         guard length >= slotLength else { return }
         let count = length / slotLength
         for index in 0..<count where !body(first + index, slot(in: buffer, at: index)) { return }

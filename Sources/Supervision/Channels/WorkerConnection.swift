@@ -13,7 +13,7 @@ final class WorkerConnection {
   let pid: Int32
   private var framer = LineFramer(maximumLength: WorkerProtocol.maxLine)
   private var waiting: [UInt8] = []
-  private var senselessLines = 0
+  private var invalidLines = 0
   private var allowance = LineAllowance()
   private let bytes: ByteAllowance
   /// A descriptor that was received with bytes that don't make a whole line yet, or with a line
@@ -28,9 +28,9 @@ final class WorkerConnection {
   static let maxSenseless = 16
   /// What a received descriptor costs in the byte allowance. It lets about a thousand be closed per
   /// second.
-  private static let bytesOfDescriptor = 1024
+  private static let costOfDescriptor = 1024
   /// The number of bytes that are read at a time, into a buffer that exists only during the call.
-  private static let portion = 16_384
+  private static let chunkSize = 16_384
 
   /// - Parameter bytes: the allowance that all connections of one worker share.
   init(_ descriptor: Descriptor, pid: Int32, bytes: ByteAllowance) {
@@ -53,7 +53,7 @@ final class WorkerConnection {
     case shutOut(String)
   }
 
-  /// Reads at most one `portion`, and passes whole lines to `handle` as far as the allowance
+  /// Reads at most `chunkSize` bytes, and passes whole lines to `handle` as far as the allowance
   /// permits.
   func read(
     at now: Int64, _ handle: (WorkerMessage, Descriptor?) -> Void
@@ -61,11 +61,11 @@ final class WorkerConnection {
     allowance.refill(at: now)
     bytes.refill(at: now)
     // Lines of an earlier portion come first. Nothing is read before they are handled.
-    var outcome = handOut(handle)
+    var outcome = handleLines(handle)
     if case .read = outcome, !hasEnded {
       guard bytes.isLeft else { return .slowed }
       if let failure = receive() { return failure }
-      outcome = handOut(handle)
+      outcome = handleLines(handle)
     }
     guard case .read = outcome else { return outcome }
     if framer.pendingBytes == 0 {
@@ -79,7 +79,7 @@ final class WorkerConnection {
 
   /// Returns nil if bytes were received, or none are available yet.
   private func receive() -> Reading? {
-    withUnsafeTemporaryAllocation(byteCount: Self.portion, alignment: 16) { buffer in
+    withUnsafeTemporaryAllocation(byteCount: Self.chunkSize, alignment: 16) { buffer in
       let received: Reception?
       do throws(SystemCallError) {
         received = try Reception.receive(from: descriptor, into: buffer)
@@ -87,7 +87,7 @@ final class WorkerConnection {
       guard let received else { return nil }
       // A line can have at most one descriptor. The others are closed, which has a cost.
       if let descriptor = received.passed.last { passed = descriptor }
-      bytes.use(received.passed.count * Self.bytesOfDescriptor)
+      bytes.use(received.passed.count * Self.costOfDescriptor)
       hasEnded = received.count == 0
       framer.append(buffer[..<received.count])
       bytes.use(received.count)
@@ -95,7 +95,7 @@ final class WorkerConnection {
     }
   }
 
-  private func handOut(_ handle: (WorkerMessage, Descriptor?) -> Void) -> Reading {
+  private func handleLines(_ handle: (WorkerMessage, Descriptor?) -> Void) -> Reading {
     do throws(LineFramer.Overflow) {
       while true {
         guard allowance.isLeft else { return .slowed }
@@ -116,9 +116,9 @@ final class WorkerConnection {
         _ = send(.error(message: text))
         return "it uses protocol version \(version), which is not supported"
       }
-      var along: Descriptor?
-      if message == .purgeable { swap(&along, &passed) }
-      handle(message, along)
+      var accompanying: Descriptor?
+      if message == .purgeable { swap(&accompanying, &passed) }
+      handle(message, accompanying)
       return nil
     } catch {
       return refuse("the last line can't be read: \(error)")
@@ -128,9 +128,9 @@ final class WorkerConnection {
   /// Reports an invalid line to the worker. Returns the reason for closing the connection if there
   /// were too many such lines, or if the worker doesn't read.
   func refuse(_ text: String) -> String? {
-    senselessLines += 1
+    invalidLines += 1
     let isRead = send(.error(message: text))
-    if senselessLines >= Self.maxSenseless {
+    if invalidLines >= Self.maxSenseless {
       return "\(Self.maxSenseless) of its lines could not be read"
     }
     return isRead ? nil : Self.unread

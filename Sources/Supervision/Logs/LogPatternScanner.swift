@@ -34,14 +34,14 @@ final class LogPatternScanner {
   }
 
   private func matches(_ added: ArraySlice<UInt8>) -> Bool {
-    var rest = added
-    while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-      append(rest[..<end])
-      rest = rest[(end + 1)...]
+    var remaining = added
+    while let end = remaining.firstIndex(of: UInt8(ascii: "\n")) {
+      append(remaining[..<end])
+      remaining = remaining[(end + 1)...]
       defer { tail = [] }
       if matchesTail() { return true }
     }
-    append(rest)
+    append(remaining)
     return false
   }
 

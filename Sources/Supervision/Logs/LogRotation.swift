@@ -63,7 +63,7 @@ public struct LogRotation: Sendable {
     try place.acting { () throws(SystemCallError) in
       if fileExists(partial) { name() }
       do throws(SystemCallError) {
-        try putAside(log)
+        try moveContent(log)
       } catch {
         discardFile(partial)
         throw error
@@ -78,7 +78,7 @@ public struct LogRotation: Sendable {
     try? renameFile(partial, to: place.aside(1))
   }
 
-  private func putAside(_ log: Descriptor) throws(SystemCallError) {
+  private func moveContent(_ log: Descriptor) throws(SystemCallError) {
     let copy = try Descriptor.open(
       partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
     let status = try log.readStatus(place.path)
@@ -130,9 +130,9 @@ public struct LogRotation: Sendable {
     _ log: Descriptor, _ range: Range<Int64>, to copy: Descriptor
   ) throws(SystemCallError) {
     var position = range.lowerBound
-    while let part = try Self.data(of: log, in: position..<range.upperBound, place.path) {
-      try copyBytes(log, part, to: copy)
-      position = part.upperBound
+    while let section = try Self.data(of: log, in: position..<range.upperBound, place.path) {
+      try copyBytes(log, section, to: copy)
+      position = section.upperBound
     }
     try copy.truncate(to: range.upperBound, path: partial)
   }
@@ -164,8 +164,8 @@ public struct LogRotation: Sendable {
     var position = range.lowerBound
     while position < range.upperBound {
       let wanted = min(buffer.count, Int(range.upperBound - position))
-      let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
-      let count = try log.read(into: part, at: position, path: place.path)
+      let section = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
+      let count = try log.read(into: section, at: position, path: place.path)
       if count == 0 { return }
       do throws(SystemCallError) {
         try copy.writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<count]))

@@ -12,7 +12,7 @@ public final class LogScan: Sendable {
   }
   private struct State {
     var scanner: Scanner
-    var isFound = false
+    var hasMatched = false
   }
   private let state: Mutex<State>
 
@@ -32,14 +32,14 @@ public final class LogScan: Sendable {
   public func look() throws(SystemCallError) -> Bool {
     let result = state.withLock { state in
       Result { () throws(SystemCallError) in
-        if state.isFound { return true }
+        if state.hasMatched { return true }
         switch state.scanner {
-        case .pattern(let pattern): state.isFound = try pattern.scan()
+        case .pattern(let pattern): state.hasMatched = try pattern.scan()
         case .line(var line):
           defer { state.scanner = .line(line) }
-          state.isFound = try line.scan()
+          state.hasMatched = try line.scan()
         }
-        return state.isFound
+        return state.hasMatched
       }
     }
     return try result.get()
@@ -47,10 +47,10 @@ public final class LogScan: Sendable {
 }
 
 extension LogPlace {
-  /// The bytes that were added to the log after `offset`, at most `most`. `offset` advances.
+  /// The bytes that were added to the log after `offset`, at most `limit`. `offset` advances.
   /// Returns nil if there are none.
   func added(
-    from offset: inout Int64, atMost most: Int64
+    from offset: inout Int64, atMost limit: Int64
   ) throws(SystemCallError) -> [UInt8]? {
     var position = offset
     defer { offset = position }
@@ -59,7 +59,7 @@ extension LogPlace {
       if size < position { position = 0 }
       if size <= position { return nil }
       let bytes = try file.readBytes(
-        upTo: Int(min(size - position, most)), at: position, path: path)
+        upTo: Int(min(size - position, limit)), at: position, path: path)
       position += Int64(bytes.count)
       return bytes
     }

@@ -25,11 +25,11 @@ public struct LogTimes: Sendable {
     let size = try place.reading { (_, size) throws(SystemCallError) in size }
     let file = try Descriptor.open(
       path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode: 0o600)
-    let notes = try Self.end(of: file, path)
-    guard let last = notes.last else { return try Self.write(Self.line(now, size), to: file) }
+    let entries = try Self.end(of: file, path)
+    guard let last = entries.last else { return try Self.write(Self.line(now, size), to: file) }
     if size < last.size {
-      let rest = Self.line(last.time, 0) + Self.line(max(now, last.time), size)
-      return try Self.replace(file, path, with: rest)
+      let tail = Self.line(last.time, 0) + Self.line(max(now, last.time), size)
+      return try Self.replace(file, path, with: tail)
     }
     guard size > last.size, now - last.time >= Self.least else { return }
     try Self.write(Self.line(now, size), to: file)
@@ -62,9 +62,9 @@ public struct LogTimes: Sendable {
     half file: Descriptor, _ path: String, _ length: Int
   ) throws(SystemCallError) {
     try file.seek(to: Int64(length / 2), path: path)
-    let rest = try file.read(upTo: length - length / 2)
-    guard let end = rest.firstIndex(of: UInt8(ascii: "\n")) else { return }
-    try replace(file, path, with: Array(rest[(end + 1)...]))
+    let tail = try file.read(upTo: length - length / 2)
+    guard let end = tail.firstIndex(of: UInt8(ascii: "\n")) else { return }
+    try replace(file, path, with: Array(tail[(end + 1)...]))
   }
 
   /// Writes the file in place. If the daemon dies in between, the times of old lines are lost, but

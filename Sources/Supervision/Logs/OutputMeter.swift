@@ -17,12 +17,12 @@ public struct OutputMeter: Sendable {
 
   /// The minimum number of bytes between two samples that counts as output. The shortest answers of
   /// JSON-RPC have about 40.
-  private static let least: UInt64 = 32
+  private static let minBytes: UInt64 = 32
   /// The number of bytes of a write to an eventfd.
-  private static let wakeUp: UInt64 = 8
+  private static let bytesOfWakeUp: UInt64 = 8
   /// The maximum number of 8-byte writes between two samples that are taken for wake-ups. More of
   /// them are output.
-  private static let mostWakeUps: UInt64 = 64
+  private static let maxWakeUps: UInt64 = 64
 
   /// The offset in standard error, if that is a file of its own. Messages there aren't a use of the
   /// worker.
@@ -49,8 +49,8 @@ public struct OutputMeter: Sendable {
     let before = errors
     errors = tree.pids.first.flatMap(Self.errorLength)
     if let root = tree.pids.first, Self.isFull(STDOUT_FILENO, of: root) { return true }
-    let known = before.flatMap { before in errors.map { $0 > before ? $0 - before : 0 } } ?? 0
-    return output.map { $0.bytes >= Self.least &+ known } ?? false
+    let errorBytes = before.flatMap { before in errors.map { $0 > before ? $0 - before : 0 } } ?? 0
+    return output.map { $0.bytes >= Self.minBytes &+ errorBytes } ?? false
   }
 
   /// What was written since the last call. It is nil for the first call.
@@ -92,7 +92,7 @@ public struct OutputMeter: Sendable {
       guard process.value.bytes >= old.bytes, process.value.calls >= old.calls else { return sum }
       let bytes = process.value.bytes - old.bytes
       let calls = process.value.calls - old.calls
-      let areWakeUps = bytes == calls * wakeUp && calls <= mostWakeUps
+      let areWakeUps = bytes == calls * bytesOfWakeUp && calls <= maxWakeUps
       return sum &+ (areWakeUps ? 0 : bytes)
     }
     return sum > ended ? sum - ended : 0

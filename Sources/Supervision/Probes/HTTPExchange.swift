@@ -36,8 +36,8 @@ struct HTTPExchange {
     request = Array("\(probe.method) \(probe.path) HTTP/1.1\r\n\(lines)\r\n".utf8)
   }
 
-  mutating func receive(_ part: [UInt8]) {
-    received += part
+  mutating func receive(_ bytes: [UInt8]) {
+    received += bytes
     if bodyStart == nil { readHead() }
     if let bodyStart, let bodyLength, received.count - bodyStart >= bodyLength { isComplete = true }
     if received.count >= Self.limit { isComplete = true }
@@ -53,15 +53,15 @@ struct HTTPExchange {
     bodyStart = end + 4
     // A CR LF is one Character.
     let lines = String(decoding: received[..<end], as: UTF8.self).split(separator: "\r\n")
-    let words = lines.first?.split(separator: " ") ?? []
-    if words.count >= 2, words[0].hasPrefix("HTTP/1."), words[1].count == 3 {
-      status = Int(words[1])
+    let tokens = lines.first?.split(separator: " ") ?? []
+    if tokens.count >= 2, tokens[0].hasPrefix("HTTP/1."), tokens[1].count == 3 {
+      status = Int(tokens[1])
     }
     if status == nil { isComplete = true }
     for line in lines.dropFirst() {
-      let parts = line.split(separator: ":", maxSplits: 1)
-      guard parts.count == 2, parts[0].lowercased() == "content-length" else { continue }
-      bodyLength = Int(parts[1].drop { $0 == " " })
+      let field = line.split(separator: ":", maxSplits: 1)
+      guard field.count == 2, field[0].lowercased() == "content-length" else { continue }
+      bodyLength = Int(field[1].drop { $0 == " " })
     }
     if status == 204 || status == 304 { bodyLength = 0 }
   }

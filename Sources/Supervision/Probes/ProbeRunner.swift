@@ -40,7 +40,7 @@ public final class ProbeRunner {
     case .exec(let arguments):
       runner.command = worker.runBeside(arguments, as: "probe", keepsOutput: false)
       runner.progress = .awaiting(.readable)
-      runner.lookAtCommand()
+      runner.checkCommand()
     case .tcp(let host, let port): runner.connect(host, port)
     case .http(let request):
       runner.exchange = HTTPExchange(request)
@@ -59,11 +59,11 @@ public final class ProbeRunner {
     guard case .awaiting(let interest) = progress else { return }
     if let command {
       command.proceed()
-      return lookAtCommand()
+      return checkCommand()
     }
     guard let socket else { return }
     if interest == .writable {
-      connected(socket.connectionError)
+      didConnect(socket.connectionError)
     } else {
       receive(socket)
     }
@@ -92,7 +92,7 @@ public final class ProbeRunner {
 
   // MARK: a command
 
-  private func lookAtCommand() {
+  private func checkCommand() {
     switch command?.phase {
     case .ended(.exited(0)): end(.success)
     case .ended(.exited(let code)): end(.failure("its command exited with \(code)"))
@@ -121,11 +121,11 @@ public final class ProbeRunner {
     if result == -EINPROGRESS {
       progress = .awaiting(.writable)
     } else {
-      connected(-result)
+      didConnect(-result)
     }
   }
 
-  private func connected(_ code: Int32) {
+  private func didConnect(_ code: Int32) {
     guard let socket else { return }
     if code != 0 { return end(.failure("port \(port): \(String(cString: strerror(code)))")) }
     // Repeated connects to a closed local port can hit TCP self-connect.
@@ -152,9 +152,9 @@ public final class ProbeRunner {
 
   private func receive(_ socket: Descriptor) {
     do throws(SystemCallError) {
-      let part = try socket.read(upTo: 16 << 10)
-      exchange?.receive(part)
-      if exchange?.isComplete == true || part.isEmpty {
+      let bytes = try socket.read(upTo: 16 << 10)
+      exchange?.receive(bytes)
+      if exchange?.isComplete == true || bytes.isEmpty {
         end(Self.verdict(exchange?.status, exchange))
       }
     } catch {

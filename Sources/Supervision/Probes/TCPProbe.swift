@@ -26,7 +26,7 @@ public final class TCPProbe {
       _ = try systemCall("connect") {
         family == AF_INET ? connectIPv4(connection.raw) : connectIPv6(connection.raw)
       }
-      return isSomebodyElse(connection)
+      return reachesAnotherSocket(connection)
     } catch {
       if error.code == EINPROGRESS { pending[family] = connection }
       return false
@@ -36,13 +36,13 @@ public final class TCPProbe {
   private func finish(_ connection: Descriptor, _ family: Int32) -> Bool {
     if !connection.isWritable { return false }
     pending[family] = nil
-    return connection.connectionError == 0 && isSomebodyElse(connection)
+    return connection.connectionError == 0 && reachesAnotherSocket(connection)
   }
 
   /// True if the connection's other end isn't the connection itself. TCP lets a socket connect to
   /// itself if its local port happens to be the port that it connects to. Repeated attempts hit
   /// this.
-  private func isSomebodyElse(_ connection: Descriptor) -> Bool {
+  private func reachesAnotherSocket(_ connection: Descriptor) -> Bool {
     // The port is at the same offset in the addresses of both families.
     var address = sockaddr_in6()
     var length = socklen_t(MemoryLayout<sockaddr_in6>.size)

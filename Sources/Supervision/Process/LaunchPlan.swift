@@ -125,8 +125,8 @@ public struct LaunchPlan: Sendable {
     terms.limits = limits
     terms.umask = umask
     terms.ownKeyring = ownKeyring
-    let given = listeners.map(\.descriptor.raw) + stored.map(\.descriptor.raw)
-    terms.placed = given.enumerated().map { index, raw in .init(raw, at: 3 + Int32(index)) }
+    let descriptors = listeners.map(\.descriptor.raw) + stored.map(\.descriptor.raw)
+    terms.placed = descriptors.enumerated().map { index, raw in .init(raw, at: 3 + Int32(index)) }
     if handedOver > 0 { terms.pidVariables.append("LISTEN_PID") }
     if watchdog != nil { terms.pidVariables.append("WATCHDOG_PID") }
     if let readinessChannel {
@@ -173,10 +173,10 @@ public struct LaunchPlan: Sendable {
   func executable(of command: [String]) throws(LaunchError) -> String {
     guard let program = command.first, !program.isEmpty else { throw .noCommand }
     let path = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
-    guard let found = resolveExecutable(program, path: path) else {
+    guard let executable = resolveExecutable(program, path: path) else {
       throw .notFound(program, path: path)
     }
-    return found
+    return executable
   }
 }
 
@@ -206,7 +206,7 @@ public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
     case .notFound(let program, let path): "\(program): not found in its PATH, \(path)"
     case .log(let error): "can't open its log: \(error)"
     case .spawn(let error): error.reason
-    case .descriptors(let why), .environmentFile(let why), .stuck(let why): why
+    case .descriptors(let reason), .environmentFile(let reason), .stuck(let reason): reason
     }
   }
 }

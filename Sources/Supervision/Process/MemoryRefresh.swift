@@ -21,9 +21,9 @@ public struct MemoryRefresh: Sendable {
   /// Finds the worker's processes and opens their memory, where that is permitted. The call may
   /// block.
   public func perform() throws(SystemCallError) -> Outcome {
-    let found = try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
+    let tree = try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
     var outcome = Outcome()
-    for process in found.processes.map(\.identity) {
+    for process in tree.processes.map(\.identity) {
       outcome.present.insert(process)
       do throws(SystemCallError) {
         outcome.memories[process] = try Self.open(process)

@@ -72,8 +72,8 @@ public final class SideProgram {
   public func proceed() {
     switch phase {
     case .preparing: begin()
-    case .starting: lookAtStart()
-    case .running: lookAtEnd()
+    case .starting: checkStart()
+    case .running: checkEnd()
     case .ended, .failed, .cancelled: break
     }
   }
@@ -86,7 +86,7 @@ public final class SideProgram {
       WrapperTree.leaveOut(started.process.pid)
       start = started
       phase = .starting
-      lookAtStart()
+      checkStart()
     } catch { fail(error) }
   }
 
@@ -97,7 +97,7 @@ public final class SideProgram {
     }
   }
 
-  private func lookAtStart() {
+  private func checkStart() {
     do throws(SpawnError) {
       guard let started = try start?.look() else { return }
       process = started
@@ -106,7 +106,7 @@ public final class SideProgram {
     } catch { fail(.spawn(error)) }
   }
 
-  private func lookAtEnd() {
+  private func checkEnd() {
     guard let process else { return }
     let exit: WorkerExit
     do throws(SystemCallError) {

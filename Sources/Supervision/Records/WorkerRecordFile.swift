@@ -213,8 +213,8 @@ extension WorkerRecord {
   /// as a wait that began with the sleep.
   private static func began(_ waits: [String]) -> [Int32: Int64] {
     let began = waits.compactMap { text -> (Int32, Int64)? in
-      let words = text.split(separator: " ")
-      guard words.count == 2, let thread = Int32(words[0]), let time = Int64(words[1]) else {
+      let tokens = text.split(separator: " ")
+      guard tokens.count == 2, let thread = Int32(tokens[0]), let time = Int64(tokens[1]) else {
         return nil
       }
       return (thread, time)

@@ -91,10 +91,11 @@ public struct HealthRequest: Hashable, Sendable {
       return received.count > Self.limit || received.contains(0) ? .other : .incomplete
     }
     // In Swift, CR LF is one Character.
-    let words = text.split(separator: "\r\n").first?.split(separator: " ") ?? []
-    guard words.count == 3, words[2].hasPrefix("HTTP/1."), words[0] == "GET" || words[0] == "HEAD",
-      paths.contains(where: { words[1].prefix(while: { $0 != "?" }) == $0 })
+    let tokens = text.split(separator: "\r\n").first?.split(separator: " ") ?? []
+    guard tokens.count == 3, tokens[2].hasPrefix("HTTP/1."),
+      tokens[0] == "GET" || tokens[0] == "HEAD",
+      paths.contains(where: { tokens[1].prefix(while: { $0 != "?" }) == $0 })
     else { return .other }
-    return .check(hasBody: words[0] == "GET")
+    return .check(hasBody: tokens[0] == "GET")
   }
 }

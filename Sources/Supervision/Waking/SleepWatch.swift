@@ -51,8 +51,8 @@ public struct SleepWatch: Sendable {
   private func newcomer() -> String? {
     // A cgroup that was removed has no new processes.
     guard let cgroup, let pids = try? cgroup.processes() else { return nil }
-    let known = Set(members.map(\.pid))
-    for pid in pids where !known.contains(pid) {
+    let memberPIDs = Set(members.map(\.pid))
+    for pid in pids where !memberPIDs.contains(pid) {
       // The process has ended.
       guard let stat = try? ProcessStat.read(pid), !stat.isEnded else { continue }
       return "process \(pid) (\(stat.name)), started in its cgroup"

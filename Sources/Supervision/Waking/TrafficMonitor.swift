@@ -17,7 +17,7 @@ public final class TrafficMonitor {
   private let latches: InputLatches?
   private let latch: InputLatches.Latch?
   private let inputs: MonitoredInputs
-  private var looksUntilScan = 0
+  private var samplesUntilScan = 0
   private var isFirst = true
 
   /// The time after which an open request counts as one that gets no answer, such as HTTP/2's
@@ -76,13 +76,13 @@ public final class TrafficMonitor {
   /// performed.
   public func begin() -> Look {
     let hasInput = latch?.hasFired ?? false
-    let isListed = latch == nil || hasInput || looksUntilScan == 0
+    let isListed = latch == nil || hasInput || samplesUntilScan == 0
     if hasInput || isFirst {
       // The next sample lists the descriptors again: a connection that the worker accepts after
       // this listing isn't in it, and causes no event any more.
-      looksUntilScan = 0
+      samplesUntilScan = 0
     } else {
-      looksUntilScan = isListed ? Self.scanInterval : looksUntilScan - 1
+      samplesUntilScan = isListed ? Self.scanInterval : samplesUntilScan - 1
     }
     // The latch is cleared and armed before inputs are added: input that arrives from here on
     // belongs to the next sample.
@@ -118,7 +118,7 @@ private final class MonitoredInputs: Sendable {
   private let state = Mutex(State())
 
   private struct State {
-    var known: Set<InputKey> = []
+    var listed: Set<InputKey> = []
     var served: Set<UInt16> = []
     var clients: Set<InputKey> = []
     var connections: [Connection] = []
@@ -175,7 +175,7 @@ private final class MonitoredInputs: Sendable {
   private func scan(_ tree: ProcessTree, isFirst: Bool, state: inout State) {
     let inputs = WorkerInputs(of: tree, ownChannels: ownChannels)
     let present = Set(inputs.candidates.map { InputKey($0.open, of: $0.pid) })
-    state.known.formIntersection(present)
+    state.listed.formIntersection(present)
     state.clients.formIntersection(present)
     for (key, number) in state.numbers where !present.contains(key) {
       state.numbers[key] = nil
@@ -188,9 +188,9 @@ private final class MonitoredInputs: Sendable {
     state.connections = inputs.candidates.compactMap { pid, open in
       remembered[InputKey(open, of: pid)].map { Connection(pid: pid, open: open, carried: $0) }
     }
-    let known = state.known
-    _ = inputs.forEach(where: { !known.contains($0) }) { input in
-      state.known.insert(input.key)
+    let listed = state.listed
+    _ = inputs.forEach(where: { !listed.contains($0) }) { input in
+      state.listed.insert(input.key)
       add(input, isFirst: isFirst, state: &state)
     }
   }
@@ -217,7 +217,7 @@ private final class MonitoredInputs: Sendable {
   }
 
   private static func countTraffic(_ state: inout State) -> Bool {
-    var found = false
+    var hasTraffic = false
     var pidfd: (pid: Int32, descriptor: Descriptor)?
     for _ in 0..<min(state.connections.count, maxConnections) {
       state.nextConnection = (state.nextConnection + 1) % state.connections.count
@@ -234,7 +234,7 @@ private final class MonitoredInputs: Sendable {
       else { continue }
       let carried = traffic.received &+ traffic.sent
       if let before = connection.carried, before != carried {
-        found = true
+        hasTraffic = true
         state.source = state.source ?? TrafficSource(facts, served: state.served)
       }
       state.connections[state.nextConnection].carried = carried
@@ -243,10 +243,10 @@ private final class MonitoredInputs: Sendable {
       if case .internet(_, let port) = facts.local, state.served.contains(port),
         traffic.isUnanswered(within: TrafficMonitor.maxRequest)
       {
-        found = true
+        hasTraffic = true
         state.source = state.source ?? TrafficSource(facts, served: state.served)
       }
     }
-    return found
+    return hasTraffic
   }
 }

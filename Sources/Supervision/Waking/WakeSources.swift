@@ -88,15 +88,15 @@ public final class WakeSources: Sendable {
   /// The reason to wake the worker, from what has arrived since the last call, or nil if nothing
   /// has. It never blocks.
   public func nextReason() -> String? {
-    var found: String?
+    var reason: String?
     for event in Self.drain(descriptor) {
       let index = Int(truncatingIfNeeded: event.data)
-      guard found == nil, names.indices.contains(index) else { continue }
+      guard reason == nil, names.indices.contains(index) else { continue }
       // The writer may have closed it again, or another process has only inspected the FIFO.
       if let opening = openings[index], !opening.isOpened { continue }
-      found = Self.sentence(names[index], events: event.events, served: served)
+      reason = Self.sentence(names[index], events: event.events, served: served)
     }
-    return found
+    return reason
   }
 
   fileprivate static func sentence(

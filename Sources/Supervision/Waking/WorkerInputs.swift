@@ -60,7 +60,7 @@ struct WorkerInputs {
       do throws(SystemCallError) {
         all += try OpenDescriptor.list(of: pid).map { (pid, $0) }
       } catch {
-        if !Self.isOfTheGone(error, pid) { refusals.append(error) }
+        if !Self.meansEnded(error, pid) { refusals.append(error) }
       }
     }
     // A worker that has both ends of a pipe only sends to itself.
@@ -102,7 +102,7 @@ struct WorkerInputs {
           open, of: pid, from: pidfd.descriptor, unreadOnly: unreadOnly)
       } catch {
         // EBADF means that it was closed since. A process that has ended has no inputs.
-        if error.code != EBADF, !Self.isOfTheGone(error, pid) { refused.append(error) }
+        if error.code != EBADF, !Self.meansEnded(error, pid) { refused.append(error) }
         continue
       }
       if let input, isOutward(input) { try body(input) }
@@ -120,7 +120,7 @@ struct WorkerInputs {
   /// Whether the error means that the process has ended. Until it is reaped, an ended process still
   /// has a directory in /proc, which belongs to root. To any other user it looks like a process
   /// that may not be inspected.
-  private static func isOfTheGone(_ error: SystemCallError, _ pid: Int32) -> Bool {
+  private static func meansEnded(_ error: SystemCallError, _ pid: Int32) -> Bool {
     if error.meansVanished { return true }
     do throws(SystemCallError) { return try ProcessStat.read(pid).isEnded } catch {
       return error.meansVanished

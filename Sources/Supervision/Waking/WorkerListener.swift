@@ -148,7 +148,7 @@ public final class Listener: Sendable {
   /// duplicate the worker's descriptors (pidfd_getfd(2)) finds none.
   public static func recover(_ wanted: [ListenSocket], from tree: ProcessTree) -> [Listener] {
     var left = wanted
-    var found: [Listener] = []
+    var listeners: [Listener] = []
     for pid in tree.pids where !left.isEmpty {
       // The process has ended.
       guard let pidfd = try? Descriptor.pidfd(of: pid) else { continue }
@@ -159,10 +159,10 @@ public final class Listener: Sendable {
           let facts = try? SocketFacts.read(duplicate),
           let index = left.firstIndex(where: { $0.isSeen(in: facts) })
         else { continue }
-        found.append(Listener(left.remove(at: index), duplicate, madeBy: nil))
+        listeners.append(Listener(left.remove(at: index), duplicate, madeBy: nil))
       }
     }
-    return found
+    return listeners
   }
 }
 

@@ -195,7 +195,7 @@ import Testing
     #expect(end.hasEnded && ending.asked == ["stop web"])
     let lines = ending.lines.count
     #expect(ending.lines.last?.hasSuffix("workers that still run are left running") == true)
-    // Nothing more happens when the worker ends after all.
+    // Nothing more happens even if the worker ends afterwards.
     ending.hasStopped("web")
     #expect(ending.lines.count == lines)
   }

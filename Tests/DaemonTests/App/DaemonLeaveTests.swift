@@ -105,7 +105,8 @@ import Testing
     ending.world.driver.request(.start, worker.id) { _ in }
     ending.world.workers.launching = [worker.id]
     end.leave()
-    // Forked, and not yet its program: without the launcher nothing would record it.
+    // The child is forked and doesn't run its program yet: without the launcher nothing would
+    // record it.
     end.engineIsQuiet()
     #expect(!end.hasEnded)
     worker.process = try .forTest("web")
@@ -132,7 +133,7 @@ import Testing
     var answers: [Answer] = []
     ending.world.starter.start(web.id) { answers.append($0) }
     #expect(answers == [])
-    // The launcher launches it.
+    // The launcher is launching this worker.
     ending.world.workers.launching = [WorkerID("db")]
     end.leave()
     #expect(answers == [Answer(.refused, "the daemon is ending")] && !end.hasEnded)
@@ -150,7 +151,7 @@ import Testing
   }
 
   @Test(
-    "A daemon that is ending refuses to leave its workers, and a second request to leave adds nothing"
+    "A daemon that is ending doesn't leave its workers, and a second request to leave adds nothing"
   )
   func leaveLate() throws {
     try ending.add("web")

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Signals to the daemon") struct DaemonSignalsTests {
   private let world: AdapterWorld
-  /// It has ended.
+  /// A child that has ended.
   private let orphan = FakeProcesses { $0.children = [10] }
   private let file = ConfigurationOnDisk()
   private let signals: DaemonSignals
@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(
-    "SIGTERM and SIGINT begin the end, and each signal counts: the second one ends the daemon at once",
+    "SIGTERM and SIGINT begin the end of the daemon, and a second one ends it at once",
     arguments: [SIGTERM, SIGINT])
   func end(signal: Int32) throws {
     try world.add("web")

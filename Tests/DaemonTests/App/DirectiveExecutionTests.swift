@@ -49,7 +49,7 @@ import Testing
         worker: WorkerID(name), from: from, to: to, cause: cause, at: world.timers.now))
   }
 
-  /// Has a sleep whose operations don't end.
+  /// Adds a worker with a sleep whose operations don't end.
   private func addSleeper(_ state: WorkerState) throws -> (WorkerUnit, FakeMemory) {
     let worker = try world.add("web", state)
     let memory = FakeMemory()
@@ -108,7 +108,7 @@ import Testing
     execution.execute(.terminate(WorkerID("unknown")))
   }
 
-  // MARK: what the engine waits for
+  // MARK: outcomes
 
   @Test("Each directive that the engine waits for has an outcome, also if nothing can be done")
   func outcomes() throws {
@@ -135,7 +135,7 @@ import Testing
     #expect(world.wrapped.killed.map(\.pid) == [77])
   }
 
-  // MARK: what is recorded and logged
+  // MARK: records and log
 
   @Test("A worker's new state is logged, recorded for the next daemon, and reaches supervision")
   func transitions() throws {
@@ -178,7 +178,7 @@ import Testing
   }
 
   @Test(
-    "A rise of the pressure is a warning, a fall a notice, and only normal pressure restarts workers"
+    "Rising pressure is logged as a warning, falling as a notice; normal pressure restarts workers"
   )
   func pressure() throws {
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Daemon
 
-/// Notes what it is to do, and says how it went when a test wants that.
+/// Records the directives, and reports outcomes when a test wants them.
 private final class Executor {
   var executed: [Directive] = []
   var quietCount = 0
@@ -81,7 +81,7 @@ private final class Observer: EngineObserver {
     executor.react = { [driver, id] directive in
       guard self.isLaunch(directive) else { return }
       driver.send(.launched(id))
-      // The engine has not seen it yet.
+      // The engine hasn't handled the event yet.
       #expect(driver.state.state(of: id) == .launching)
       driver.send(.ready(id))
       #expect(driver.state.state(of: id) == .launching)
@@ -108,7 +108,7 @@ private final class Observer: EngineObserver {
       }
     }
     driver.request(.suspend, id) { _ in }
-    // It is suspended after the time that its policy gives it.
+    // The worker is suspended after the time that its policy permits.
     for _ in 0..<20 where driver.state.state(of: id) != .suspended {
       timers.advance(by: .seconds(60))
       driver.passDeadlines()
@@ -133,7 +133,7 @@ private final class Observer: EngineObserver {
     driver.request(.start, id) { _ in }
     driver.send(.launched(id))
     driver.send(.ready(id))
-    // It is suspended when it has been there for a while.
+    // The worker is suspended when it has been in the background for a while.
     driver.request(.background, id) { _ in }
     let deadline = try #require(driver.nextDeadline)
     let count = observer.events.count
@@ -162,7 +162,7 @@ private final class Observer: EngineObserver {
     let (first, second) = (ask(heard), ask(heard))
     saved.isSaved = false
     replies.deliver(Answer(.done, "one"), to: first)
-    // What is saved by now doesn't let an answer overtake another.
+    // An answer doesn't overtake an earlier one, even if everything is saved by now.
     saved.isSaved = true
     replies.deliver(Answer(.done, "two"), to: second)
     #expect(heard.texts.isEmpty)

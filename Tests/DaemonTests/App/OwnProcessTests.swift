@@ -11,7 +11,7 @@ import Testing
 
   init() throws { scratch = try Scratch() }
 
-  /// What a process with this oom_score_adj does at its start.
+  /// Does what a process with this `oom_score_adj` does at its start.
   private func start(with own: Int32) throws -> (own: String, ofWorkers: Int32?, lines: [String]) {
     let score = OwnOOMScore(path: try scratch.write("score", "\(own)\n"))
     let ofWorkers = score.ofWorkers
@@ -33,7 +33,7 @@ import Testing
 
   @Test("A daemon without the right to protect itself logs that, and starts")
   func refused() {
-    // A number that not even root can write.
+    // Not even root can write this number.
     let score = OwnOOMScore(path: "/proc/sys/kernel/ngroups_max")
     var lines: [String] = []
     score.lower { lines.append("\($0): \($1)") }
@@ -106,7 +106,7 @@ import Testing
     ServiceManager.send("READY=1", to: path)
     withExtendedLifetime(stream) {}
     let socket = try UnixSocket.bound(to: path, .datagram)
-    // Its queue is full long before.
+    // The queue of the socket is full long before the last message.
     for _ in 0..<10_000 { ServiceManager.send("READY=1", to: path) }
     #expect(try received(socket).allSatisfy { $0 == "READY=1" })
   }

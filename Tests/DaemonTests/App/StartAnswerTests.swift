@@ -7,14 +7,15 @@ import Testing
 @testable import Daemon
 
 @Suite("The answer to a start") struct StartAnswerTests {
-  /// A worker whose processes do what a test says.
+  /// A worker whose processes are in the state that a test sets.
   private final class World {
     let restarts: RestartWorld
     let id = WorkerID("web")
     let end: EndWorld
-    /// What a look finds: processor time, and whether it rests; nil: it can't look.
+    /// The processor time in a scan, and whether the worker is idle; nil: its processes can't be
+    /// read.
     var found: (ticks: UInt64, rests: Bool)?
-    /// Looks wait for `answerLook`.
+    /// Whether scans wait for `answerLook`.
     var isSlow = false
     private let own: ProcessStat
     private var waiting: [(ProcessScan?) -> Void] = []
@@ -50,13 +51,13 @@ import Testing
       }
     }
 
-    /// Its process has ended, and its remains are being cleared.
+    /// Reports that the worker's root process has ended. Its remaining processes are being cleared.
     func exit() {
       worker?.ending = end.ending
       end.ending.rootHasEnded()
     }
 
-    /// It has been launched, and the engine has answered.
+    /// Launches the worker, and gives the engine's answer.
     func start(_ code: Answer.Code = .done) {
       restarts.launch()
       ask(code)

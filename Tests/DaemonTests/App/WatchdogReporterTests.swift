@@ -68,7 +68,7 @@ import Testing
       return
     }
     #expect(sign != nil)
-    // It was removed meanwhile.
+    // The worker has been removed meanwhile.
     reporter.checkWatchdog(WorkerID("gone"))
     #expect(world.takeEvents().isEmpty)
   }

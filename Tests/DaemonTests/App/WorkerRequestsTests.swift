@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test(
-    "wait for a worker of an earlier daemon, and reach the engine after its adoption, in their order"
+    "Requests about a worker of an earlier daemon reach the engine after its adoption, in order"
   )
   func adopted() {
     returning.begin(id)

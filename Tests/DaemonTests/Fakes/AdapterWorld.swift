@@ -10,21 +10,21 @@ import TestSupport
 
 @testable import Daemon
 
-/// The daemon's components, connected as `Daemon` connects them: over
-/// the real services in a directory of their own, and over fakes where a component needs the daemon. The test's own
-/// process stands for each worker's. Directives are noted and not carried out.
+/// The daemon's components, connected as `Daemon` connects them. They use the real services, in a
+/// directory of their own, and fakes in place of the daemon. The test's own process represents the
+/// process of each worker. Directives are recorded and not carried out.
 final class AdapterWorld {
   let scratch: Scratch
   let timers: FakeTimers
   let notes = EventNotes()
-  /// For which answers wait.
+  /// The records that answers to clients wait for.
   let saved = FakeRecords()
   let driver: EngineDriver
   let services: Services
   let state: StateDirectory
   let log: DaemonLog
   let workers = WorkerRegistry()
-  /// It gets no events, unless a test connects it.
+  /// Gets no events, unless a test connects it.
   let chronicle: Chronicle
   let configuration = ConfigurationInForce(
     DaemonConfiguration(policy: LifecyclePolicy(name: "test")))
@@ -33,33 +33,34 @@ final class AdapterWorld {
   let requests: WorkerRequests
   let recordWriter: WorkerRecordWriter
   static let bootID = "boot"
-  /// Beside it are the workers' channels.
+  /// The path of the control socket. The workers' channels are beside it.
   var socket: String { scratch.path + "/run/control.sock" }
 
-  // What the daemon is for the components.
+  // What the daemon provides to the components.
   let restarts: RestartSupervisor
   let starter: DependencyStarter
   let files = FakeStateFiles()
   let stoppedByPerson: StoppedByPerson
   let wrapped = WrapperWorld()
   let watches = FakeWatches()
-  /// Of workers' ends.
+  /// The loop of the components that end workers.
   let loop: FakeLoop
   let workerProcesses = FakeWorkerProcesses()
-  /// External workers whose root process has ended.
+  /// The external workers whose root process has ended.
   private(set) var externalEnds: [WorkerID] = []
   private(set) var keptLines: [WorkerID: [String]] = [:]
   var whenExternalRootEnds: (WorkerUnit) -> Void = { _ in }
-  /// nil: the kernel's.
+  /// nil: the kernel's memory is used.
   let fakeMemory: FakeMemory?
-  /// What was to be ended by SIGKILL, where the memory is a fake.
+  /// The workers to which SIGKILL was sent; recorded only if the memory is a fake.
   private(set) var killed: [WorkerID] = []
-  /// Which workers of an earlier daemon live, where the memory is a fake.
+  /// The processes of earlier daemons' workers; used only if the memory is a fake.
   let strangers = FakeProcesses()
 
   private static let journalQueue = WorkQueue(name: "test-jrnl")
 
-  /// - Parameter memory: nil: workers' processes are really stopped, and their memory is moved.
+  /// - Parameter memory: nil: the processes of workers are really stopped, and their memory is
+  ///   moved.
   init(
     _ timers: FakeTimers = FakeTimers(), memory: FakeMemory? = nil,
     journal: JournalConfiguration = JournalConfiguration()
@@ -136,7 +137,7 @@ final class AdapterWorld {
   private(set) lazy var sheds = WorkerSheds(
     loop: services.loop, processes: services.processes, driver: driver, workers: workers,
     meter: senses.meter, scanner: senses.scanner, liveness: senses.liveness, log: log)
-  /// No process is ended: the test's own process stands for each worker's.
+  /// No process is ended: the test's own process represents the process of each worker.
   private(set) lazy var ends = WorkerEnds(
     loop: loop, processes: workerProcesses, memory: fakeMemory ?? makeMemory(),
     records: services.records, log: log, driver: driver, workers: workers, requests: requests,
@@ -193,12 +194,13 @@ final class AdapterWorld {
     driver: driver, workers: workers, declared: declared, requests: requests, restarts: restarts,
     starter: starter, supervision: supervision, listening: listening)
 
-  /// Declared last, and so freed last: components give back what they hold of the loop when they are freed.
+  /// This is declared last, and therefore freed last: when components are freed, they still use the
+  /// loop to remove their watches.
   private let heldToTheEnd: Services
 
-  // MARK: what a test does
+  // MARK: actions of a test
 
-  /// In this state. It has a process, unless it is terminated.
+  /// Adds a worker in this state. It has a process, unless it is terminated.
   @discardableResult
   func add(
     _ name: String = "web", _ state: WorkerState = .background, isDeclared: Bool = true,
@@ -217,7 +219,8 @@ final class AdapterWorld {
     WorkerHandle(worker: worker, driver: driver, log: log)
   }
 
-  /// A record of this name, as an earlier daemon has left it, with the test's own process.
+  /// Makes a record of this name with the test's own process, as an earlier daemon would have left
+  /// it.
   func record(
     _ name: String = "web", _ state: WorkerState = .background,
     _ change: (inout WorkerRecord) -> Void = { _ in }
@@ -230,7 +233,7 @@ final class AdapterWorld {
     return record
   }
 
-  /// A run of it has ended, as the supervisor hears of it.
+  /// Reports to the supervisor that a run of the worker has ended.
   func hasEnded(_ worker: WorkerUnit, _ cause: Cause) {
     for (old, new) in [(WorkerState.terminated, WorkerState.launching), (.launching, .terminated)] {
       restarts.record(
@@ -238,14 +241,14 @@ final class AdapterWorld {
     }
   }
 
-  /// What the engine was asked for since the last `add`.
+  /// The requests that the engine has got since the last `add`.
   var asked: [String] {
     notes.all.compactMap {
       if case .request(let request) = $0 { "\(request.verb) \(request.worker)" } else { nil }
     }
   }
 
-  /// Turns the real loop, and serves what is watched beside it, until that holds.
+  /// Turns the real loop, and serves the fake watches, until the condition holds.
   func turn(until isDone: () throws -> Bool) throws {
     let deadline = EventLoop.now + .seconds(60)
     while try !isDone() {
@@ -255,7 +258,8 @@ final class AdapterWorld {
     }
   }
 
-  /// Until everything that was begun on other threads about a worker has come back.
+  /// Turns the loop until the jobs about a worker that were begun on other threads have reported
+  /// their outcomes.
   func settle(_ name: String = "web") throws {
     var isBack = false
     let back = services.loopReturn.callback { (_: Bool) in isBack = true }
@@ -263,10 +267,10 @@ final class AdapterWorld {
     try turn { isBack }
   }
 
-  /// What was logged so far.
+  /// The lines that were logged so far.
   var logged: String {
     log.drain(within: .seconds(60))
-    // Nothing was logged.
+    // The file doesn't exist if nothing was logged.
     return (try? readText(scratch.path + "/log")) ?? ""
   }
 }

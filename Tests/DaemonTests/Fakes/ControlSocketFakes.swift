@@ -6,12 +6,13 @@ import TestSupport
 
 @testable import Daemon
 
-/// Requests to the real `ControlService` about a wrapped worker. Its wrapper answers when a test says so.
+/// Requests to the real `ControlService` about a wrapped worker. Its wrapper answers when a test
+/// says so.
 final class RelayedRequests {
   let control: ControlWorld
-  /// All of them so far.
+  /// The ids of all requests so far.
   private(set) var ids: [UInt64] = []
-  /// Each request is answered at once.
+  /// Whether each request is answered at once.
   var answersAtOnce = false
 
   init() throws {
@@ -28,7 +29,7 @@ final class RelayedRequests {
   }
 }
 
-/// A client at its end of the socket. It never waits: the loop has the same thread.
+/// The client's end of a control socket. It never waits, because the loop runs on the same thread.
 final class ControlTestClient {
   let socket: Descriptor
   private var framer = LineFramer(maximumLength: 4 << 20)
@@ -37,7 +38,7 @@ final class ControlTestClient {
 
   init(_ path: String) throws { socket = try UnixSocket.connected(to: path, .stream) }
 
-  /// As much as the socket takes; the rest.
+  /// Sends as many bytes as the socket accepts, and returns the others.
   func offer(_ bytes: ArraySlice<UInt8>) throws -> ArraySlice<UInt8> {
     let count = bytes.withUnsafeBytes {
       Glibc.send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
@@ -64,13 +65,13 @@ final class ControlTestClient {
 
   func ask(_ id: UInt64, _ verb: ControlRequest.Verb = .wake) throws { try ask(id...id, verb) }
 
-  /// Takes what has come.
+  /// Reads what has arrived.
   func read() throws {
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
     while !hasEnded {
       let count = recv(socket.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
       if count < 0, errno == EAGAIN || errno == EINTR { break }
-      // Closed with unread bytes of ours in it, a socket ends with ECONNRESET.
+      // If a socket is closed while it has unread bytes, its other end gets ECONNRESET.
       hasEnded = count <= 0
       framer.append(buffer.prefix(max(0, count)))
     }

@@ -8,23 +8,23 @@ import Testing
 
 @testable import Daemon
 
-/// The real `ControlService` over the components of `AdapterWorld`, and what it answers.
+/// The real `ControlService` over the components of `AdapterWorld`, and its answers.
 final class ControlWorld {
   let world: AdapterWorld
   let service: ControlService
   let memory = FakeMemory()
   let sent = Sent()
   let client = ClientID(number: 1)
-  /// What a reload finds.
+  /// The configuration that a reload reads.
   let file = ConfigurationOnDisk()
-  /// What `doctor` finds.
+  /// The outcome of `doctor`.
   let examined: Examined
 
   final class Examined: Sendable {
     let outcome = Mutex<SelfExamination.Outcome>(.failure(.overdue))
   }
 
-  /// What clients that follow events were sent. Without a server they read it at once.
+  /// What was sent to clients that follow events. Without a server, they read it at once.
   final class Sent {
     var responses: [ControlResponse] = []
     weak var server: ControlServer?
@@ -33,7 +33,7 @@ final class ControlWorld {
   /// The answers to one request.
   final class Heard { var responses: [ControlResponse] = [] }
 
-  /// - Parameter program: of a wrapper.
+  /// - Parameter program: the program of a wrapper.
   init(
     journal: JournalConfiguration = JournalConfiguration(), program: (any CallersProgram)? = nil
   ) throws {
@@ -96,7 +96,7 @@ final class ControlWorld {
     ask(ControlRequest(id: 7, verb: verb, worker: worker))
   }
 
-  /// Exactly one answer comes, to this request.
+  /// Waits for the answer, and checks that there is only one, and that it is to this request.
   func only(_ heard: Heard) throws -> ControlResponse {
     try world.turn { !heard.responses.isEmpty }
     #expect(heard.responses.count == 1)
@@ -105,7 +105,7 @@ final class ControlWorld {
     return response
   }
 
-  /// What the engine wants ends at once, until the request is answered.
+  /// Lets each operation that the engine begins end at once, until the request is answered.
   func onlyInTheEnd(_ heard: Heard, of id: WorkerID) throws -> ControlResponse {
     try world.turn {
       switch world.driver.state.state(of: id) {
@@ -123,7 +123,7 @@ final class ControlWorld {
     return try only(heard)
   }
 
-  /// A wrapper registers a worker of this name.
+  /// Registers a wrapper with a worker of this name.
   func wrap(_ name: String) {
     let wrapper = ClientID(number: 9)
     world.wrapped.processes[wrapper] = 77
@@ -144,7 +144,7 @@ extension AdapterWorld {
       log: log, look: look)
   }
 
-  /// - Parameter program: of a wrapper.
+  /// - Parameter program: the program of a wrapper.
   func makeFacts(_ program: (any CallersProgram)? = nil) -> WorkerFactsReader {
     WorkerFactsReader(
       clock: timers, workers: workers, state: state, planner: planner, chronicle: chronicle,
@@ -153,7 +153,7 @@ extension AdapterWorld {
   }
 }
 
-/// The configuration that a reload finds; nil: it has errors.
+/// The configuration that a reload reads; nil: it has errors.
 final class ConfigurationOnDisk: Sendable {
   let content = Mutex<DaemonConfiguration?>(
     DaemonConfiguration(policy: LifecyclePolicy(name: "test")))

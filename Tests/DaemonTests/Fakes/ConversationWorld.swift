@@ -8,8 +8,9 @@ import TestSupport
 
 @testable import Daemon
 
-/// A run of a worker, whose part the test plays, and its conversation with the daemon: real sockets, and time that
-/// passes and messages that are read when the test says so. The test's own process stands for the worker's.
+/// A run of a worker and its conversation with the daemon. The test acts as the worker. The sockets
+/// are real; time passes and messages are read when the test says so. The test's own process
+/// represents the worker's process.
 final class ConversationWorld {
   let adapters: AdapterWorld
   let worker: WorkerUnit
@@ -17,7 +18,8 @@ final class ConversationWorld {
   var timers: FakeTimers { adapters.timers }
   var watches: FakeWatches { adapters.watches }
 
-  /// - Parameter state: in which the engine has it; `.launching`: it has been asked to start it.
+  /// - Parameter state: the worker's state in the engine; `.launching`: the engine has been asked
+  ///   to start the worker.
   init(
     _ state: WorkerState = .background, _ change: (inout WorkerConfiguration) -> Void = { _ in }
   ) throws {
@@ -33,9 +35,9 @@ final class ConversationWorld {
     forget()
   }
 
-  // MARK: the run
+  // MARK: run
 
-  /// Its channels are made, all or some.
+  /// Creates the worker's channels, all or some of them.
   func begin(
     notify: Bool = true, pressure: Bool = true, talk: Bool = true, listens: Bool = true,
     takesDescriptors: Bool = false
@@ -57,7 +59,7 @@ final class ConversationWorld {
     return conversation
   }
 
-  /// The worker connects, and is heard.
+  /// Connects the worker to its socket. The daemon accepts the connection.
   func connect(_ conversation: WorkerConversation) throws -> WorkersEnd {
     guard let path = conversation.workerSocketPath else { throw TestFailure("no worker socket") }
     let worker = try WorkersEnd(path)
@@ -65,20 +67,20 @@ final class ConversationWorld {
     return worker
   }
 
-  /// The worker sends a datagram to its `NOTIFY_SOCKET`.
+  /// Sends a datagram to the worker's `NOTIFY_SOCKET`.
   func notify(_ text: String, _ conversation: WorkerConversation) throws {
     guard let path = conversation.notifyPath else { throw TestFailure("no notify socket") }
     try UnixSocket.connected(to: path, .datagram).writeAll(text)
   }
 
-  /// The machine's first process is the worker's root, and the test's own isn't the worker's.
+  /// Makes pid 1 the worker's root process, so that the test's own process isn't the worker's.
   func beStranger() throws {
     worker.process = try .forTest(ProcessStat.read(1).identity)
   }
 
-  // MARK: the engine
+  // MARK: engine
 
-  /// The engine begins to suspend it.
+  /// Lets the engine begin to suspend the worker.
   func suspend() throws {
     adapters.driver.request(.suspend, id) { _ in }
     guard adapters.driver.state.state(of: id) == .suspending else {
@@ -92,7 +94,7 @@ final class ConversationWorld {
     set { adapters.driver.send(.pressureSet(newValue, for: .seconds(3600))) }
   }
 
-  /// What the engine got of it since `forget`.
+  /// The events about the worker that the engine has got since `forget`.
   var events: [Event] {
     adapters.notes.all.filter {
       switch $0 {
@@ -108,7 +110,7 @@ final class ConversationWorld {
 
   func forget() { adapters.notes.forget() }
 
-  // MARK: what is left of it
+  // MARK: results
 
   var logged: [String] {
     adapters.logged.split(separator: "\n").compactMap { line in
@@ -116,7 +118,7 @@ final class ConversationWorld {
     }
   }
 
-  /// Its record on the disk.
+  /// The worker's record on the disk.
   func recorded() throws -> WorkerRecord {
     adapters.services.records.drain()
     return try adapters.services.records.store.load(id.name)

@@ -6,13 +6,13 @@ import TestSupport
 
 @testable import Hibernation
 
-/// The keeper of a daemon that has ended, on a thread of the test. It keeps the memory of the test's own process, and
-/// serves one daemon.
+/// The keeper of a daemon that has ended, on a thread of the test. It keeps the memory of the
+/// test's own process, and serves one daemon.
 final class EarlierKeeper {
   enum End {
-    /// It ends: another one has the descriptors, or no daemon needs them.
+    /// The keeper ends: another keeper has the descriptors, or no daemon needs them.
     case taken
-    /// It waits for a later daemon.
+    /// The keeper waits for a later daemon.
     case stays
   }
 
@@ -30,7 +30,7 @@ final class EarlierKeeper {
     (process, self.memory) = (own, memory)
     let listener = try UnixSocket.bound(to: path, .packets)
     try listener.listen(backlog: 4, path: path)
-    // Its thread waits for the daemon.
+    // The keeper's thread waits for the daemon.
     try listener.setFlags(0)
     let serving = Serving()
     self.serving = serving
@@ -38,7 +38,7 @@ final class EarlierKeeper {
       var raw = accept(listener.raw, nil, nil)
       while raw < 0, errno == EINTR { raw = accept(listener.raw, nil, nil) }
       let peer = Descriptor(owning: raw)
-      // A daemon that doesn't get them has closed its end.
+      // A daemon that doesn't get the messages has closed its end.
       try? KeeperMessage.keep(own).send(to: peer, passing: memory)
       try? KeeperMessage.end.send(to: peer)
       var end: End?
@@ -53,6 +53,6 @@ final class EarlierKeeper {
     }.detach()
   }
 
-  /// nil: a daemon still has its connection, or none has come.
+  /// How the keeper ended; nil: a daemon still has its connection, or none has connected.
   var end: End? { serving.end.withLock { $0 } }
 }

@@ -4,14 +4,15 @@ import TestSupport
 
 @testable import Daemon
 
-/// A run of a worker whose end happens as a test says: the real `WorkerEnding` over fake processes, time and memory.
+/// A run of a worker that ends as a test says: the real `WorkerEnding` over fake processes, time
+/// and memory.
 final class EndWorld {
   let world: AdapterWorld
   let worker: WorkerUnit
   let ending: WorkerEnding
   let memory = FakeMemory()
 
-  /// - Parameter hasGroup: it has a control group of its own.
+  /// - Parameter hasGroup: whether the worker has a cgroup of its own.
   init(
     _ timers: FakeTimers = FakeTimers(), hasGroup: Bool = true
   ) throws {
@@ -19,7 +20,8 @@ final class EndWorld {
     worker = try world.add()
     if hasGroup {
       try world.scratch.write("group/cgroup.events", "")
-      // Of one name, only one stop command of all tests could begin at a time.
+      // The name is unique: with one name, only one stop command of all tests could start at a
+      // time.
       let name = "web-\(UInt64.random(in: 0 ... .max))"
       worker.process = try .forTest(name, in: .init(path: world.scratch.path + "/group"))
     }
@@ -33,36 +35,37 @@ final class EndWorld {
   var processes: FakeWorkerProcesses { world.workerProcesses }
   var begun: [String] { processes.begun }
 
-  /// How it was reported to the engine that it has ended.
+  /// The statuses with which the end was reported to the engine.
   var gone: [ExitStatus] {
     world.notes.all.compactMap { if case .exited(_, let status) = $0 { status } else { nil } }
   }
 
-  /// What was logged of it.
+  /// The lines that were logged about the worker.
   var lines: [String] {
     world.logged.split(separator: "\n").compactMap { line in
       line.firstRange(of: "web: ").map { String(line[$0.upperBound...]) }
     }
   }
 
-  /// The engine is asked to end it.
+  /// Asks the engine to stop the worker.
   func requestEnd() { world.driver.request(.stop, worker.id) { _ in } }
 
-  /// The root process has ended, and all that was left has been found.
+  /// Reports that the root process has ended, and which processes are left.
   func endRoot(leaving left: WhatIsLeft = FakeWorkerProcesses.nothing) {
     ending.rootHasEnded()
     processes.looked(left)
   }
 
-  /// Its memory is being worked on.
+  /// Begins an operation on the worker's memory.
   func actOnMemory() { worker.sleep?.hibernate() }
 
-  /// The same, as of a worker that an earlier daemon has left: also where its root process has ended.
+  /// Begins a recovery, as of a worker that an earlier daemon has left. It is possible even if the
+  /// root process has ended.
   func recoverMemory() {
     worker.sleep?.perform({ $0.recover(expecting: .unknown, then: $1) }, then: { _ in })
   }
 
-  /// Nothing is due any more, and nothing that comes late changes anything.
+  /// Whether no timer is set, and no late outcome changes anything.
   var isAtRest: Bool {
     let before = (begun.count, gone.count, lines.count)
     processes.repeatAll()

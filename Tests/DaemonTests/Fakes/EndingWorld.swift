@@ -5,8 +5,8 @@ import Supervision
 
 @testable import Daemon
 
-/// The daemon's end over the real engine, whose directives nothing carries out: processes end, and operations succeed
-/// or fail, when a test says so.
+/// The daemon's end over the real engine, whose directives aren't carried out: processes end, and
+/// operations succeed or fail, when a test says so.
 final class EndingWorld {
   let world: AdapterWorld
   let end: DaemonEnd
@@ -47,12 +47,12 @@ final class EndingWorld {
   func hasStopped(_ name: String) { send({ .exited($0, .exited(0)) }, name) }
   func isAwake(_ name: String) { send({ .resumed($0, .milliseconds(20)) }, name) }
 
-  /// Its memory is as it was.
+  /// Reports a failed wake. The worker's memory is unchanged.
   func cantBeWoken(_ name: String) {
     send({ .resumeFailed($0, "its image can't be read", intact: true) }, name)
   }
 
-  /// SIGKILL has no effect on it.
+  /// Lets time pass until the engine knows that SIGKILL had no effect.
   func outlivesKill(_ name: String) {
     for _ in 0..<100 where !world.driver.state.hasOutlivedKill(WorkerID(name)) { pass() }
   }
@@ -68,7 +68,7 @@ final class EndingWorld {
   var lines: [String] { world.logged.split(separator: "\n").map { String($0) } }
   func hasLogged(_ text: String) -> Bool { world.logged.contains(text) }
 
-  /// For the next daemon.
+  /// The state that the next daemon would read.
   func saved(_ name: String) -> String? {
     world.services.records.record(of: name)?.state
   }

@@ -9,8 +9,8 @@ import TestSupport
 
 @testable import Daemon
 
-/// An `AdapterWorld` with processes of another supervisor: a test says what is found of them. The test's own process
-/// stands for each.
+/// An `AdapterWorld` with processes of another supervisor. A test says what is known about them.
+/// The test's own process represents each of them.
 struct ExternalWorld {
   let memory = FakeMemory()
   let base: AdapterWorld
@@ -28,7 +28,7 @@ struct ExternalWorld {
   var workers: WorkerRegistry { base.workers }
   var events: [String] { base.notes.events }
 
-  /// No process has this number.
+  /// A pid that no process has.
   static let pid: Int32 = 1 << 22 + 100
 
   static func stat(_ pid: Int32 = pid) throws -> ProcessStat {
@@ -64,7 +64,7 @@ struct ExternalWorld {
     looks.answer(examination: .done(.success(try found ?? Self.process())))
   }
 
-  /// The engine has it in this state.
+  /// Moves the worker to this state in the engine.
   func move(_ name: String = "web", to state: WorkerState) {
     let id = WorkerID(name)
     driver.send(.exited(id, .unknown))
@@ -73,10 +73,10 @@ struct ExternalWorld {
 
   func state(of name: String = "web") -> WorkerState? { driver.state.state(of: WorkerID(name)) }
 
-  /// What the next daemon would find.
+  /// The record that the next daemon would read.
   func recorded(_ name: String = "web") -> WorkerRecord? { base.services.records.record(of: name) }
 
-  /// How many lines of the log have this.
+  /// The number of log lines that contain the text.
   func lines(_ text: String) -> Int {
     base.logged.split(separator: "\n").count { $0.contains(text) }
   }

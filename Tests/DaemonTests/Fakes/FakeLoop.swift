@@ -7,7 +7,7 @@ import Policy
 /// A loop whose time passes, and whose descriptors have events, when a test says so.
 final class FakeLoop: Timers, DescriptorWatches {
   let timers: FakeTimers
-  /// The next watches fail with this code.
+  /// The error code with which the next watches fail.
   var refusal: Int32?
   private(set) var watched: [Watched] = []
   private var count: UInt64 = 0
@@ -55,7 +55,7 @@ final class FakeLoop: Timers, DescriptorWatches {
     watched.removeAll { $0.token == token && $0.descriptor === descriptor }
   }
 
-  /// Handles what can be read.
+  /// Calls the handlers of all readable descriptors.
   func serve() throws {
     for each in watched
     where try pollDescriptor(each.descriptor.raw, for: POLLIN, until: Deadline(in: .zero)) {
@@ -63,7 +63,7 @@ final class FakeLoop: Timers, DescriptorWatches {
     }
   }
 
-  /// The descriptor that is watched at this place has an event.
+  /// Reports an event of the descriptor with this index.
   func fire(_ place: Int = 0) {
     if watched.indices.contains(place) { watched[place].handler(watched[place].interest) }
   }

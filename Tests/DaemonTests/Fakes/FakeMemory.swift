@@ -7,7 +7,7 @@ import Supervision
 @testable import Daemon
 @testable import Hibernation
 
-/// The memory of one worker. Nothing happens until the test says how an operation went.
+/// The memory of one worker. Operations have no outcome until the test reports one.
 final class FakeMemory: WorkerMemory {
   private(set) var asked: [String] = []
   private(set) var prioritized = 0
@@ -20,8 +20,9 @@ final class FakeMemory: WorkerMemory {
   private(set) var recovered: ((Recovered) -> Void)?
   private(set) var looked: ((WorkerState?, ImageOnDisk?) -> Void)?
 
-  // Workers that another daemon or supervisor has started: the test's own process stands for each.
-  /// Its process ends right before it would be held; `true`: it has.
+  // Workers that another daemon or supervisor has started. The test's own process represents each
+  // of them.
+  /// Whether the worker's process ends right before it is opened.
   var endsWhenHeld: (String) -> Bool = { _ in false }
   var rests: [String: SurvivorRest] = [:]
   var tree = ProcessTree(processes: [])
@@ -34,7 +35,7 @@ final class FakeMemory: WorkerMemory {
     return current
   }
 
-  /// Its thread has ended, and the outcome doesn't come.
+  /// Ends the operation's thread without an outcome.
   func loseOutcome() { current.end() }
 
   func suspend(
@@ -96,7 +97,7 @@ final class FakeMemory: WorkerMemory {
     if endsWhenHeld(plan.name) {
       throw SystemCallError("pidfd_open", on: plan.name, code: ESRCH)
     }
-    // No process has such a number: the test's own stands for it.
+    // No process has such a pid, so the test's own process is used.
     let isReal = process.pid < 1 << 22
     let own = try ProcessIdentity.current(of: getpid())
     return try .adopt(isReal ? process : own, plan: plan, opensMemory: false)
@@ -116,7 +117,7 @@ final class FakeMemory: WorkerMemory {
   func removeRemains(of record: WorkerRecord) { asked.append("remove remains of \(record.name)") }
   func removeOrphanedImages(except isRecorded: (String) -> Bool) { asked.append("remove orphans") }
 
-  // MARK: how it went
+  // MARK: outcomes
 
   func endSearch(of name: String, _ inputs: Result<any WakeInputs, SystemCallError>) {
     searches.removeValue(forKey: name)?(inputs)
@@ -125,7 +126,7 @@ final class FakeMemory: WorkerMemory {
     recoveries.removeValue(forKey: name)?(recovery)
   }
 
-  /// Its processes have stopped.
+  /// Reports that the worker's processes have stopped.
   func stop(with inputs: FakeInputs) {
     suspended?(Suspended(result: .success(Asleep(sources: .success(inputs)))))
   }

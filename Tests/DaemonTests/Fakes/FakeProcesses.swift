@@ -7,7 +7,7 @@ import TestSupport
 
 @testable import Daemon
 
-/// Processes as a test says.
+/// Processes that are in the state that a test sets.
 final class FakeProcesses: Processes {
   struct State {
     var children: [Int32] = []
@@ -16,32 +16,32 @@ final class FakeProcesses: Processes {
     var reaped: [Int32] = []
     var orphans: [ProcessStat] = []
     var environments: [Int32: [String]] = [:]
-    /// Orphans as soon as this one has ended.
+    /// Processes that become orphans as soon as the process with this pid has ended.
     var childrenOf: [Int32: [Int32]] = [:]
     var refusals: [Int32: Int32] = [:]
     var killed: [Int32] = []
     /// Each kill is followed by a new orphan.
     var forks = false
-    /// Programs that aren't the worker's.
+    /// Programs that have a port open and don't belong to a worker.
     var holders: [UInt16: PortHolder] = [:]
-    /// Of workers' groups.
+    /// The pids in the workers' cgroups.
     var groups: [String: [Int32]] = [:]
-    /// Of logs, by path.
+    /// The pids that have a log open, by the path of the log.
     var logs: [String: [Int32]] = [:]
     var askedLogs: [String] = []
     var forbidsStrangers = false
     /// Recorded workers whose processes have ended.
     var ended: Set<String> = []
-    // What `recover` and `end` do, by worker.
+    // The outcomes of `recover` and `end`, by worker.
     var failures: [String: HibernationError] = [:]
     var restored: UInt64 = 0
     var unkillable: Set<String> = []
-    /// What was done to workers of an ended daemon.
+    /// What was done to workers of a daemon that has ended.
     var rescues: [String] = []
     var expected: [ImageExpectation] = []
-    /// The processes whose memory was open.
+    /// The pids whose memory was open.
     var opened: [[Int32]] = []
-    /// By which workers were asked for memory, unless that is refused.
+    /// The signals by which workers were asked for memory.
     var signals: [Int32] = []
     var shedRefusal: ShedRefusal?
   }
@@ -135,7 +135,8 @@ final class FakeProcesses: Processes {
 }
 
 extension FakeProcesses.State {
-  /// An orphan like the test's own process, but for its number, its start and its environment.
+  /// Adds an orphan that is like the test's own process, except for its pid, its start time and its
+  /// environment.
   mutating func add(_ pid: Int32, at start: UInt64 = 100, _ entry: String = "DORMOUSE_RUN=mark") {
     guard var stat = try? ProcessStat.read(getpid()) else { return }
     stat.pid = pid

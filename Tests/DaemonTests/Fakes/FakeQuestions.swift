@@ -6,19 +6,19 @@ import Supervision
 
 @testable import Daemon
 
-/// A run of a worker under the real engine: it is asked as a probe asks, and answers, and has traffic, when a test
-/// says so.
+/// A run of a worker under the real engine. It is asked as a probe asks. It answers, and has
+/// traffic, when a test says so.
 final class FakeQuestions {
   let timers: FakeTimers
   let worker: WorkerUnit
   let run: RunQuestions
-  /// The probes and looks that reach the world.
+  /// The probes and samples that reach the fakes.
   let world = World()
   private let notes: EventNotes
   private let driver: EngineDriver
   private let process: WorkerProcess
   let supervisor: LivenessSupervisor
-  /// How often a question has ended.
+  /// The number of questions that have ended.
   private(set) var ended = 0
 
   final class World: ProbeQuestions, ActivityLooking, FootprintSource {
@@ -26,7 +26,7 @@ final class FakeQuestions {
     fileprivate(set) var dropped = 0
     fileprivate(set) var looks = 0
     fileprivate var answer: ((ProbeRunner.Outcome) -> Void)?
-    /// Whether something came in since the last look.
+    /// Whether input has arrived since the last sample.
     var hasTraffic = false
     var losesLooks = false
     var whenAsked: () -> Void = {}
@@ -76,7 +76,7 @@ final class FakeQuestions {
     self.init(about: worker, process, timers: timers, notes, driver, workers)
   }
 
-  /// Of a worker that the engine knows.
+  /// For a worker that the engine knows.
   init(
     about worker: WorkerUnit, _ process: WorkerProcess, timers: FakeTimers, _ notes: EventNotes,
     _ driver: EngineDriver, _ workers: WorkerRegistry
@@ -88,7 +88,7 @@ final class FakeQuestions {
     countEnds()
   }
 
-  /// The real one, whose probes and looks reach this world.
+  /// Makes a real supervisor, whose probes and samples reach these fakes.
   static func supervisor(
     _ timers: FakeTimers, _ driver: EngineDriver, _ workers: WorkerRegistry, _ world: World
   ) -> LivenessSupervisor {
@@ -101,7 +101,7 @@ final class FakeQuestions {
     ) { _ in .zero }
   }
 
-  /// What waits for the end of a question is called once.
+  /// Counts the ends of questions: each one calls `whenUnasked` once.
   private func countEnds() {
     worker.whenUnasked = { [unowned self] in
       ended += 1
@@ -109,19 +109,19 @@ final class FakeQuestions {
     }
   }
 
-  /// It runs, although it was reported and is being ended.
+  /// Makes the worker run again, although it was reported as unhealthy and is being ended.
   func launch() {
     guard driver.state.state(of: worker.id) != .background else { return }
     driver.send(.exited(worker.id, .exited(0)))
     driver.send(.adopted(worker.id, worker.profile, .background))
   }
 
-  /// Whether what comes in counts as activity.
+  /// Makes the worker's input count as activity.
   func watchTraffic() throws {
     worker.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
   }
 
-  /// While another run has its place, nothing is asked.
+  /// While another run has replaced this one, nothing is asked.
   func setMayBeAsked(_ mayBeAsked: Bool) throws {
     worker.process = mayBeAsked ? process : try .forTest("web")
   }
@@ -130,18 +130,18 @@ final class FakeQuestions {
 
   func answer(_ outcome: ProbeRunner.Outcome) { forgetAnswer()?(outcome) }
 
-  /// The answer to the question that is out doesn't come; perhaps later.
+  /// Takes the answer to the open question, which isn't given, or is given later.
   func forgetAnswer() -> ((ProbeRunner.Outcome) -> Void)? {
     defer { world.answer = nil }
     return world.answer
   }
 
-  /// How often it was found to be in use.
+  /// How often the worker was reported as active.
   var active: Int {
     notes.all.count { if case .activity = $0 { true } else { false } }
   }
 
-  /// The reasons why it was reported.
+  /// The reasons for which the worker was reported as unhealthy.
   var complaints: [String] {
     notes.all.compactMap { if case .unhealthy(_, let why) = $0 { why } else { nil } }
   }

@@ -1,6 +1,6 @@
 @testable import Daemon
 
-/// A disk that answers when a test says so.
+/// A disk that responds when a test says so.
 final class FakeStateFiles: StateFileWriter {
   private(set) var texts: [String: String] = [:]
   private var waiting: [(String?) -> Void] = []
@@ -10,7 +10,7 @@ final class FakeStateFiles: StateFileWriter {
     waiting.append(then)
   }
 
-  /// All that was asked is on disk, or can't be, with this reason.
+  /// Reports that all files are on the disk, or that none could be written for this reason.
   func answer(_ failure: String? = nil) {
     let all = waiting
     waiting = []

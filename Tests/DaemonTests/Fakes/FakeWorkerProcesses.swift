@@ -8,9 +8,9 @@ import Supervision
 
 @testable import Daemon
 
-/// The processes of workers. Nothing happens until the test says how an operation went.
+/// The processes of workers. Operations have no outcome until the test reports one.
 final class FakeWorkerProcesses: WorkerProcesses {
-  /// What was begun, in order.
+  /// The operations that were begun, in order.
   private(set) var begun: [String] = []
   private(set) var woken: [(String?) -> Void] = []
   private(set) var kills: [(String?) -> Void] = []
@@ -19,11 +19,11 @@ final class FakeWorkerProcesses: WorkerProcesses {
   private(set) var removals: [(String?) -> Void] = []
   private(set) var readings: [([String]?) -> Void] = []
   private(set) var opened: [(MemoryRefresh.Outcome) -> Void] = []
-  /// By which processes that have left their worker's tree are found.
+  /// The marks by which processes that have left their worker's tree are identified.
   private(set) var marks: [String] = []
-  /// How root processes have ended.
+  /// The exit status of root processes.
   var exit = WorkerExit.exited(0)
-  /// Called before something is begun.
+  /// Called before an operation is begun.
   var whenAsked: () -> Void = {}
 
   private func begin(_ what: String) {
@@ -124,14 +124,14 @@ final class FakeWorkerProcesses: WorkerProcesses {
   func answer(ruleLook outcome: RuleLook.Outcome?) { ruleAnswers.removeFirst()(outcome) }
   func answer(choice: [WorkerID: AdoptionRule]?) { choices.removeFirst()(choice) }
 
-  // MARK: how it went
+  // MARK: outcomes
 
   static let nothing = WhatIsLeft(isEmpty: true, others: 0)
 
   func looked(_ left: WhatIsLeft = nothing) { looks.last?(left) }
   func cleared(_ outcome: Clearing = Clearing()) { clearings.last?(outcome) }
 
-  /// From what is left on, everything succeeds.
+  /// Lets each step succeed, from the scan for remaining processes on.
   func succeed(lastLines: [String]? = nil) {
     looked()
     cleared()
@@ -139,7 +139,7 @@ final class FakeWorkerProcesses: WorkerProcesses {
     readings.last?(lastLines)
   }
 
-  /// All that was begun has an outcome, once more or late.
+  /// Reports an outcome for each operation that was begun, once more or late.
   func repeatAll() {
     for then in woken + kills + removals { then(nil) }
     for then in readings { then(nil) }

@@ -3,16 +3,16 @@ import Policy
 
 @testable import Daemon
 
-/// The steps of one launch, each of which ends when a test says so, and what they have made.
+/// The steps of one launch, each of which ends when a test says so, and what they have created.
 final class FakeLaunch: LaunchSteps {
   let steps: [LaunchStep]
   var isWanted = true
   var pid: Int32?
-  /// Each step succeeds before `perform` returns.
+  /// Whether each step succeeds before `perform` returns.
   var succeedsAtOnce = false
   private(set) var performed: [LaunchStep] = []
   private(set) var undoCount = 0
-  /// What there is of the launch in the world.
+  /// The steps whose result exists and hasn't been undone.
   private(set) var made: Set<LaunchStep> = []
   private var answers: [LaunchStep: (String?) -> Void] = [:]
   private var undone: [() -> Void] = []
@@ -28,14 +28,14 @@ final class FakeLaunch: LaunchSteps {
     if succeedsAtOnce { answer(step) }
   }
 
-  /// As often as a test wants to.
+  /// Reports the outcome of a step. A test may call this any number of times.
   func answer(_ step: LaunchStep, _ refusal: String? = nil) {
-    // What comes after the way back was taken is taken away again.
+    // What is created after `undo` is removed again.
     if refusal == nil, undoCount == 0 { made.insert(step) }
     answers[step]?(refusal)
   }
 
-  /// Until this step is under way.
+  /// Lets all earlier steps succeed, so that this step is in progress.
   func succeed(until step: LaunchStep) {
     for earlier in steps.prefix(while: { $0 != step }) { answer(earlier) }
   }
@@ -52,13 +52,13 @@ final class FakeLaunch: LaunchSteps {
   }
 }
 
-/// The real engine and launcher over launches that go as a test says.
+/// The real engine and launcher over launches whose outcome a test sets.
 final class LaunchWorld: EngineObserver, LaunchHost {
   let timers = FakeTimers()
   let driver: EngineDriver
   let workers = WorkerRegistry()
   let id = WorkerID("web")
-  /// One that says when it is ready.
+  /// A worker that reports its readiness.
   let slow = WorkerID("slow")
   private(set) lazy var launcher = WorkerLauncher(
     driver: driver, workers: workers, timers: timers, host: self,
@@ -67,11 +67,11 @@ final class LaunchWorld: EngineObserver, LaunchHost {
   var obstacle: String?
   /// The launches so far.
   private(set) var launches: [FakeLaunch] = []
-  /// What the next launch is.
+  /// Makes the next launch.
   var next: () -> FakeLaunch = { FakeLaunch() }
-  /// What the engine has heard of launches.
+  /// The events about launches that the engine has got.
   private(set) var events: [String] = []
-  /// What the host was called for, in order.
+  /// The calls of the host, in order.
   private(set) var calls: [String] = []
   private(set) var directives: [Directive] = []
   private(set) var answers: [Answer] = []
@@ -89,7 +89,7 @@ final class LaunchWorld: EngineObserver, LaunchHost {
 
   var state: WorkerState? { driver.state.state(of: id) }
 
-  /// It is asked to start; its launch, if there is one.
+  /// Requests a start. Returns the new launch, if there is one.
   @discardableResult
   func start() -> FakeLaunch? {
     let before = launches.count
@@ -99,7 +99,7 @@ final class LaunchWorld: EngineObserver, LaunchHost {
 
   func request(_ verb: Request.Verb) { driver.request(verb, id) { [self] in answers.append($0) } }
 
-  // MARK: the engine's side
+  // MARK: engine
 
   private func execute(_ directive: Directive) {
     directives.append(directive)
@@ -113,7 +113,7 @@ final class LaunchWorld: EngineObserver, LaunchHost {
     }
   }
 
-  // MARK: the launcher's side
+  // MARK: launcher
 
   func steps(ofLaunching id: WorkerID) -> (any LaunchSteps)? {
     guard id == self.id || id == slow else { return nil }

@@ -7,8 +7,8 @@ import TestSupport
 
 @testable import Daemon
 
-/// Listening sockets under the real engine: real sockets, workers that run when a test says so, and time that passes
-/// then. Files of sockets are made on another thread.
+/// Listening sockets under the real engine. The sockets are real; workers run and time passes when
+/// a test says so. The files of sockets are created on another thread.
 final class ListeningWorld {
   let loop: EventLoop
   let watches = FakeWatches()
@@ -59,7 +59,7 @@ final class ListeningWorld {
     return worker
   }
 
-  /// It has run, and has accepted no connection.
+  /// Ends a run in which the worker has accepted no connection.
   func end(_ worker: WorkerUnit) {
     driver.send(.launched(worker.id))
     driver.send(.exited(worker.id, .exited(0)))
@@ -69,7 +69,7 @@ final class ListeningWorld {
     sockets.openListeners(of: workers.values.map(\.configuration), then: then)
   }
 
-  /// Turns the real loop until that holds.
+  /// Turns the real loop until the condition holds.
   func turn(until isDone: () throws -> Bool) throws {
     let deadline = EventLoop.now + .seconds(60)
     while try !isDone() {
@@ -78,16 +78,16 @@ final class ListeningWorld {
     }
   }
 
-  /// Reads what the configuration is now, and waits until that has had its effect.
+  /// Applies the current configuration, and waits until that has had its effect.
   func relisten(_ worker: WorkerUnit, until isDone: () throws -> Bool) throws {
     sockets.relisten(worker)
     try turn(until: isDone)
   }
 
-  /// A client has connected.
+  /// Connects a client.
   func connect(_ port: UInt16) throws -> LoopbackClient {
     let client = try LoopbackClient(port)
-    // The kernel may show it a moment later.
+    // The kernel may report the connection a moment later.
     _ = try eventually { try watches.serveOnce() }
     return client
   }

@@ -2,7 +2,7 @@ import Synchronization
 
 @testable import Daemon
 
-/// The log lines of a component, from any thread.
+/// The log lines of a component. They may be added on any thread.
 final class LoggedLines: Sendable {
   private let lines = Mutex<[String]>([])
 

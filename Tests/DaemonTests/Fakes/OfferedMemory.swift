@@ -3,10 +3,10 @@ import Glibc
 import Linux
 import WorkerProtocol
 
-/// Purgeable memory as a worker offers it: one slot, with content that may be taken.
+/// Purgeable memory as a worker offers it: one slot, with content that may be purged.
 struct OfferedMemory {
   let descriptor: Descriptor
-  /// Of the content.
+  /// The size of the content, in bytes.
   let bytes: Int64
 
   init(pages: Int = 4, isSealed: Bool = true) throws {

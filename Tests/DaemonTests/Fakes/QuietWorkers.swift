@@ -8,7 +8,7 @@ import Supervision
 
 @testable import Daemon
 
-// Workers that no program belongs to.
+// Workers without a program.
 
 extension WorkerUnit {
   static func forTest(
@@ -19,7 +19,7 @@ extension WorkerUnit {
       configuration: .forTest(name, mode: mode, change), environment: [:], isDeclared: isDeclared)
   }
 
-  /// Of a run that no loop watches.
+  /// Ends a run that no loop watches.
   func endRun() { endRun(FakeWatches()) }
 }
 
@@ -38,7 +38,7 @@ extension WorkerConfiguration {
 }
 
 extension WorkerProcess {
-  /// This test's own process stands for it.
+  /// A worker's process that is represented by the test's own process.
   static func forTest(
     _ name: String = "web", in cgroup: WorkerCgroup? = nil
   ) throws -> WorkerProcess {
@@ -55,21 +55,21 @@ extension WorkerProcess {
   }
 }
 
-/// Notes the events.
+/// Records the events.
 final class EventNotes: EngineObserver {
-  /// Their names.
+  /// The names of the events.
   private(set) var events: [String] = []
   private(set) var all: [Event] = []
 
-  /// What the engine has answered.
+  /// The answers of the engine.
   private(set) var answers: [Answer] = []
 
   func forget() { (events, all) = ([], []) }
 
-  /// The engine has handled all events so far.
+  /// Called when the engine has handled all events so far.
   var whenQuiet: () -> Void = {}
 
-  /// Before its answers are given.
+  /// Called before the answers to an event are given.
   var whenHandled: (Event) -> Void = { _ in }
 
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
@@ -81,7 +81,7 @@ final class EventNotes: EngineObserver {
 }
 
 extension EngineDriver {
-  /// Over fake time, with records that are on disk at once.
+  /// A driver with fake time, and with records that are on the disk at once.
   static func forTest(
     _ timers: FakeTimers, _ notes: EventNotes, _ records: FakeRecords = FakeRecords()
   ) -> EngineDriver {

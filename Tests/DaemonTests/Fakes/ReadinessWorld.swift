@@ -7,8 +7,8 @@ import TestSupport
 
 @testable import Daemon
 
-/// A worker that is launched, whose part the test's own process plays. Jobs are done on another thread, and time passes
-/// and outcomes come when a test says so.
+/// A worker that is being launched. The test's own process represents its process. Jobs run on
+/// another thread. Time passes and outcomes are delivered when a test says so.
 final class ReadinessWorld {
   final class Questions: ProbeQuestions {
     var asked: [Policy.Probe] = []
@@ -38,7 +38,7 @@ final class ReadinessWorld {
 
   init() throws {
     adapters = try AdapterWorld()
-    // What it watches first.
+    // The mailbox of the jobs is the first watch of the loop.
     let jobs = try LoopJobs(loop, threads)
     holder = ProcessHolder(
       loop: loop, jobs: jobs, processes: processes, probes: questions,
@@ -75,10 +75,10 @@ final class ReadinessWorld {
     }
   }
 
-  /// What comes from another thread.
+  /// Delivers the messages of other threads.
   private func hear() { loop.fire() }
 
-  /// The outcome of the job that is under way comes.
+  /// Delivers the outcome of the running job.
   func look() throws {
     let before = pending
     let isBack = try eventually {

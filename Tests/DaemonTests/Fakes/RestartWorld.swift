@@ -6,8 +6,8 @@ import TestSupport
 
 @testable import Daemon
 
-/// Workers whose processes start and end as a test says, under the real engine. Its transitions reach the real
-/// `RestartSupervisor` and `DependencyStarter`, as the daemon passes them on.
+/// Workers whose processes start and end as a test says, under the real engine. Its transitions are
+/// passed to the real `RestartSupervisor` and `DependencyStarter`, as the daemon passes them.
 final class RestartWorld {
   let timers = FakeTimers()
   let files = FakeStateFiles()
@@ -21,7 +21,7 @@ final class RestartWorld {
   private let notes = EventNotes()
   let scratch: Scratch
   let log: DaemonLog
-  /// Of the next end. The engine ends workers for memory by rules of its own.
+  /// The cause of the next end. The engine ends workers for memory by its own rules.
   private var cause: Cause?
 
   init() throws {
@@ -57,7 +57,7 @@ final class RestartWorld {
   static let failure = Cause.exited(.exited(4))
   static let rules = RestartRules(.always, giveUp: nil)
 
-  // MARK: what a test does
+  // MARK: actions of a test
 
   func add(
     _ name: String = "web", _ rules: RestartRules = rules, importance: Int = 0,
@@ -73,12 +73,12 @@ final class RestartWorld {
     supervisor.add(id, exits: [])
   }
 
-  /// From now on its configuration has these.
+  /// Changes the restart rules of the worker's configuration.
   func setRules(_ name: String = "web", _ condition: RestartRules.Condition) {
     workers[WorkerID(name)]?.configuration.restart.condition = condition
   }
 
-  /// It runs, if need be by a request of its own.
+  /// Lets the worker run. It is requested to start if it is terminated.
   func launch(_ name: String = "web", for time: Duration = .zero) {
     let id = WorkerID(name)
     if state(of: name) == .terminated { driver.request(.start, id) { _ in } }
@@ -102,7 +102,7 @@ final class RestartWorld {
     end(name, cause)
   }
 
-  /// The supervisor hears of it, and the engine is elsewhere.
+  /// Reports a transition to the supervisor only. The engine's state doesn't change.
   func note(_ name: String = "web", to state: WorkerState, _ cause: Cause) {
     supervisor.record(
       Transition(
@@ -118,10 +118,10 @@ final class RestartWorld {
     driver.send(.memory(MemoryReading(total: budget, available: free)))
   }
 
-  /// The daemon ends.
+  /// The daemon begins to end.
   func close() { phase.isEnding = true }
 
-  // MARK: what has happened
+  // MARK: results
 
   func state(of name: String) -> WorkerState? { driver.state.state(of: WorkerID(name)) }
 
@@ -129,21 +129,21 @@ final class RestartWorld {
     notes.all.compactMap { if case .request(let request) = $0 { request } else { nil } }
   }
 
-  /// The workers that were started again.
+  /// The workers that were restarted.
   var restarted: [String] { requests.filter { $0.occasion == .restart }.map(\.worker.name) }
 
-  /// The workers that the operator has stopped.
+  /// The saved list of workers that the operator has stopped.
   var stopped: String? { files.texts["/state/stopped"] }
 
-  /// What was logged so far, without the times.
+  /// The lines that were logged so far, without their times.
   var lines: [String] {
     log.drain()
-    // Nothing was logged.
+    // The file doesn't exist if nothing was logged.
     let text = (try? readText(scratch.path + "/log")) ?? ""
     return text.split(separator: "\n").map { String($0.drop { $0 != " " }.dropFirst()) }
   }
 
-  /// Until the restart that is planned; nil: there is none.
+  /// The time until the planned restart; nil: none is planned.
   func delay(of name: String = "web") -> Duration? {
     guard case .backingOff(let due, _) = supervisor.plan(of: WorkerID(name)) else { return nil }
     return due - timers.now

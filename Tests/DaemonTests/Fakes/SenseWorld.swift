@@ -7,8 +7,8 @@ import Supervision
 
 @testable import Daemon
 
-/// Workers as the daemon's senses see them. Their first process is the test's own, or its parent: no process is
-/// started.
+/// Workers as the components of `Sense` see them. Their root process is the test's own process, or
+/// its parent: no process is started.
 final class SenseWorld {
   let timers = FakeTimers()
   let driver: EngineDriver
@@ -34,13 +34,13 @@ final class SenseWorld {
     { [unowned self] in logged.append("\($0): \($1)") }
   }
 
-  /// What the engine has got since the last call.
+  /// Returns the events that the engine has got since the last call.
   func takeEvents() -> [Event] {
     defer { heard.events = [] }
     return heard.events
   }
 
-  /// A worker in this state, as an earlier daemon has left it.
+  /// Adds a worker in this state, as if an earlier daemon had left it.
   @discardableResult
   func add(
     _ name: String = "web", _ state: WorkerState = .background,
@@ -57,7 +57,7 @@ final class SenseWorld {
     return worker
   }
 
-  /// Its run begins, with this process as its first.
+  /// Begins a run of the worker with this root process.
   func begin(_ worker: WorkerUnit, as pid: Int32 = getpid()) throws {
     let plan = LaunchPlan(
       name: worker.id.name, command: ["none"], directory: "/", environment: [:],
@@ -66,7 +66,7 @@ final class SenseWorld {
       try ProcessIdentity.current(of: pid), plan: plan, opensMemory: false)
   }
 
-  /// Its run ends.
+  /// Ends the run of the worker.
   func end(_ worker: WorkerUnit) {
     worker.process = nil
     worker.endRun()
@@ -85,7 +85,7 @@ final class Pending<Value> {
 
   var isEmpty: Bool { waiting.isEmpty }
 
-  /// False: nothing waits at this place.
+  /// Answers the call with this index. Returns false if none waits there.
   @discardableResult
   func answer(_ value: Value, at place: Int = 0) -> Bool {
     guard waiting.indices.contains(place) else { return false }

@@ -1,5 +1,5 @@
 import DaemonFakes
 
-// Those that other suites use as well.
+// Fakes that other test targets use as well.
 typealias FakeTimers = DaemonFakes.FakeTimers
 typealias FakeWatches = DaemonFakes.FakeWatches

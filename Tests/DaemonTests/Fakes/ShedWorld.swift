@@ -9,18 +9,18 @@ import TestSupport
 
 @testable import Daemon
 
-/// A run of a worker that is asked for memory, under the real engine: it answers, and is measured, as a test says.
-/// Its commands really run.
+/// A run of a worker that is asked for memory, under the real engine. It answers, and is measured,
+/// as a test says. Its commands are really executed.
 final class ShedWorld {
-  /// Its channels, if a test makes them.
+  /// The worker's channels, if a test creates them.
   let talk: ConversationWorld
   let processes = FakeProcesses()
-  /// Watches the command.
+  /// The loop that watches the command.
   let loop: FakeLoop
   let source = Source()
   let scans = Scans()
   let sheds: WorkerSheds
-  /// Over HTTP.
+  /// The requests over HTTP.
   let questions: FakeQuestions
   let http: ShedOverHTTP
 
@@ -46,7 +46,7 @@ final class ShedWorld {
     func answer() { while pending.answer(found) {} }
   }
 
-  /// Looks for its processes: finds none, unless it doesn't end.
+  /// Scans for the worker's processes. It finds none, and may not end.
   final class Scans {
     var isHidden = false
     let pending = Pending<ProcessScan?>()
@@ -60,7 +60,7 @@ final class ShedWorld {
     talk = try ConversationWorld()
     let (adapters, worker, timers) = (talk.adapters, talk.worker, talk.timers)
     let (driver, workers) = (adapters.driver, adapters.workers)
-    // Only one command of a name is prepared at a time.
+    // The name is unique: only one command of a name is prepared at a time.
     let plan = LaunchPlan(
       name: adapters.scratch.path, command: ["web"], directory: "/", environment: [:],
       logPath: adapters.scratch.path + "/web.log")
@@ -97,7 +97,7 @@ final class ShedWorld {
     return attempt
   }
 
-  /// What the engine got of requests for memory.
+  /// The events about requests for memory that the engine has got.
   var events: [Event] {
     talk.events.filter {
       switch $0 {
@@ -109,10 +109,10 @@ final class ShedWorld {
 
   var isAnswered: Bool { events == [.shedAnswered(id)] }
 
-  /// Another run has taken the place of the one that is asked.
+  /// Replaces the run that is asked by another one.
   func beginNextRun() throws { talk.worker.process = try .forTest() }
 
-  /// Its command has begun.
+  /// Waits until the command has started.
   func start(_ attempt: ShedAttempt) throws -> Bool {
     try eventually {
       loop.fire()
@@ -120,7 +120,7 @@ final class ShedWorld {
     }
   }
 
-  /// Its command has ended.
+  /// Waits until the command has ended.
   func end(_ attempt: ShedAttempt) throws -> Bool {
     try eventually {
       loop.fire()

@@ -10,8 +10,9 @@ import TestSupport
 @testable import Daemon
 @testable import Supervision
 
-/// One run of a worker that sleeps: the real `WorkerSleep` and `WakeWatch` over memory, inputs and a disk that a test
-/// moves, and time that passes when it says so. The test's own process stands for the worker's.
+/// One run of a worker that sleeps: the real `WorkerSleep` and `WakeWatch`. Memory, inputs, the
+/// disk and time change when a test says so. The test's own process represents the worker's
+/// process.
 final class SleepWorld {
   let timers = FakeTimers()
   let watches = FakeWatches()
@@ -29,7 +30,7 @@ final class SleepWorld {
 
   private final class Kills { var ids: [WorkerID] = [] }
 
-  /// Looks at the disk of the images; they end at once, unless they are held back.
+  /// Reads the disk of the images. A reading ends at once, unless it is delayed.
   final class DiskLooks {
     var isHeldBack = false
     var waiting: [() -> Void] = []
@@ -43,7 +44,7 @@ final class SleepWorld {
     }
   }
 
-  /// - Parameter state: what the engine takes it for.
+  /// - Parameter state: the worker's state in the engine.
   init(_ state: WorkerState = .suspending) throws {
     scratch = try Scratch()
     log = DaemonLog(ofWrapper: scratch.path + "/log")
@@ -68,14 +69,14 @@ final class SleepWorld {
 
   var id: WorkerID { worker.id }
 
-  /// Of a run that begins with this.
+  /// Makes the sleep of a new run.
   func makeSleep() throws -> WorkerSleep {
     sleeps.makeSleep(for: worker)
     guard let sleep = worker.sleep else { throw TestFailure("it has no sleep") }
     return sleep
   }
 
-  /// - Parameter watches: nil: its own.
+  /// - Parameter watches: nil: those of this world.
   func makeWatch(_ watches: (any DescriptorWatches)? = nil) -> WakeWatch {
     let watch = WakeWatch(
       of: worker, watches: watches ?? self.watches, timers: timers, driver: driver,
@@ -84,12 +85,12 @@ final class SleepWorld {
     return watch
   }
 
-  /// What the engine got, without what it got of the disk.
+  /// The events that the engine has got, except those about the disk.
   var events: [Event] { notes.all.filter { if case .disk = $0 { false } else { true } } }
-  /// Their names.
+  /// The names of these events.
   var named: [String] { notes.events.filter { $0 != "disk" } }
 
-  /// Why the engine was asked to wake it, in order.
+  /// The reasons for which the engine was asked to wake the worker, in order.
   var wakes: [String] {
     events.compactMap { if case .wakeNeeded(_, let why) = $0 { why } else { nil } }
   }
@@ -97,10 +98,10 @@ final class SleepWorld {
   var isWatched: Bool { worker.wakeWatch?.isWatching == true }
   var killed: [WorkerID] { kills.ids }
 
-  /// What was logged of it.
+  /// The lines that were logged about the worker.
   var logged: [String] {
     log.drain()
-    // Nothing was logged.
+    // The file doesn't exist if nothing was logged.
     let lines = ((try? readText(scratch.path + "/log")) ?? "").split(separator: "\n")
     return lines.compactMap { line in
       line.firstRange(of: "\(id): ").map { String(line[$0.upperBound...]) }
@@ -108,7 +109,7 @@ final class SleepWorld {
   }
 }
 
-/// A worker's inputs, at which a test lets something arrive.
+/// The inputs of a worker. A test lets input arrive.
 final class FakeInputs: WakeInputs {
   private struct Facts {
     var arrived: [String] = []
@@ -177,7 +178,7 @@ final class FakeInputs: WakeInputs {
 }
 
 extension WorkerInput {
-  /// A descriptor of the test's own process, as if that were the worker's.
+  /// An input of the test's own process, as if it were the worker's.
   static func own(_ descriptor: Descriptor) throws -> WorkerInput {
     let all = try OpenDescriptor.list(of: getpid())
     guard let open = all.first(where: { $0.number == descriptor.raw }) else {
@@ -188,7 +189,7 @@ extension WorkerInput {
   }
 }
 
-/// A listening socket of the test's own process, at a free port, as a sleeping worker's.
+/// A listening socket of the test's own process at a free port, as if it were a sleeping worker's.
 struct OwnListener {
   let listener: Listener
   let port: UInt16
@@ -210,8 +211,8 @@ struct OwnListener {
   }
 }
 
-/// A client over TCP at 127.0.0.1, or over a Unix socket. It never waits for an answer: the daemon has the same
-/// thread.
+/// A client over TCP at 127.0.0.1, or over a Unix socket. It never waits for an answer, because the
+/// daemon runs on the same thread.
 final class LoopbackClient {
   private let socket: Descriptor
   private(set) var received = ""
@@ -227,10 +228,10 @@ final class LoopbackClient {
 
   func say(_ text: String) throws { try socket.writeAll(text) }
 
-  /// Says that it is done, and leaves.
+  /// Shuts the connection down in both directions.
   func hangUp() { shutdown(socket.raw, Int32(SHUT_RDWR)) }
 
-  /// Takes what has come; true: the other end has said that it is done.
+  /// Reads what has arrived. Returns true when the other end has closed its direction.
   func readToEnd() -> Bool {
     var buffer = [UInt8](repeating: 0, count: 4096)
     while !isAtEnd {

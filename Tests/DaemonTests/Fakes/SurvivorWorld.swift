@@ -7,7 +7,8 @@ import Supervision
 @testable import Daemon
 @testable import Hibernation
 
-/// An `AdapterWorld` in which an earlier daemon has left workers. Their memory does what a test says.
+/// An `AdapterWorld` in which an earlier daemon has left workers. Operations on their memory have
+/// the outcomes that a test sets.
 struct SurvivorWorld {
   let memory = FakeMemory()
   let base: AdapterWorld
@@ -21,7 +22,7 @@ struct SurvivorWorld {
 
   func adopt() { base.survivors.adoptSurvivors() }
 
-  /// An earlier daemon has left it, in this state.
+  /// Saves the record of a worker that an earlier daemon has left in this state.
   func leave(
     _ name: String, _ state: WorkerState = .background,
     _ change: (inout WorkerRecord) -> Void = { _ in }
@@ -29,7 +30,7 @@ struct SurvivorWorld {
     try base.services.records.store.save(try base.record(name, state, change))
   }
 
-  /// The configuration has it.
+  /// Adds the worker as if the configuration declared it.
   func declare(_ worker: WorkerUnit) {
     workers[worker.id] = worker
     base.restarts.add(worker.id, exits: [])
@@ -51,12 +52,12 @@ struct SurvivorWorld {
 
   func state(of name: String = "web") -> WorkerState? { driver.state.state(of: WorkerID(name)) }
 
-  /// What the next daemon would find.
+  /// The record that the next daemon would read.
   func recorded(_ name: String = "web") -> WorkerRecord? { base.services.records.record(of: name) }
 }
 
 extension AdapterWorld {
-  /// As the daemon makes it.
+  /// Makes a `SurvivorAdoption` as the daemon does.
   var survivors: SurvivorAdoption {
     SurvivorAdoption(
       driver: driver, workers: workers, returning: returning, timers: timers,

@@ -4,7 +4,7 @@ import Linux
 import TestSupport
 import WorkerProtocol
 
-/// A worker's end of `DORMOUSE_WORKER_SOCKET`, in a test's own process.
+/// A worker's end of `DORMOUSE_WORKER_SOCKET`, in the test's own process.
 final class WorkersEnd {
   private let socket: Descriptor
   private var received: [UInt8] = []
@@ -27,7 +27,7 @@ final class WorkersEnd {
 
   func hangUp() { shutdown(socket.raw, Int32(SHUT_RDWR)) }
 
-  /// What has come since the last call.
+  /// Returns the messages that have arrived since the last call.
   func hear() throws -> [DaemonMessage] {
     receive()
     var messages: [DaemonMessage] = []
@@ -38,7 +38,7 @@ final class WorkersEnd {
     return messages
   }
 
-  /// The daemon has closed the connection.
+  /// Whether the daemon has closed the connection.
   var isClosed: Bool {
     receive()
     return isAtEnd
@@ -59,7 +59,7 @@ final class WorkersEnd {
 }
 
 extension [DaemonMessage] {
-  /// Requests that want an answer: number, seconds, and what is asked.
+  /// The requests that want an answer: number, seconds, and request.
   var requests: [(id: UInt64, seconds: Double, request: DaemonMessage.Request)] {
     compactMap {
       if case .request(let id, let seconds, let request) = $0 {

@@ -6,7 +6,8 @@ import Testing
 
 @testable import Daemon
 
-/// A daemon's engine with registered wrappers that answer when a test says so. No sockets, no processes.
+/// A daemon's engine with registered wrappers that answer when a test says so. It has no sockets
+/// and no processes.
 final class WrapperWorld: WrapperHost {
   struct Ask {
     let request: ControlRequest
@@ -22,13 +23,13 @@ final class WrapperWorld: WrapperHost {
     driver: driver, workers: workers, clock: timers, host: self)
 
   private(set) var asks: [Ask] = []
-  /// All that has been asked so far: `verb worker`.
+  /// All requests so far, as `verb worker`.
   private(set) var asked: [String] = []
   var whenAsked: (ControlRequest) -> Void = { _ in }
-  /// Directives that are no wrapper's business: such as `launch web`.
+  /// Directives about workers that aren't wrapped, such as `launch web`.
   private(set) var others: [Directive] = []
   private(set) var logged: [String] = []
-  /// The process at the other end of a connection, as the kernel says.
+  /// The pid at the other end of each connection, according to the kernel.
   var processes: [ClientID: Int32] = [:]
   private(set) var killed: [(pid: Int32, before: Instant)] = []
   var kill = WrapperKill.done
@@ -42,7 +43,7 @@ final class WrapperWorld: WrapperHost {
     }
   }
 
-  // MARK: what happens
+  // MARK: actions of a test
 
   static func report(
     _ name: String, _ state: String = "background", megabytes: Int64 = 90, pid: Int32 = 77,
@@ -62,7 +63,7 @@ final class WrapperWorld: WrapperHost {
 
   func leave(_ client: UInt64 = 1) { wrappers.hasLeft(ClientID(number: client)) }
 
-  /// With the engine's deadlines.
+  /// Lets time pass, and handles the engine's deadlines.
   func pass(_ time: Duration) {
     let end = timers.now + time
     while timers.now < end {
@@ -71,13 +72,13 @@ final class WrapperWorld: WrapperHost {
     }
   }
 
-  /// Memory is short at this level, with the time that the ladder needs to begin.
+  /// Sets the pressure level, and waits until the ladder begins.
   func press(_ level: PressureLevel) {
     driver.send(.pressureSet(level, for: .seconds(3600)))
     pass(.seconds(1))
   }
 
-  /// A worker of the daemon's own.
+  /// Adds a worker of the daemon itself.
   func declare(_ name: String) {
     let configuration = WorkerConfiguration(
       name: name, command: ["/bin/true"], policy: driver.state.policy)
@@ -88,7 +89,7 @@ final class WrapperWorld: WrapperHost {
 
   func state(_ name: String) -> WorkerState? { driver.state.state(of: WorkerID(name)) }
 
-  /// The earliest request without an answer gets this one.
+  /// Answers the earliest request that has no answer.
   func answer(
     _ result: ControlResponse.Result, _ text: String = "", _ worker: WorkerReport? = nil
   ) {

@@ -6,7 +6,7 @@ import Testing
 @testable import Daemon
 
 @Suite("The names of events in `on:`") struct HookNamesTests {
-  /// Those of one change of a worker's state.
+  /// The names for one change of a worker's state.
   private func names(
     _ from: WorkerState, _ to: WorkerState, _ cause: Cause
   ) throws -> Set<Hooks.Event> {

@@ -4,7 +4,7 @@ import Testing
 @testable import Daemon
 
 @Suite("The queue of commands of `on:`") struct HookQueueTests {
-  /// `#expect` calls nothing that changes a value.
+  /// A class, because `#expect` can't call a mutating method.
   private final class Waiting {
     private var queue = HookQueue()
     func add(_ entry: HookQueue.Entry) -> Bool { queue.add(entry) }
@@ -35,7 +35,7 @@ import Testing
     let queue = Waiting()
     var starts = 0
     var now = Instant.zero
-    // It ends at once, and its event is there again.
+    // The command ends at once, and its event occurs again.
     while now < .zero + .seconds(60) {
       _ = queue.add(entry(of: "web"))
       while queue.next(at: now) != nil {

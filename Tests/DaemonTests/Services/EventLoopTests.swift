@@ -17,7 +17,7 @@ import Testing
 
   private func note(_ name: String) -> () -> Void { { [heard] in heard.names.append(name) } }
 
-  /// One turn that waits for nothing.
+  /// One turn that doesn't wait.
   private func turn() throws { try loop.turn(until: EventLoop.now) }
 
   private func turn(until isDone: () -> Bool) throws {
@@ -55,7 +55,7 @@ import Testing
     }
     #expect(list.takeDue(at: start, upTo: 9) == nil)
     #expect(list.takeDue(at: start + .seconds(1), upTo: 9)?.id == 2)
-    // It was set after the turn had begun.
+    // The second timer was set after the turn had begun.
     #expect(list.takeDue(at: start + .seconds(9), upTo: 2)?.id == 1)
     #expect(list.first == start + .seconds(1))
     list.cancel(3)
@@ -126,7 +126,7 @@ import Testing
       guard let counter = old, let oldToken = token else { return }
       loop.unwatch(counter.descriptor, oldToken)
       old = nil
-      // A parallel test may take the number: then there is nothing to see.
+      // A parallel test may get the number: then there is nothing to check.
       if let next = try? EventCounter() {
         held.append(next)
         heard.names.append(next.descriptor.raw == number ? "same number" : "another")
@@ -142,7 +142,7 @@ import Testing
     try turn()
     try turn()
     #expect(!heard.names.contains("of the old one"))
-    // The order of the two events isn't promised.
+    // The order of the two events isn't guaranteed.
     #expect(heard.names.filter { $0 != "old" }.count == 1)
   }
 

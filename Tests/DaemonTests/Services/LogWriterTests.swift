@@ -21,10 +21,10 @@ import Testing
     let line = Array((String(repeating: "x", count: 999) + "\n").utf8)
     let start = ContinuousClock.now
     for _ in 0..<3000 { writer.write(line) { Array("lost \($0)\n".utf8) } }
-    // Before, the 66th line waited for the reader.
+    // In an earlier version, the 66th line waited for the reader.
     #expect(ContinuousClock.now - start < .seconds(30))
 
-    // Written and lost ones; the thread may begin late, and report twice.
+    // Counts written and lost lines. The thread may begin late, and report twice.
     var text: [UInt8] = []
     var accounted = 0
     let deadline = Deadline(in: .seconds(60))

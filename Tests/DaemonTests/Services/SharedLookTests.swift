@@ -8,7 +8,7 @@ import Testing
 @testable import Daemon
 
 @Suite("A look at what may not answer") struct SharedLookTests {
-  /// Turns the loop until `isDone`, for a minute at most.
+  /// Turns the loop until `isDone` returns true, for a minute at most.
   private func turn(_ loop: EventLoop, until isDone: () -> Bool) throws {
     let end = EventLoop.now + .seconds(60)
     while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
@@ -26,7 +26,7 @@ import Testing
     for _ in 0..<3 { look.ask { found.append($0) } }
     #expect(found.isEmpty)
     try turn(loop) { found.count == 3 }
-    // The first by itself; the two others came while it was under way.
+    // The first call has a result of its own; the two others came while its inspection ran.
     #expect(found == [1, 2, 2])
   }
 
@@ -48,7 +48,7 @@ import Testing
     // Neither 0 nor 2 ends.
     try turn(loop) { begun.count == 4 }
     #expect(begun == [0, 1, 2, 3])
-    // Its place is another's already.
+    // Another inspection has replaced it already.
     ends[0]()
     ends[0]()
   }
@@ -68,7 +68,8 @@ import Testing
     look.ask { found.append($0) }
     try turn(loop) { found.count == 2 }
     #expect(found == [nil, nil])
-    // Its thread continues to the first byte; a later look gets the next one, or an error that it must wait.
+    // The thread continues with the first byte. A later inspection gets the next byte, or an error
+    // that it must wait.
     try input.writeAll("ab")
     let end = EventLoop.now + .seconds(60)
     while found.last == .some(nil), EventLoop.now < end {

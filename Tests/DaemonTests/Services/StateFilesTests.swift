@@ -93,7 +93,7 @@ import Testing
     let path = "\(scratch.path)/later"
     disk.write("can't write", DaemonLog()) { throw TestFailure("a full disk") }
     let wait = disk.submitAwaited {
-      // It exists when the wait returns.
+      // The file exists when the wait returns.
       try? StateFile.replace(path, with: [1], durability: .none)
     }
     wait()

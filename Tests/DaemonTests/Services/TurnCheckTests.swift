@@ -55,7 +55,7 @@ import Testing
     check.begin()
     let before = Clocks.majorFaults
     let byte = page.load(as: UInt8.self)
-    // On a tmpfs nothing is read from a disk.
+    // On a tmpfs, no page is read from a disk.
     guard Clocks.majorFaults > before else {
       return notTestedHere("the temporary directory is in memory: no page is read from a disk")
     }
@@ -88,7 +88,7 @@ import Testing
       #expect(
         TurnCheck.Settings.current(text) == TurnCheck.Settings(limit: Int64(limit), aborts: false))
     }
-    // What can't be read isn't off.
+    // A value that can't be read doesn't switch the check off.
     #expect(TurnCheck.Settings.current("soon") == TurnCheck.Settings(limit: 2_000_000_000))
   }
 }
@@ -107,7 +107,7 @@ import Testing
         settled += 1
         depth += 1
         deepest = max(deepest, depth)
-        // As when a daemon ends: one request for each of its workers.
+        // A daemon that ends sends one request for each of its workers, too.
         if settled == 1 { for event in 10..<1010 { send(event) } }
         depth -= 1
       }

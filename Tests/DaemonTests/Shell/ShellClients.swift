@@ -7,7 +7,8 @@ import PolicyFile
 @testable import Daemon
 @testable import Simulation
 
-/// Clients of the real `ControlService`, which ask, leave, and come again. It counts the answers of each request.
+/// Clients of the real `ControlService`, which send requests, disconnect, and connect again. This
+/// counts the answers to each request.
 final class ShellClients {
   private unowned let world: ShellWorld
   private lazy var service = makeService()
@@ -17,7 +18,7 @@ final class ShellClients {
 
   init(_ world: ShellWorld) { self.world = world }
 
-  /// Those that a worker's client may send.
+  /// The verbs that a client of a worker may use.
   private static let verbs = Request.Verb.allCases.compactMap {
     ControlRequest.Verb(rawValue: $0.rawValue)
   }
@@ -47,14 +48,14 @@ final class ShellClients {
       ControlRequest(id: UInt64(answers.count), verb: verb, worker: id.name), from: clients[0])
   }
 
-  /// The configuration is read again.
+  /// Requests that the configuration is read again.
   func askReload(allowEmpty: Bool) {
     var request = ControlRequest(id: UInt64(answers.count), verb: .reload)
     request.allowEmpty = allowEmpty
     send(request, from: clients[0])
   }
 
-  /// A worker that no configuration declares.
+  /// Requests to run a worker that no configuration declares.
   func askRun(_ name: String, importance: Int) {
     world.count("ran")
     var request = ControlRequest(id: UInt64(answers.count), verb: .run, worker: name)
@@ -71,10 +72,10 @@ final class ShellClients {
 
   func askToLeave() { service.end(by: .leave) }
 
-  /// Some had no answer when the daemon ended.
+  /// Whether requests had no answer when the daemon ended.
   private(set) var wereCutOff = false
 
-  /// As `ControlServer` does it: what has no answer yet gets one.
+  /// Closes all requests without an answer, as `ControlServer` does.
   func announceEnd() {
     for number in answers.indices where answers[number].count == 0 {
       world.count("answered at the end")
@@ -95,7 +96,7 @@ final class ShellClients {
     if [.status, .events, .jetsam].contains(request.verb) { world.awaitDisk() }
   }
 
-  /// Its place is taken by another one.
+  /// Disconnects the client. A new client replaces it.
   private func leave(_ client: ClientID) {
     guard let place = clients.firstIndex(of: client) else { return }
     world.count("client left")
@@ -124,7 +125,7 @@ final class ShellClients {
 
   // MARK: the service
 
-  /// As the daemon makes it.
+  /// Makes a `ControlService` as the daemon does.
   private func makeService() -> ControlService {
     let (clock, driver, workers) = (world.clock, world.driver, world.workers)
     let (processes, supervision) = (world.processes, world.supervision)
@@ -170,7 +171,7 @@ final class ShellClients {
         reporter: reporter, jobs: processes.jobs, log: processes.log))
   }
 
-  /// Looks that take their time, and may find nothing.
+  /// Makes a scanner whose scans are slow, and may fail.
   private func makeScanner() -> ProcessScanner {
     ProcessScanner(world.clock, launchedAt: world.supervision.restarts.launchedAt) {
       [unowned world] then in

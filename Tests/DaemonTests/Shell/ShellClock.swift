@@ -3,13 +3,13 @@ import Policy
 
 @testable import Daemon
 
-/// Virtual time: what is due next happens next, and nothing waits. A descriptor that is watched becomes readable when
-/// the simulation says so.
+/// Virtual time: the next event happens at once, and nothing waits. A descriptor that is watched
+/// becomes readable when the simulation says so.
 final class ShellClock: Timers, DescriptorWatches {
   typealias Handler = (Epoll.Interest) -> Void
 
   private(set) var now: Instant
-  /// The next one last.
+  /// The timers, sorted so that the next one is the last.
   private var waiting:
     [(at: Instant, token: EventLoop.Token, file: StaticString, action: () -> Void)] = []
   private var watched: [(token: EventLoop.Token, descriptor: Descriptor, handler: Handler)] = []
@@ -19,12 +19,12 @@ final class ShellClock: Timers, DescriptorWatches {
 
   var next: Instant? { waiting.last?.at }
 
-  /// The files of the components whose timers have still to ring.
+  /// The files of the components whose timers haven't fired yet.
   var timedBy: Set<String> {
     Set(waiting.map { "\($0.file)".split(separator: "/").last.map(String.init) ?? "" })
   }
 
-  /// How many descriptors are watched.
+  /// The number of descriptors that are watched.
   var watchCount: Int { watched.count }
 
   func setTimer(
@@ -41,7 +41,7 @@ final class ShellClock: Timers, DescriptorWatches {
   ) -> EventLoop.Token {
     count += 1
     let (at, token) = (max(now, moment), EventLoop.Token(id: count))
-    // Most are due soon.
+    // Most timers are due soon.
     let place = waiting.lastIndex { $0.at > at }.map { $0 + 1 } ?? 0
     waiting.insert((at, token, file, action), at: place)
     return token
@@ -59,7 +59,7 @@ final class ShellClock: Timers, DescriptorWatches {
 
   func advance(to instant: Instant) { now = max(now, instant) }
 
-  /// Does what is due now, one thing; false: nothing is.
+  /// Fires one timer that is due now. Returns false if there is none.
   func runOne() -> Bool {
     guard let next = waiting.last, next.at <= now else { return false }
     waiting.removeLast()

@@ -18,7 +18,8 @@ enum ShellConfigurations {
     }
   }
 
-  /// What is in the file when it is read again: some workers are removed, some changed, some new.
+  /// The configuration file when it is read again: some workers are removed, some changed, some
+  /// new.
   static func next(
     _ old: [WorkerConfiguration], others: [String], _ policy: LifecyclePolicy,
     using random: inout SplitMix64
@@ -26,7 +27,7 @@ enum ShellConfigurations {
     if random.chance(15) { return old }
     if random.chance(5) { return [] }
     var new: [WorkerConfiguration] = []
-    // A name that `run` or `adopt` has taken may be declared, too.
+    // The configuration may declare a name that `run` or `adopt` already uses.
     let candidates = names + (random.chance(10) ? others.prefix(1) : [])
     for name in candidates {
       let before = new.map(\.name)
@@ -42,7 +43,7 @@ enum ShellConfigurations {
     return new
   }
 
-  /// - Parameter before: what it may depend on.
+  /// - Parameter before: the names of workers that this one may depend on.
   private static func worker(
     _ name: String, after before: [String], _ policy: LifecyclePolicy,
     using random: inout SplitMix64
@@ -60,7 +61,7 @@ enum ShellConfigurations {
       worker.dependsOn = [Dependency(other, random.pick(Dependency.Condition.allCases))]
     }
     if random.chance(50) { worker.liveness = probe(using: &random) }
-    // The line is a constant.
+    // The line is a constant, so it can be parsed.
     if random.chance(15) {
       worker.wakeAt = [try? CalendarSchedule(parsing: line)].compactMap(\.self)
     }
@@ -80,8 +81,8 @@ enum ShellConfigurations {
 }
 
 extension LifecyclePolicy {
-  /// A random one. The engine's own simulation has heartbeats every few seconds, which would be most of what happens
-  /// in these lives.
+  /// A random policy with rare heartbeats. The simulation of the engine alone has heartbeats every
+  /// few seconds, which would be most of the events here.
   static func ofShell(using random: inout SplitMix64) -> LifecyclePolicy {
     var policy = LifecyclePolicy.random(using: &random)
     if let every = policy.background.heartbeat?.every {

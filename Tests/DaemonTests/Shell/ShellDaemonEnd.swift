@@ -3,12 +3,12 @@ import Policy
 
 @testable import Daemon
 
-/// What must never be left at the daemon's end.
+/// Checks what must never be left when the daemon has ended.
 final class ShellDaemonEnd {
   private unowned let world: ShellWorld
-  /// The requests to wake that came while the daemon left.
+  /// The requests to wake a worker that arrived while the daemon was leaving.
   private var wakes: [Request.ID: WorkerID] = [:]
-  /// Workers that couldn't be woken before the daemon left: that was logged.
+  /// Workers that couldn't be woken before the daemon left, which was logged.
   private var failedWakes: Set<WorkerID> = []
 
   init(_ world: ShellWorld) { self.world = world }
@@ -22,20 +22,22 @@ final class ShellDaemonEnd {
     }
   }
 
-  /// What must not be so when the daemon has ended; nil: nothing.
+  /// What is wrong now that the daemon has ended; nil: nothing.
   var omission: String? {
     for run in world.runs.all where run.body != .dead {
       guard world.phase.isLeaving else {
         return "\(run.id) outlives the daemon, which was to stop it (\(run.body.rawValue))"
       }
       if run.body == .running || run.body == .unverifiable { continue }
-      // SIGKILL failed, and the daemon doesn't wait for it: the next one finds the process as it is.
+      // SIGKILL failed, and the daemon doesn't wait for the process. The next daemon finds it as it
+      // is.
       if world.driver.state.hasOutlivedKill(run.id) { continue }
-      // What is frozen sleeps on without a daemon; what is stopped by signal doesn't.
+      // A frozen worker sleeps on without a daemon; one that is stopped by a signal doesn't.
       if !world.hasFreezer, !failedWakes.contains(run.id) {
         return "\(run.id) is left without a daemon, and nothing keeps it (\(run.body.rawValue))"
       }
-      // A record that is older than the process is caught by recovery; none would lose it.
+      // A record that is older than the process is detected by recovery; without a record, the
+      // worker would be lost.
       if world.saved.known[run.id.name] == nil { return "\(run.id) is left without a record" }
     }
     return nil

@@ -3,7 +3,7 @@ import Policy
 
 @testable import Daemon
 
-// What the engine wants, as `DirectiveExecution` hands it on.
+// Carries out the engine's directives, as `DirectiveExecution` does.
 
 extension ShellWorld {
   func execute(_ directive: Directive) {
@@ -49,7 +49,7 @@ extension ShellWorld {
     supervision.note(transition)
   }
 
-  /// An event of the run that there is now, if it still is then.
+  /// Sends an event about the current run after a while, if the run still exists then.
   private func answer(_ id: WorkerID, _ most: Duration, _ event: @escaping () -> Event) {
     guard let run = run(of: id), !chance(2) else { return }
     after(most) { [unowned self] in if self.run(of: id) === run { driver.send(event()) } }

@@ -4,19 +4,20 @@ import Supervision
 
 @testable import Daemon
 
-/// A disk that takes its time, with the workers' records. A daemon that dies leaves what has come onto it by then.
+/// A slow disk with the workers' records. If a daemon dies, the disk keeps what was written by
+/// then.
 final class ShellDisk: WorkerRecords {
   private let clock: ShellClock
   private var savedAt = Instant.zero
   private var delay = Duration.zero
-  /// What was saved last, whether the disk has it or not.
+  /// The records that were saved last, whether the disk has them or not.
   private(set) var known: [String: WorkerRecord]
   private var stored: [String: WorkerRecord]
-  /// nil: removed.
+  /// Writes that aren't complete; nil: the record is removed.
   private var underWay: [(at: Instant, name: String, record: WorkerRecord?)] = []
-  /// The number of the process that a worker has now; nil: it has none, and isn't recorded.
+  /// Returns the pid of a worker; nil: it has no process, and isn't recorded.
   var pid: (WorkerID) -> Int32? = { _ in nil }
-  /// What was saved is never reported.
+  /// Whether the completion of a write is never reported.
   var losesReport: () -> Bool = { false }
 
   init(_ clock: ShellClock, _ records: [String: WorkerRecord] = [:]) {
@@ -56,10 +57,10 @@ final class ShellDisk: WorkerRecords {
     save()
   }
 
-  /// What a resume waits for: the disk has everything that was saved.
+  /// Completes all writes. A resume waits for that.
   func drain() { store { _ in true } }
 
-  /// What the next daemon finds, where this one dies now.
+  /// The records that the next daemon reads if this one dies now.
   func records() -> [String: WorkerRecord] {
     store { $0 <= clock.now }
     return stored

@@ -10,7 +10,7 @@ import Supervision
 @testable import Daemon
 
 extension WorkerEnds {
-  /// Over simulated processes.
+  /// Makes a `WorkerEnds` over simulated processes.
   static func ofShell(_ world: ShellWorld) -> WorkerEnds {
     let (processes, supervision) = (world.processes, world.supervision)
     return WorkerEnds(
@@ -30,8 +30,9 @@ extension WorkerEnds {
   }
 }
 
-/// What threads do to simulated workers that end. They lag and fail, and their outcomes are lost, late, or come twice.
-/// It complains of what must never be done.
+/// Ends the processes of simulated workers. Operations are slow or fail, and their outcomes are
+/// lost, late, or reported twice. It reports an error if an operation is requested that must never
+/// be.
 final class ShellEnd: WorkerProcesses {
   private unowned let world: ShellWorld
 
@@ -39,16 +40,17 @@ final class ShellEnd: WorkerProcesses {
 
   /// What was done to a run at its end.
   struct Deeds {
-    /// No try to end what it leaves succeeds.
+    /// Whether every attempt to end the processes that it leaves fails.
     var isStubborn: Bool
-    /// When the first try to end them began.
+    /// When the first attempt to end them began.
     var clearedAt = Instant.zero
     var isReaped = false
-    /// When the SIGKILLs began that are under way.
+    /// When each SIGKILL in progress began.
     var kills: [Instant] = []
   }
 
-  /// The effect comes after a while, and its outcome when it has.
+  /// Performs an operation: its effect happens after a while, and its outcome is reported after
+  /// that.
   private func operate<Outcome>(
     _ name: String, _ most: Duration, _ effect: @escaping (ShellRun) -> Outcome,
     _ then: @escaping (Outcome) -> Void
@@ -56,7 +58,7 @@ final class ShellEnd: WorkerProcesses {
     guard let run = world.run(of: WorkerID(name)) else {
       return world.complain("\(name) is ended, and has no run")
     }
-    // What acts on a run's processes may outlive the run.
+    // An operation on a run's processes may outlive the run.
     world.after(most, rarely: .seconds(40)) { [unowned world] in
       let outcome = effect(run)
       world.report(late: .seconds(100), twice: .seconds(60)) { then(outcome) }
@@ -72,7 +74,7 @@ final class ShellEnd: WorkerProcesses {
     world.after(.milliseconds(50)) { [self] in take(run) }
   }
 
-  /// A signal that asks it to end. A stopped process continues to handle it.
+  /// Handles a signal that asks the process to end. A stopped process continues to handle it.
   private func take(_ run: ShellRun) {
     if run.children > 0, world.chance(70) { world.after(.seconds(1)) { run.children = 0 } }
     switch run.body {
@@ -153,7 +155,7 @@ final class ShellEnd: WorkerProcesses {
     if run.body != .dead { run.complain("waited for while it runs") }
     if run.isUnderWay { run.complain("reaped while its memory is worked on") }
     if run.deeds.isReaped { run.complain("reaped twice") }
-    // One that began during the clearing disturbs nothing: it finds the same processes.
+    // A SIGKILL that began during the clearing does no harm, because it finds the same processes.
     let clearedAt = run.deeds.clearedAt
     let early = run.deeds.kills.filter {
       $0 < clearedAt && clearedAt - $0 < WorkerEnding.patience

@@ -11,19 +11,19 @@ import Supervision
 /// Simulated processes of another supervisor, for the real `ExternalAdoption`.
 final class ShellExternals {
   private unowned let world: ShellWorld
-  /// Which are their supervisor's again.
+  /// The runs that were given back to their supervisor.
   private var released: [ShellRun] = []
 
   init(_ world: ShellWorld) { self.world = world }
 
-  /// What isn't as its supervisor left it; nil: nothing.
+  /// A released run that isn't as its supervisor left it; nil: none.
   var omission: String? {
     released.first { $0.body != .running && $0.body != .dead }.map {
       "\($0.id) was released, and doesn't run (\($0.body.rawValue))"
     }
   }
 
-  /// On another thread.
+  /// Examines a process, as if on another thread.
   func examine(
     within limit: Duration,
     then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
@@ -38,7 +38,7 @@ final class ShellExternals {
     }
   }
 
-  /// A process that is adopted.
+  /// Makes the run of a process that is adopted.
   func take(_ name: String) throws(SystemCallError) -> ShellRun {
     if world.chance(5) { throw SystemCallError("pidfd_open", on: name, code: ESRCH) }
     world.count("adopted external")
@@ -46,7 +46,7 @@ final class ShellExternals {
     return ShellRun(WorkerID(name), world, isExternal: true)
   }
 
-  /// - Parameter rule: by which it was adopted.
+  /// - Parameter rule: the rule by which it was adopted.
   func wasLetGo(_ run: ShellRun, _ rule: String?) {
     released.append(run)
     guard run.body == .running else { return }

@@ -3,21 +3,22 @@ import Policy
 
 @testable import Daemon
 
-/// The real `WorkerLauncher` over simulated launches, and the children that are no workers yet.
+/// The real `WorkerLauncher` over simulated launches, and the children that aren't workers yet.
 final class ShellLaunching: LaunchHost {
   private unowned let world: ShellWorld
   private(set) lazy var launcher = WorkerLauncher(
     driver: world.driver, workers: world.workers, timers: world.clock, host: self)
-  /// Between fork and the program.
+  /// Children between fork and execve.
   private var children: [ShellRun] = []
 
   init(_ world: ShellWorld) { self.world = world }
 
-  /// What must not be there any more when all is quiet. When the daemon ends, an overdue `undo` may have left a child:
-  /// the kernel ends it with the daemon, because its parent-death signal is set until it executes the program.
+  /// A child that should have been removed; nil: none. When the daemon ends, an overdue `undo` may
+  /// have left a child: the kernel ends it with the daemon, because its parent-death signal is set
+  /// until it executes the program.
   var leftChild: String? { children.first.map { "a child of \($0.id) is left" } }
 
-  /// What must not be under way when the daemon ends.
+  /// A launch that should have ended before the daemon; nil: none.
   var unfinished: String? {
     world.workers.launching.first
       .map { id in
@@ -25,7 +26,7 @@ final class ShellLaunching: LaunchHost {
       }
   }
 
-  /// As `Leftovers` finds it.
+  /// Whether the worker has a child that isn't a worker yet, as `Leftovers` would find it.
   func hasChild(_ id: WorkerID) -> Bool { children.contains { $0.id == id } }
 
   func fork(_ id: WorkerID) -> ShellRun {
@@ -70,7 +71,8 @@ final class ShellLaunching: LaunchHost {
   func log(_ id: WorkerID, _ text: String) { world.count("undoOverdue") }
 }
 
-/// One simulated launch, whose steps lag, fail, and have outcomes that are late, lost or come twice.
+/// One simulated launch. Its steps are slow or fail, and their outcomes are late, lost or reported
+/// twice.
 final class ShellLaunch: LaunchSteps {
   private let worker: WorkerUnit
   private var id: WorkerID { worker.id }
@@ -93,7 +95,7 @@ final class ShellLaunch: LaunchSteps {
     if isUndone { world.complain("\(id): its launch continues after it was undone") }
     world.after(.milliseconds(10), rarely: .seconds(40)) { [self] in
       let refusal = world.chance(1) ? "a fault of the simulation" : effect(of: step)
-      // The loop itself sees that the program runs, and can't lose that.
+      // The loop itself detects that the program runs, so that outcome can't be lost.
       switch step == .program ? .reported : world.fate() {
       case .reported: end(step, refusal, then)
       case .late: world.after(.seconds(40)) { [self] in end(step, refusal, then) }
@@ -106,7 +108,8 @@ final class ShellLaunch: LaunchSteps {
     }
   }
 
-  /// On another thread, which may not know yet that the launch was given up.
+  /// Performs the effect of a step, as if on another thread, which may not know yet that the launch
+  /// was given up.
   private func effect(of step: LaunchStep) -> String? {
     if step == .terms, launching.hasChild(id) || world.survivors.holds(id) {
       return "1 process of an earlier instance still runs"
@@ -115,7 +118,7 @@ final class ShellLaunch: LaunchSteps {
     return nil
   }
 
-  /// On the loop.
+  /// Completes a step, as if on the loop.
   private func end(_ step: LaunchStep, _ refusal: String?, _ then: (String?) -> Void) {
     if step == .program, refusal == nil, !isUndone, let child {
       self.child = nil

@@ -4,24 +4,24 @@ import Policy
 @testable import Daemon
 @testable import Simulation
 
-// One daemon's life: what happens to it, and what must be true when it is over.
+// One daemon's life: its events, and what must be true when it is over.
 
 extension ShellWorld {
   /// How a daemon's life ends.
   private enum End: CaseIterable {
-    /// It has long been quiet, all workers are stopped, and then the daemon is.
+    /// The daemon is idle for a long time, all workers are stopped, and then the daemon is stopped.
     case quiet
-    /// It stops its workers itself.
+    /// The daemon stops its workers itself.
     case shutdown
-    /// It leaves them to the next one.
+    /// The daemon leaves its workers to the next one.
     case leave
-    /// It is killed.
+    /// The daemon is killed.
     case death
   }
 
-  /// What went wrong is in `complaints`.
+  /// Simulates one daemon. Errors are in `complaints`.
   ///
-  /// - Parameter isLast: it has no successor.
+  /// - Parameter isLast: whether the daemon has no successor.
   /// - Returns: the next daemon.
   func live(stimuli: Int, isLast: Bool) throws -> ShellWorld? {
     defer { abandon() }
@@ -46,22 +46,22 @@ extension ShellWorld {
     return nil
   }
 
-  /// As `Daemon.begin`.
+  /// Starts the daemon as `Daemon.begin` does.
   private func begin() {
     declared.introduceWorkers(reloads.current.workers)
     survivors.adopt()
     declared.startWorkers(reloads.current.workers)
     schedules.follow()
     rules.follow(reloads.current.adoption)
-    // Rare otherwise: adoption is soon over.
+    // This would be rare otherwise, since adoption is soon over.
     if returning.isUnderWay, random.chance(20) { clients.askReload(allowEmpty: true) }
   }
 
-  // MARK: what happens
+  // MARK: events
 
   private func stimulate() {
     let ids = workers.keys.sorted()
-    // What is asked may be answered at once, with chances of its own.
+    // A request may be answered at once, and the answer makes random choices of its own.
     var choices = SplitMix64(seed: random.next())
     guard !ids.isEmpty else { return clients.askReload(allowEmpty: true) }
     let id = random.pick(ids)
@@ -90,9 +90,9 @@ extension ShellWorld {
     MemoryReading(total: .gigabytes(8), available: available)
   }
 
-  // MARK: what must be true
+  // MARK: checks
 
-  /// No more faults, no pressure. What was lost is found, and everything comes to rest.
+  /// Ends faults and pressure. Lost outcomes are detected, and all operations complete.
   private func heal() {
     hasFaults = false
     driver.send(.pressureSet(.normal, for: .zero))
@@ -101,7 +101,8 @@ extension ShellWorld {
 
   private func comeToRest() {
     heal()
-    // Longer than a schedule's period, and than all that was lost or late.
+    // The time is longer than the period of a schedule, and than any delay of a lost or late
+    // outcome.
     run(until: clock.now + .seconds(380))
     for id in workers.keys.sorted() {
       if let why = supervision.forgotten(id) { complain("\(id) isn't started again: \(why)") }
@@ -120,17 +121,17 @@ extension ShellWorld {
     }
   }
 
-  /// Every worker ends, and then nothing of it is left.
+  /// Stops every worker, and checks that nothing of it is left.
   private func stopAll() {
     let ids = workers.keys.sorted()
     supervision.starter.stopWaiting("all workers are to stop")
-    // Also one that has ended: it may wait for its restart.
+    // A worker that has ended is stopped, too: it may wait for its restart.
     for id in ids { clients.ask(workers[id]?.external == nil ? .stop : .release, id) }
     run(until: clock.now + .seconds(300))
     if let remains = runs.remains { complain("\(remains) is still there") }
     if clock.watchCount > 0 { complain("\(clock.watchCount) descriptors are still watched") }
     if let child = launching.leftChild { complain(child) }
-    // Schedules continue, and each instant of theirs is written to the disk.
+    // Schedules continue, and each of their times is written to the disk.
     let ofSchedules = schedules.isWriting ? ["ShellWorld.swift"] : []
     let others = clock.timedBy.subtracting(
       ["ScheduleMonitor.swift", "RuleAdoption.swift", "ShellRules.swift"] + ofSchedules)
@@ -172,8 +173,8 @@ extension ShellWorld {
     if let omission = endCheck.omission { complain(omission) }
     if let launch = launching.unfinished { complain(launch) }
     for omission in clients.omissions { complain(omission) }
-    // A worker that ends late after SIGKILL isn't waited for (`DaemonEnd.lastPatience`). The next
-    // daemon removes its image: the record names it.
+    // The daemon doesn't wait for a worker that ends late after SIGKILL (`DaemonEnd.lastPatience`).
+    // The next daemon removes its image, which the record names.
     let image = images.first { !survivors.holds($0) && saved.known[$0.name] == nil }
     if !phase.isLeaving, let image { complain("an image of \(image) is left") }
   }

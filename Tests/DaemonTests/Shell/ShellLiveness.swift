@@ -10,29 +10,30 @@ import Testing
 
 @testable import Daemon
 
-/// What stands for the processes of simulated workers: descriptors of the test's own process, made once for many
-/// lives. Two runs that follow each other have different ones.
+/// Represents the processes of simulated workers by descriptors of the test's own process. They are
+/// opened once for many lives. Two runs that follow each other have different ones.
 final class ShellProcesses {
-  /// Without a cgroup, and with one, in which they sleep frozen.
+  /// Processes of workers without a cgroup, which are stopped while they sleep.
   private let stopped: [WorkerProcess]
+  /// Processes of workers with a cgroup, which are frozen while they sleep.
   private let frozen: [WorkerProcess]
   private let scratch: Scratch
   private let inputs: [FakeInputs]
-  /// The kernel gives no such numbers.
+  /// The kernel never gives such pids.
   private(set) var count: Int32 = 5_000_000
-  /// A process that no daemon has.
+  /// A pid that no daemon manages.
   static let stranger: Int32 = 4_999_999
   private var inputCount = 0
-  /// Looks at nothing.
+  /// Samples nothing.
   let traffic: TrafficMonitor
-  /// Of the test's process, which stands for each.
+  /// The test's own process, which represents each process.
   private let own: ProcessStat
-  /// What stands for a process of another supervisor.
+  /// Represents a process of another supervisor.
   let external: ExternalProcess
   let log = DaemonLog(ofWrapper: "/dev/null")
   /// No client connects to it.
   let control: ControlSocket
-  /// Hardly used: no simulated worker has pages, sockets or snapshots.
+  /// These are hardly used: no simulated worker has pages, sockets or snapshots.
   let services: Services
   let snapshots: SnapshotKeeper
   private let threads = JobPool(name: "shell", most: 1)
@@ -55,7 +56,7 @@ final class ShellProcesses {
     state = try StateDirectory(path: scratch.path + "/state")
     snapshots = SnapshotKeeper(
       directory: state.snapshots, disk: services.disk, loop: services.loopReturn, log: log)
-    // It is listed, and can't be read.
+    // The report is listed, but can't be read.
     try scratch.write("state/jetsam/1.json", "{}")
     jetsam = JetsamKeeper(
       directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
@@ -74,7 +75,7 @@ final class ShellProcesses {
       log: log)
   }
 
-  /// Of one daemon. Nothing can be written.
+  /// Makes the chronicle of one daemon. It writes nothing.
   func makeChronicle() throws -> Chronicle {
     try Chronicle(
       JournalConfiguration(enabled: false), version: "1", directory: "/nonexistent",
@@ -87,14 +88,14 @@ final class ShellProcesses {
       loopReturn: services.loopReturn)
   }
 
-  /// What was given to the disk's threads is done, and has come back to the loop.
+  /// Completes the work of the disk's threads, and delivers the outcomes on the loop.
   func finishDiskWork() {
     services.disk.drain()
     journal.drain(within: .seconds(10))
     do { try services.loop.turn(until: EventLoop.now) } catch { Issue.record(error) }
   }
 
-  /// Of a simulated process.
+  /// The status of a simulated process.
   func stat(_ pid: Int32) -> ProcessStat { Self.stat(pid, like: own) }
 
   private static func stat(_ pid: Int32, like own: ProcessStat) -> ProcessStat {
@@ -109,14 +110,14 @@ final class ShellProcesses {
     return all[Int(count) % all.count]
   }
 
-  /// Each process as resting, after this number of ticks of processor time.
+  /// A scan in which the process is idle and has used this number of ticks of processor time.
   func scan(afterTicks ticks: UInt64) -> ProcessScan {
     var stat = own
     (stat.state, stat.cpuTicks) = (.sleeping, ticks)
     return ProcessScan(processes: [stat])
   }
 
-  /// Nothing has come at them.
+  /// Returns the next inputs. No input has arrived at them.
   func nextInputs() -> FakeInputs {
     inputCount += 1
     let next = inputs[inputCount % inputs.count]
@@ -126,25 +127,25 @@ final class ShellProcesses {
   }
 }
 
-/// The real `LivenessSupervisor` and its monitors, over simulated questions and looks. It complains of questions that
-/// must not be asked, and of workers that are not asked.
+/// The real `LivenessSupervisor` and its monitors, over simulated questions and samples. It reports
+/// an error for a question that must not be asked, and for a worker that isn't asked.
 final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
-  /// A question that is out.
+  /// A question that has no answer yet.
   private final class Question {}
 
-  /// What is known of one run.
+  /// The questions to one run.
   private struct Asked {
     var question: Question?
-    /// When the worker has let go of the last question's connection.
+    /// When the worker has closed the connection of the last question.
     var released = Instant.zero
     var last = Instant.zero
   }
 
   private unowned let world: ShellWorld
   private var asked: [ObjectIdentifier: Asked] = [:]
-  /// When a worker began to be awake.
+  /// When each worker was woken or launched.
   private var awakeSince: [WorkerID: Instant] = [:]
-  /// When its probe was last reported to fail while it was awake.
+  /// When each worker was last reported as unhealthy while it was awake.
   private var reported: [WorkerID: Instant] = [:]
   private lazy var activity = ActivitySampler(
     clock: world.clock, driver: world.driver, workers: world.workers, looks: self,
@@ -157,7 +158,7 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
 
   init(_ world: ShellWorld) { self.world = world }
 
-  /// The worker is being stopped.
+  /// Checks that no question is open when the worker is stopped.
   func willStop(_ run: ShellRun) {
     guard let asked = asked[ObjectIdentifier(run)] else { return }
     if asked.question != nil { world.complain("\(run.id) is stopped while it is asked") }
@@ -177,16 +178,16 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
 
   func note(unhealthy id: WorkerID) { reported[id] = world.clock.now }
 
-  /// The run is over.
+  /// Forgets a run that is over.
   func forget(_ run: ShellRun) {
     if asked.removeValue(forKey: ObjectIdentifier(run))?.question != nil {
       world.complain("\(run.id): a question outlives its run")
     }
   }
 
-  /// What has not been done about a worker that is awake; nil: nothing.
+  /// What should have been done about a worker that is awake; nil: nothing.
   func omission(of id: WorkerID) -> String? {
-    // An adopted worker whose name a reload has declared: its own supervisor asks it.
+    // An adopted worker may have a name that a reload has declared: its own supervisor probes it.
     guard let probe = world.workers[id]?.configuration.liveness, let since = awakeSince[id],
       let run = world.run(of: id), run.body == .running, !run.isExternal
     else { return nil }
@@ -217,7 +218,7 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
     if asked[key]?.question != nil { world.complain("\(run.id) is asked twice at once") }
     asked[key, default: Asked()].question = question
     asked[key]?.last = world.clock.now
-    // It ends by itself at its time-out.
+    // The question ends by itself at its timeout.
     world.after(probe.timeout) { [self, run] in
       guard asked[key]?.question === question else { return }
       asked[key]?.question = nil
@@ -233,7 +234,7 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
     }
   }
 
-  // MARK: looks
+  // MARK: samples
 
   func look(
     at worker: WorkerUnit, _ process: WorkerProcess,

@@ -7,18 +7,20 @@ import Supervision
 @testable import Daemon
 @testable import Hibernation
 
-/// What acts on the processes and the memory of simulated workers, with the faults of threads, disks and kernels. It
-/// complains of what must never be asked for.
+/// Acts on the processes and the memory of simulated workers, with the faults of threads, disks and
+/// kernels. It reports an error if an operation is requested that must never be.
 final class ShellMemory: WorkerMemory {
   private unowned let world: ShellWorld
 
   init(_ world: ShellWorld) { self.world = world }
 
-  /// The effect comes after a while, and its outcome when it has; or it is lost, late, or twice.
+  /// Performs an operation: its effect happens after a while, and then its outcome is reported, or
+  /// is lost, late, or reported twice.
   ///
   /// - Parameters:
-  ///   - bodies: of which it may be asked for; a dead one is always possible.
-  ///   - isReported: its outcome comes.
+  ///   - bodies: the states in which the operation may be requested; a dead process is always
+  ///     possible.
+  ///   - isReported: the outcome is never lost.
   private func operate<Outcome>(
     _ what: String, on name: String, in bodies: Set<ShellRun.Body>? = nil,
     isReported: Bool = false, _ effect: @escaping (ShellRun) -> Outcome,
@@ -105,7 +107,7 @@ final class ShellMemory: WorkerMemory {
   func recover(
     _ target: HibernationTarget, expecting: ImageExpectation, then: @escaping (Recovered) -> Void
   ) -> Underway {
-    // The engine doesn't know it yet, and doesn't ask what has become of it.
+    // The engine doesn't know the worker yet, so it can't ask for an outcome that is lost.
     let isReported = world.returning.isAdopting(WorkerID(target.name))
     var bodies: Set<ShellRun.Body>?
     if case .hibernated = expecting { bodies = [.evicted, .unverifiable] }
@@ -166,7 +168,7 @@ final class ShellMemory: WorkerMemory {
     return run.process
   }
 
-  /// In the cgroup of one that has ended.
+  /// The processes in the cgroup of a worker whose root process has ended.
   func tree(of process: WorkerProcess) -> ProcessTree {
     guard let run = world.runs.run(of: process), run.hasSuccessor, world.chance(30) else {
       return ProcessTree(processes: [])
@@ -195,7 +197,7 @@ final class ShellMemory: WorkerMemory {
   }
 
   private func bringBack(_ run: ShellRun) -> Result<ResumeSummary, HibernationError> {
-    // Its record is on the disk before its memory moves.
+    // The worker's record is on the disk before its memory moves.
     world.saved.drain()
     switch run.body {
     case .dead: return .failure(failure(.vanished))
@@ -208,7 +210,7 @@ final class ShellMemory: WorkerMemory {
     if let aftermath = fault(run, unverifiable: 3) { return .failure(failure(aftermath)) }
     world.images.remove(run.id)
     if world.chance(3) {
-      // Its memory is back, and it can't be woken.
+      // The memory is restored, but the worker can't be woken.
       run.body = .stopped
       return .failure(HibernationError(.waking, "a thread doesn't go on"))
     }

@@ -6,8 +6,8 @@ import Supervision
 @testable import Daemon
 @testable import Simulation
 
-/// The real `ConfigurationReloader`, over a configuration that is read again while operations are under way. It notes
-/// what a reload changes.
+/// The real `ConfigurationReloader` over a configuration that is read again while operations are in
+/// progress. It records what a reload changes.
 final class ShellReloads {
   private unowned let world: ShellWorld
   let configuration: ConfigurationInForce
@@ -57,7 +57,7 @@ final class ShellReloads {
     }
   }
 
-  /// - Parameter reload: or its preview, or a refusal of either.
+  /// - Parameter reload: performs the reload, its preview, or a refusal of either.
   private func note(_ new: DaemonConfiguration, _ reload: () -> Void) {
     let declared = Dictionary(new.workers.map { (WorkerID($0.name), $0) }) { first, _ in first }
     let before = world.workers.values.sorted { $0.id < $1.id }.map { unit in
@@ -89,12 +89,12 @@ final class ShellReloads {
       if !old.isDeclared, old.unit.external == nil, worker.autostart, old.state?.isAlive == true {
         world.count("started again")
       }
-      // As the next look at its activity does.
+      // The next sample of the worker's activity would restore this.
       if old.unit.run === old.run { old.unit.traffic = old.traffic }
     }
   }
 
-  /// What isn't so though the configuration was read a while ago; nil: nothing.
+  /// What isn't as the configuration says although it was read a while ago; nil: nothing.
   var omission: String? {
     let ids = Set(current.workers.map { WorkerID($0.name) })
     for id in ids.sorted() where world.driver.state.state(of: id) == nil {

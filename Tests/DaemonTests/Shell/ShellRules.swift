@@ -11,7 +11,7 @@ final class ShellRules: StateFileWriter {
 
   init(_ world: ShellWorld) { self.world = world }
 
-  /// What is in the file when it is read: none, one or two of two rules.
+  /// The rules in the file when it is read: none, one or both of two rules.
   static func next(
     _ old: [AdoptionRule], _ policy: LifecyclePolicy, using random: inout SplitMix64
   ) -> [AdoptionRule] {
@@ -26,20 +26,20 @@ final class ShellRules: StateFileWriter {
     }
   }
 
-  /// A worker of a rule that was removed; nil: none.
+  /// A worker whose rule was removed; nil: none.
   var omission: String? {
     let names = Set(world.rules.rules.map(\.name))
     return world.workers.values.first { $0.external?.rule.map { !names.contains($0) } ?? false }
       .map { "\($0.id) belongs to a rule that was removed" }
   }
 
-  // MARK: looks, on another thread
+  // MARK: scans, on another thread
 
   func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
     later(rarely: .seconds(20)) { [self] in
       if world.chance(3) { return then(nil) }
       var outcome = RuleLook.Outcome()
-      // When the world heals, no new process appears.
+      // When the simulation ends its faults, no new process appears.
       let indices = look.matching.rules.indices.filter { _ in world.chance(15) }
       outcome.found = indices.map { index in
         RuleLook.Found(

@@ -4,43 +4,44 @@ import Supervision
 
 @testable import Daemon
 
-/// One run of a simulated worker: what its process and memory really are.
+/// One run of a simulated worker: the real state of its process and memory.
 final class ShellRun {
   enum Body: String {
     case running, stopped
-    /// Its memory is in its image.
+    /// The process's memory is in its image.
     case evicted
-    /// Half of its memory is back: it must not run.
+    /// Half of the memory is restored, so the process must not run.
     case unverifiable
     case dead
   }
 
   let id: WorkerID
-  /// Its pid, for the workers' records.
+  /// The pid in the workers' records.
   private(set) var number: Int32
-  /// Another supervisor's.
+  /// Whether another supervisor has started it.
   let isExternal: Bool
   unowned let world: ShellWorld
   var body = Body.running
-  /// It is over, or its root process has ended and the daemon has noticed it.
+  /// Whether the run is over, or the daemon has learned that its root process has ended.
   var hasEnded: Bool { unit?.hasExited != false }
   private(set) var exit = WorkerExit.exited(0)
-  /// Its worker is known.
+  /// Whether the registry has had its worker.
   var isKnown = false
-  /// At its end.
+  /// What was done to the run at its end.
   var deeds: ShellEnd.Deeds
-  /// Processes that the root process has started. They outlive it, unless something ends them.
+  /// The number of processes that the root process has started. They outlive it, unless something
+  /// ends them.
   var children: Int
-  /// What acts on its memory.
+  /// The operation on its memory.
   var underway: Underway?
   var isUnderWay: Bool { underway?.isTrue == true }
   private var unit: WorkerUnit? { world.run(of: id) === self ? world.workers[id] : nil }
   var sleep: WorkerSleep? { unit?.sleep }
-  /// While it sleeps.
+  /// The inputs while the worker sleeps.
   private(set) var inputs: FakeInputs?
   private(set) var process: WorkerProcess
   private var lastBody = Body.running
-  /// It never answers its probe well.
+  /// Whether the worker always fails its probe.
   let isSick: Bool
 
   init(_ id: WorkerID, _ world: ShellWorld, isExternal: Bool = false) {
@@ -54,7 +55,8 @@ final class ShellRun {
     deeds = ShellEnd.Deeds(isStubborn: world.chance(20))
   }
 
-  /// The same process under the next daemon: what an operation hadn't done yet, isn't done.
+  /// Makes the run of the same process under the next daemon. The effects of operations that
+  /// weren't complete don't happen.
   init(_ old: ShellRun, after world: ShellWorld) {
     id = old.id
     self.world = world
@@ -70,10 +72,10 @@ final class ShellRun {
 
   func begin() { if body == .dead { reportDeath() } }
 
-  /// Another process of its group can stand for it.
+  /// Whether another process of the cgroup can replace the root process.
   var hasSuccessor: Bool { isExternal && body == .dead && lastBody == .running }
 
-  /// Another process of its group stands for it; false: none is left.
+  /// Replaces the root process by another one of the cgroup. Returns false if none is left.
   func takeSuccessor() -> Bool {
     guard hasSuccessor else { return false }
     (body, children, process) = (
@@ -86,9 +88,9 @@ final class ShellRun {
 
   func complain(_ text: String) { world.complain("\(id): \(text) (\(body.rawValue))") }
 
-  // MARK: its sleep
+  // MARK: sleep
 
-  /// Something comes for it.
+  /// Lets input arrive for the sleeping worker.
   func arrive(_ what: String) {
     guard body == .stopped || body == .evicted, let inputs, isWatched else { return }
     world.count("arrival seen")
@@ -98,7 +100,7 @@ final class ShellRun {
 
   var isWatched: Bool { unit?.wakeWatch?.isWatching == true }
 
-  /// It is stopped: what can wake it.
+  /// Makes the inputs that can wake the worker. It is stopped.
   func makeInputs() -> FakeInputs {
     let next = world.processes.nextInputs()
     next.waiting = world.chance(5) ? "data that came as it fell asleep" : nil
@@ -106,7 +108,7 @@ final class ShellRun {
     return next
   }
 
-  /// Its supervisor has it again.
+  /// Whether its supervisor has it again.
   var wasReleased: Bool { isExternal && world.run(of: id) !== self && body != .dead }
 
   func kill() {
@@ -118,7 +120,7 @@ final class ShellRun {
     world.ends.kill(id)
   }
 
-  // MARK: its end
+  // MARK: end
 
   func die(_ exit: WorkerExit) {
     guard body != .dead else { return }
@@ -129,7 +131,7 @@ final class ShellRun {
   }
 
   private func reportDeath() {
-    // The loop hears of it a moment later.
+    // The loop is informed a moment later.
     world.after(.milliseconds(100)) { [self, world] in world.clock.becomesReadable(process.pidfd) }
   }
 }

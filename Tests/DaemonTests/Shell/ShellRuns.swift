@@ -7,7 +7,7 @@ import Supervision
 
 @testable import Daemon
 
-/// The runs that there are, from the moment at which a process is held until nothing of it is left: the real
+/// All runs, from the attachment of a process until nothing of the run is left, under the real
 /// `ProcessHolder`.
 final class ShellRuns {
   private unowned let world: ShellWorld
@@ -15,11 +15,11 @@ final class ShellRuns {
   private(set) lazy var holder = ProcessHolder(
     loop: world.clock, jobs: world.processes.jobs, processes: world.processes.fake,
     probes: world.liveness, sleeps: world.sleeps, ends: world.ends)
-  /// Parts of runs that are over, and workers that have been removed.
+  /// Objects of runs that are over, and workers that have been removed.
   private var past: [(what: String, object: Weak)] = []
   /// Workers that have had a run.
   private var units: [Weak] = []
-  /// Of whose run nothing is left, and the engine hasn't heard it yet.
+  /// Workers of whose run nothing is left, before the engine is informed.
   private var cleared: Set<WorkerID> = []
 
   private struct Weak { weak var object: AnyObject? }
@@ -30,7 +30,7 @@ final class ShellRuns {
   var all: [ShellRun] { runs.values.sorted { $0.id < $1.id } }
   func run(of process: WorkerProcess) -> ShellRun? { runs.values.first { $0.process === process } }
 
-  /// What outlives its run, or its worker; nil: nothing.
+  /// An object that outlives its run or its worker; nil: none.
   var remains: String? {
     if let part = past.first(where: { $0.object.object != nil }) { return part.what }
     return units.lazy.compactMap { $0.object as? WorkerUnit }.first { [world] in
@@ -38,7 +38,7 @@ final class ShellRuns {
     }.map { "\($0.id) itself, which was removed," }
   }
 
-  // MARK: their beginning
+  // MARK: begin
 
   func attach(_ run: ShellRun, to worker: WorkerUnit) throws {
     begin(run)
@@ -46,13 +46,13 @@ final class ShellRuns {
     settle(run, worker)
   }
 
-  /// Its process is held.
+  /// Adds a run whose process is attached.
   private func begin(_ run: ShellRun) {
     if runs[run.id] != nil { world.complain("\(run.id) runs twice") }
     runs[run.id] = run
   }
 
-  /// Of an earlier daemon.
+  /// Adds a run that an earlier daemon has begun.
   func beginAdopted(_ run: ShellRun) {
     begin(run)
     world.clock.after(.zero) { [self] in
@@ -73,7 +73,7 @@ final class ShellRuns {
     try holder.attach(run.process, to: worker)
   }
 
-  /// The engine has heard that it runs.
+  /// The engine knows that the worker's program runs.
   func hasLaunched(_ id: WorkerID) {
     guard let run = runs[id] else { return }
     world.workers[id]?.readiness?.begin()
@@ -87,16 +87,16 @@ final class ShellRuns {
     }
   }
 
-  // MARK: their end
+  // MARK: end
 
   func launchHasFailed(_ id: WorkerID) {
     guard let worker = world.workers[id] else { return }
-    // No longer declared: it was only waited for.
+    // The worker isn't declared any more, and its removal only waited for the launch.
     if world.driver.state.state(of: id) == nil { world.supervision.removeWorker(id) }
     if !worker.isDeclared { noteRemovals { world.ends.endedRuns.forgetOldRuns(after: id) } }
   }
 
-  /// Nothing of the run stays: `WorkerEnds` removes its image at that moment.
+  /// Removes the run. `WorkerEnds` removes the worker's image at this moment.
   func isCleared(_ name: String) {
     let id = WorkerID(name)
     world.images.remove(id)
@@ -114,7 +114,7 @@ final class ShellRuns {
     guard let run else { return }
     if run.isExternal { world.externalHost.wasLetGo(run, worker.external?.rule) }
     cleared.insert(id)
-    // Its questions are dropped by then.
+    // The questions of the run are dropped by then.
     world.clock.after(.zero) { [unowned world] in world.liveness.forget(run) }
     if run.body == .evicted { world.complain("\(id) is let go of without its memory") }
     if !run.isExternal, !run.deeds.isReaped {
@@ -122,12 +122,12 @@ final class ShellRuns {
     }
   }
 
-  /// The engine hears that it has ended.
+  /// The engine is informed that the worker has ended.
   func hasEnded(_ id: WorkerID, _ status: ExitStatus) {
     if cleared.remove(id) == nil, status != .unknown { world.complain("\(id) has ended twice") }
   }
 
-  /// No worker is removed that has a run.
+  /// Checks that no worker with a run is removed.
   func check() {
     for run in runs.values {
       if world.workers[run.id] != nil {
@@ -138,7 +138,7 @@ final class ShellRuns {
     }
   }
 
-  /// This may remove workers from the registry.
+  /// Performs an action that may remove workers from the registry, and records the removals.
   func noteRemovals(_ action: () -> Void) {
     let before = Array(world.workers.values)
     action()

@@ -3,8 +3,8 @@ import Policy
 
 @testable import Daemon
 
-/// The real `ScheduleMonitor`, over a clock on the wall that is set, and a disk that lags, fails, and whose outcomes
-/// are lost, late, or come twice.
+/// The real `ScheduleMonitor` over a wall clock that is set, and a disk that is slow or fails, and
+/// whose outcomes are lost, late, or reported twice.
 final class ShellSchedules: StateFileWriter {
   private static let period: Int64 = 300
   private unowned let world: ShellWorld
@@ -12,10 +12,10 @@ final class ShellSchedules: StateFileWriter {
     Dictionary(
       uniqueKeysWithValues: world.workers.map { ($0.key, $0.value.configuration.wakeAt) })
   }
-  /// What the clock on the wall has been set by, in seconds.
+  /// The offset of the wall clock, in seconds.
   private var shift: Int64 = 1_795_341_600
   private var wasSet = false
-  /// When each was last woken, by the clock on the wall, in seconds.
+  /// When each worker was last woken, in seconds of the wall clock.
   private var woken: [WorkerID: Int64] = [:]
   private(set) lazy var monitor = ScheduleMonitor(
     path: "/nowhere/schedule", timers: world.clock, files: self,
@@ -51,10 +51,10 @@ final class ShellSchedules: StateFileWriter {
     world.driver.send(.wakeNeeded(id, "its schedule (\(ShellConfigurations.line))"))
   }
 
-  /// Of a worker whose instants pass; nil: it is woken at each.
+  /// What is wrong with the schedule of a worker; nil: the worker is woken at each time.
   func omission(of id: WorkerID) -> String? {
     guard schedules[id]?.isEmpty == false else { return nil }
-    // A minute until a clock that was set is noticed, and 5 s for the disk.
+    // A clock that was set is detected within a minute, and the disk responds within 5 s.
     let limit = Self.period + 70
     guard let last = woken[id], wallClock - last <= limit, wallClock >= last else {
       return "isn't woken by its schedule"
@@ -62,7 +62,7 @@ final class ShellSchedules: StateFileWriter {
     return nil
   }
 
-  /// An outcome of the disk is still to come, where none is lost.
+  /// Whether an outcome of the disk is still to come. Lost outcomes don't count.
   private(set) var isWriting = false
 
   func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {

@@ -6,8 +6,8 @@ import Supervision
 
 @testable import Daemon
 
-/// The real `WorkerSheds` over simulated measurements and looks, which lag, and are late or lost or come twice. A signal
-/// has its effect or not.
+/// The real `WorkerSheds` over simulated measurements and scans, whose outcomes are delayed, late,
+/// lost or reported twice. A signal may have an effect or not.
 final class ShellSheds: FootprintSource {
   private unowned let world: ShellWorld
   private lazy var meter = FootprintMeter(

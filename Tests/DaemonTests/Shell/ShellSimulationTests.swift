@@ -5,19 +5,19 @@ import Testing
 @testable import Daemon
 
 @Suite("The shell around the engine, simulated") struct ShellSimulationTests {
-  /// All parts together.
+  /// The number of lives in all parts together.
   private static let seeds = 5000
   private static let parts = 10
 
-  /// How often what has happened, in the parts that are done.
+  /// The number of completed parts, and how often each event has happened in them.
   private static let total = Mutex<(parts: Int, counts: [String: Int])>((0, [:]))
 
-  /// The same in each run, or those from `DORMOUSE_TEST_SEED` on.
+  /// The first seed: always the same, or `DORMOUSE_TEST_SEED`.
   private static let first =
     getenv("DORMOUSE_TEST_SEED").flatMap { UInt64(String(cString: $0)) } ?? 1
 
   @Test(
-    "In every life nothing is stuck, nothing of a run outlives it, no memory is lost, and each request is answered once",
+    "In every life nothing is stuck or leaked, no memory is lost, each request is answered once",
     arguments: 0..<parts)
   func lives(part: Int) throws {
     let processes = try ShellProcesses()
@@ -39,7 +39,7 @@ import Testing
     if total.parts == Self.parts { checkThatAllHappens(total.counts) }
   }
 
-  /// A simulation in which something never happens says nothing about it.
+  /// Checks that each event happens: a simulation in which it never does tests nothing about it.
   private func checkThatAllHappens(_ counts: [String: Int]) {
     for name in [
       "suspended", "suspendFailed", "hibernated", "hibernateFailed", "resumed", "resumeFailed",
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  /// All daemons of one life, the last one last.
+  /// Simulates all daemons of one life, and returns the last one.
   private static func live(_ seed: UInt64, _ processes: ShellProcesses) throws -> ShellWorld {
     var world = try ShellWorld(seed: seed, processes)
     for generation in 0... {

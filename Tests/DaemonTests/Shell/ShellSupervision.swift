@@ -6,11 +6,11 @@ import PolicyFile
 @testable import Daemon
 @testable import Simulation
 
-/// The real `RestartSupervisor`, `DependencyStarter`, `WorkerSupervision` and `FirstMoments` over a simulated world,
-/// wired as the daemon wires them.
+/// The real `RestartSupervisor`, `DependencyStarter`, `WorkerSupervision` and `FirstMoments` over a
+/// simulated world. They are connected as the daemon connects them.
 final class ShellSupervision {
   private unowned let world: ShellWorld
-  /// Whose rules have been changed since they ended.
+  /// Workers whose restart rules have changed since they ended.
   private var changedSince: Set<WorkerID> = []
   let stopped = StoppedByPerson(path: "/nowhere/stopped", files: FakeStateFiles())
   let restarts: RestartSupervisor
@@ -35,7 +35,7 @@ final class ShellSupervision {
         world.report(late: .seconds(30), twice: .seconds(10)) { then(found) }
       }
     })
-  /// Since they last began to run.
+  /// Workers that a person has stopped since they last began to run.
   private var stoppedByPerson: Set<WorkerID> = []
 
   init(_ world: ShellWorld) {
@@ -50,7 +50,7 @@ final class ShellSupervision {
     restarts.connect(starter)
   }
 
-  /// The engine has got it.
+  /// Records a request that the engine has got.
   func note(_ request: Request) {
     if request.occasion == nil, request.verb == .stop || request.verb == .terminate {
       stoppedByPerson.insert(request.worker)
@@ -71,7 +71,7 @@ final class ShellSupervision {
     if state(of: id) == .terminated { changedSince.insert(id) }
   }
 
-  /// How a worker ended that `restart: always` should have started again; nil: it runs, or may be down.
+  /// How a worker ended that `restart: always` should have restarted; nil: it runs, or may be down.
   func forgotten(_ id: WorkerID) -> String? {
     guard world.workers[id]?.configuration.restart.condition == .always,
       !stoppedByPerson.contains(id), !changedSince.contains(id), state(of: id) == .terminated,

@@ -7,14 +7,14 @@ import Supervision
 
 @testable import Daemon
 
-/// What an earlier simulated daemon has left, and the real `SurvivorAdoption`.
+/// The runs that an earlier simulated daemon has left, and the real `SurvivorAdoption`.
 final class ShellSurvivors {
   private unowned let world: ShellWorld
-  /// What lives of it, until it is taken over.
+  /// The runs that haven't been taken over yet.
   private(set) var remains: [WorkerID: ShellRun]
-  /// Was found when the daemon started.
+  /// The records that the daemon read at its start.
   private let records: [String: WorkerRecord]
-  /// That can't be taken over: they stay as they are.
+  /// Workers that can't be taken over. They stay as they are.
   private var given: Set<WorkerID> = []
 
   init(_ world: ShellWorld, _ remains: [ShellRun], _ records: [String: WorkerRecord]) {
@@ -45,27 +45,28 @@ final class ShellSurvivors {
     restarts: world.supervision.restarts, snapshots: world.processes.snapshots,
     conversations: world.conversations, watchdogs: world.watchdogs, log: world.processes.log)
 
-  /// As `Leftovers` and the launch's obstacle find it.
+  /// Whether a process of the worker still runs, as `Leftovers` and the launch's obstacle would
+  /// find it.
   func holds(_ id: WorkerID) -> Bool { remains[id].map { $0.body != .dead } ?? false }
 
-  /// Some can't be taken over, or have no record: they stay as they are.
+  /// Whether processes remain that can't be taken over or have no record. They stay as they are.
   var hasRemains: Bool { remains.values.contains { $0.body != .dead } }
 
-  /// What should have been taken over; nil: nothing.
+  /// A run that should have been taken over; nil: none.
   var omission: String? {
     remains.values.first {
       $0.body != .dead && records[$0.id.name]?.process.pid == $0.number && !given.contains($0.id)
     }.map { "\($0.id), which an earlier daemon has left, isn't adopted (\($0.body.rawValue))" }
   }
 
-  // MARK: as the kernel finds it
+  // MARK: state of the kernel
 
   private func find(_ name: String, _ process: ProcessIdentity) -> ShellRun? {
     let run = remains[WorkerID(name)]
     return run?.number == process.pid ? run : nil
   }
 
-  /// From now on it is a run of the daemon that there is now.
+  /// Removes the run from the remains: it belongs to the current daemon from now on.
   func take(_ name: String, _ process: ProcessIdentity) throws(SystemCallError) -> ShellRun {
     guard let run = find(name, process) else {
       throw SystemCallError("pidfd_open", on: name, code: ESRCH)

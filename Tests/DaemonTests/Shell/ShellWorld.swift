@@ -8,12 +8,12 @@ import Supervision
 @testable import Daemon
 @testable import Simulation
 
-/// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies`,
-/// `ControlService`, `RestartSupervisor`, `DependencyStarter`, `LivenessSupervisor`, `ScheduleMonitor`,
-/// `WorkerLauncher`, `ProcessHolder`, `WorkerSheds`, `WorkerSleeps` with `WakeWatch`es, `WorkerEnds`,
-/// `ConfigurationReloader`, `ExternalAdoption`, `SurvivorAdoption` and `DaemonEnd` over simulated processes, disks,
-/// probes and clients. This makes them and connects them, as `Daemon` does. One seed, one life; a daemon that dies or
-/// leaves has a successor.
+/// Simulates the shell around the engine in virtual time: the real `EngineDriver`,
+/// `RequestReplies`, `ControlService`, `RestartSupervisor`, `DependencyStarter`,
+/// `LivenessSupervisor`, `ScheduleMonitor`, `WorkerLauncher`, `ProcessHolder`, `WorkerSheds`,
+/// `WorkerSleeps`, `WorkerEnds`, `ConfigurationReloader`, `ExternalAdoption`, `SurvivorAdoption`
+/// and `DaemonEnd`, connected as in `Daemon`, over simulated processes, disks, probes and clients.
+/// Each seed gives one life. A daemon that dies or leaves has a successor.
 final class ShellWorld {
   enum Fate { case reported, late, lost, twice }
 
@@ -42,7 +42,7 @@ final class ShellWorld {
   private(set) lazy var watchdogs = WatchdogReporter(driver, workers) { [recordWriter] in
     recordWriter.save($0, state: $1)
   }
-  /// Without channels.
+  /// The workers have no channels.
   private(set) lazy var conversations = WorkerConversations(
     services: processes.services, timers: clock, watches: clock, driver: driver, workers: workers,
     reloads: supervision.reloads, watchdogs: watchdogs, snapshots: processes.snapshots,
@@ -74,7 +74,7 @@ final class ShellWorld {
     released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: ruleHost),
     looks: ends.processes, processes: processes.fake, phase: phase, log: processes.log)
   private(set) lazy var memory = ShellMemory(self)
-  /// On a kernel that reports nothing.
+  /// The simulated kernel reports no pressure.
   private(set) lazy var pressure = PressureMonitor(
     clock,
     PressureMonitor.Readings(
@@ -101,12 +101,12 @@ final class ShellWorld {
     log: processes.log)
 
   var random: SplitMix64
-  /// What is on the disk of workers' memory.
+  /// The workers that have an image on the disk.
   var images: Set<WorkerID> = []
   var hasFaults = true
   private(set) var complaints: [String] = []
   private var events: [Event] = []
-  /// How often what has happened.
+  /// How often each event has happened.
   private(set) var counts: [String: Int] = [:]
 
   convenience init(seed: UInt64, _ processes: ShellProcesses) throws {
@@ -120,7 +120,7 @@ final class ShellWorld {
       hasFreezer: random.chance(50))
   }
 
-  /// The next daemon, after one that has left its workers, or has died.
+  /// Makes the next daemon, after one that has left its workers or has died.
   convenience init(after old: ShellWorld) throws {
     let clock = ShellClock(old.clock.now + .seconds(1))
     try self.init(
@@ -157,7 +157,7 @@ final class ShellWorld {
     saved.pid = { [unowned self] in run(of: $0)?.number }
   }
 
-  /// The daemon's process has ended, and what it was about to do isn't done.
+  /// Ends the daemon's process. What it was about to do isn't done.
   func abandon() {
     processes.finishDiskWork()
     for worker in workers.values {
@@ -173,7 +173,7 @@ final class ShellWorld {
     if complaints.count < 5 { complaints.append("\(text), after \(events.suffix(8))") }
   }
 
-  /// A fault in this share of cases, percent; none when the world heals.
+  /// Returns true in this percentage of cases; never after the faults have ended.
   func chance(_ percent: Int) -> Bool { hasFaults && random.chance(percent) }
 
   func pick<Value>(_ values: [Value]) -> Value { random.pick(values) }
@@ -186,7 +186,7 @@ final class ShellWorld {
     return fate
   }
 
-  /// An outcome comes; or it is late, or lost, or comes twice.
+  /// Reports an outcome in time, late, never, or twice.
   func report(late: Duration, twice: Duration, _ then: @escaping () -> Void) {
     switch fate() {
     case .reported: after(.milliseconds(20), then)
@@ -205,7 +205,7 @@ final class ShellWorld {
     clock.after(random.duration(upTo: limit), do: action)
   }
 
-  /// Everything that is due until then, or until the daemon's end.
+  /// Runs all events that are due until then, or until the daemon's end.
   func run(until end: Instant) {
     var steps = 0
     while !ending.hasEnded {
@@ -220,7 +220,7 @@ final class ShellWorld {
     clients.announceEnd()
   }
 
-  /// What was given to the disk's threads comes back after a while.
+  /// Delivers the outcomes of the disk's threads after a while.
   func awaitDisk() {
     after(.milliseconds(50), rarely: .seconds(10)) { [unowned self] in processes.finishDiskWork() }
   }
@@ -234,14 +234,14 @@ final class ShellWorld {
     }
   }
 
-  // MARK: a worker's runs
+  // MARK: runs of workers
 
   func hasRun(_ id: WorkerID) -> Bool { runs[id] != nil }
   func run(of id: WorkerID) -> ShellRun? { runs[id] }
 
-  // MARK: what must be true
+  // MARK: checks
 
-  /// What the engine hears of a worker's sleep is so, and is of the run that there is.
+  /// Checks that an event about a worker's sleep is true, and is about the current run.
   fileprivate func check(_ event: Event) {
     events.append(event)
     runs.check()

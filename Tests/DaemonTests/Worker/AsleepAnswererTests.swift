@@ -7,7 +7,8 @@ import Testing
 @testable import Linux
 @testable import Supervision
 
-/// Real sockets: what counts is what the kernel shows of them. No process, and time passes when a test says so.
+/// The sockets are real, since the tests check what the kernel shows of them. There is no process,
+/// and time passes when a test says so.
 @Suite("Health checks of a sleeping worker") struct AsleepAnswererTests {
   private final class Wakes { var all: [String] = [] }
 
@@ -28,7 +29,7 @@ import Testing
     }
   }
 
-  /// Until the daemon's end of the connection is closed.
+  /// Serves until the daemon has closed its end of the connection.
   private func serve(_ client: LoopbackClient) throws -> String {
     let isAnswered = try eventually {
       try watches.serve()
@@ -142,7 +143,7 @@ import Testing
     answer("/healthz")
     let client = try LoopbackClient(own.port)
     try client.say("GET /hea")
-    // Accepted, and read.
+    // The connection is accepted, and its data read.
     #expect(try eventually { try watches.serveOnce() && watches.active == 2 })
     try watches.serve()
     timers.advance(by: .milliseconds(999))
@@ -177,7 +178,7 @@ import Testing
     #expect(wakes.all.isEmpty && clients.allSatisfy { !$0.readToEnd() })
   }
 
-  // MARK: its end
+  // MARK: end
 
   @Test("When the worker wakes, waiting clients are answered with 503, and no watch is left")
   func end() throws {
@@ -192,7 +193,7 @@ import Testing
     #expect(answerer.count == nil && watches.active == 0 && timers.pending.isEmpty)
     #expect(try serve(client).hasPrefix("HTTP/1.1 503 "))
     #expect(wakes.all.isEmpty)
-    // It can be served by the worker.
+    // The worker can serve this connection.
     let later = try LoopbackClient(own.port)
     try watches.serve()
     #expect(!later.readToEnd())

@@ -37,7 +37,7 @@ import Testing
       let all = try (0..<count).map { _ in try EventCounter().descriptor }
       storing.keep(.store(all, name: name, isPolled: false))
     }
-    /// What the next run gets.
+    /// The names of the descriptors that the next run gets.
     var names: [String] { storing.entriesForLaunch().map(\.name) }
   }
 

@@ -20,7 +20,7 @@ import Testing
     runs.forgetOldRuns(after: id)
   }
 
-  /// Which of the first two are still known, to the registry and to the engine.
+  /// The workers among the first two that the registry and the engine still have.
   private var known: [String] {
     ["run0", "run1"].filter {
       let isKnown = world.workers[WorkerID($0)] != nil
@@ -33,7 +33,7 @@ import Testing
   func oldest() throws {
     for number in 0..<EndedRuns.limit { try end(number) }
     #expect(known == ["run0", "run1"])
-    // Again: it is the latest now.
+    // It ends again, and is the latest one now.
     try end(0)
     try end(100)
     #expect(known == ["run0"] && world.workers.count == EndedRuns.limit)

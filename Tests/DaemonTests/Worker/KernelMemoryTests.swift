@@ -15,7 +15,7 @@ import Testing
 
   init() throws { world = try AdapterWorld() }
 
-  /// A process of the test's own, which the daemon holds as a worker's.
+  /// Starts a process of the test's own, which the daemon manages as a worker's.
   private func launchSleeper(_ state: WorkerState) throws -> (WorkerUnit, SpawnedProcess) {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let child = try spawn(
@@ -51,7 +51,7 @@ import Testing
 
   private enum Record: CaseIterable { case there, late, missing }
 
-  /// What a hibernation ends with, and the files that it leaves.
+  /// The outcome of a hibernation, and the files that it leaves.
   private func hibernate(with record: Record) throws -> (outcome: String, left: [String]) {
     let (worker, child) = try launchSleeper(.hibernating)
     defer { end(child) }
@@ -86,11 +86,11 @@ import Testing
   }
 
   @Test(
-    "An image gets its name when a later daemon would find the worker: without a record it would be removed"
+    "An image gets its name only when the worker's record is on the disk"
   )
   func recorded() throws {
     let (outcome, left) = try hibernate(with: .there)
-    // Otherwise this machine can't hibernate it.
+    // If the outcome is another one, this machine can't hibernate the process.
     guard outcome == "hibernated" else { return }
     #expect(left == ["web.image"])
     let late = try hibernate(with: .late)
@@ -111,7 +111,7 @@ import Testing
     #expect(isAbsent(image) && isAbsent(base) && !isReported)
     try world.turn { isReported }
 
-    // A launch that is refused because a process of an earlier instance lives ends like a run.
+    // A launch that is refused because a process of an earlier instance runs ends like a run.
     try world.scratch.writeImage("state/images/web.image", of: [.current(of: getpid())])
     try world.scratch.write("state/images/" + base.dropFirst(world.state.images.count + 1), "base")
     memory.removeImage(of: "web", isUnreadableNeeded: false, then: nil)()

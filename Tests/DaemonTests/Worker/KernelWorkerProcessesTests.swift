@@ -29,7 +29,7 @@ struct KernelWorkerProcessesTests {
     processes.lookForWhatIsLeft(of: process) { left = $0 }
     try world.turn { left != nil }
     #expect(left == WhatIsLeft(isEmpty: false, others: 0))
-    // A signal without effect.
+    // This signal has no effect on the process.
     processes.ask(process, of: "web", by: SIGCONT)
     var failures: [String?] = []
     processes.kill(process, of: "web") { failures.append($0) }
@@ -41,7 +41,7 @@ struct KernelWorkerProcessesTests {
     try world.turn { outcome != nil }
     #expect(outcome == Clearing())
     #expect(processes.reap(process, of: "web") == .signaled(SIGKILL))
-    // It was waited for.
+    // The process has been reaped already.
     #expect(processes.reap(process, of: "web") == .unknown)
   }
 

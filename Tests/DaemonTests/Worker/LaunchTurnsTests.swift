@@ -53,7 +53,7 @@ import Testing
     #expect(world.begun.count == 4)
     world.timers.advance(by: .milliseconds(1))
     #expect(world.begun == names)
-    // These four still hang. They count no more.
+    // These four launches still hang, but don't count any more.
     for name in ["w5", "w6", "w7"] { world.end(name) }
     world.take(["a", "b", "c", "d", "e"])
     #expect(Array(world.begun.suffix(4)) == ["a", "b", "c", "d"])

@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(
-    "A worker whose cgroup has processes isn't launched, and the refusal has the command that ends them"
+    "A worker whose cgroup has processes isn't launched, and the refusal shows how to end them"
   )
   func group() {
     processes.set { $0.groups["web"] = [41, 7, 300] }
@@ -111,7 +111,8 @@ import Testing
         == "can't look for processes of an earlier instance within 10 s")
     #expect(
       other.isSilent(.seconds(10))
-        == "can't look up user www, group adm within 10 s: check the name service (nsswitch.conf(5))"
+        == "can't look up user www, group adm within 10 s: "
+        + "check the name service (nsswitch.conf(5))"
     )
     #expect(ours.isStillSilent.hasPrefix("an earlier launch still looks for processes"))
     #expect(other.isStillSilent.hasSuffix("to find user www, group adm"))

@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(
-    "A worker that ends without accepting its connection is started at most five times in ten seconds"
+    "A worker that ends without accepting its connection is started at most 5 times in 10 s"
   )
   func hopeless() throws {
     let port = try freePort()
@@ -99,7 +99,7 @@ import Testing
     #expect(world.watches.active == 0)
   }
 
-  // MARK: for a launch
+  // MARK: launches
 
   @Test(
     "A launch gets all sockets in the order of the configuration, and they aren't watched meanwhile"
@@ -230,7 +230,7 @@ import Testing
     #expect(!isOpen(port) && world.watches.active == 0)
   }
 
-  // MARK: the end
+  // MARK: end
 
   @Test("The sockets of a removed worker are closed, and their files removed")
   func closed() throws {
@@ -251,7 +251,7 @@ import Testing
     let worker = world.add("web", ListenSocket(name: "u", address: .unix(path)))
     var isMade = false
     world.sockets.openFiles(of: worker, as: nil) { _ in isMade = true }
-    // The file is there before the loop hears of it.
+    // The file exists before the loop is informed.
     #expect(try eventually { exists(path) })
     world.sockets.closeListeners(of: worker)
     world.workers[worker.id] = nil

@@ -36,7 +36,7 @@ import Testing
       waiting = []
       for then in all { then(outcome, watch) }
     }
-    /// The kernel's two reports for a write.
+    /// Delivers the kernel's two reports of a write.
     func write(_ numbers: Int32...) {
       keeper.haveHappened(WriteWatch.Reports(written: numbers, ended: numbers))
     }

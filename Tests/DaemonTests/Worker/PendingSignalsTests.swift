@@ -12,7 +12,7 @@ import Testing
     var waiting: [Int32: WaitingSignals] = [100: WaitingSignals(unheeded: 0, counted: nil)]
     var namespaces: [Int32: UInt64] = [:]
     var afterLook: (Int32) -> Void = { _ in }
-    /// Since it was emptied.
+    /// The pids whose signals were read since this was last emptied.
     var looks: [Int32] = []
     var events: [Event] = []
     private(set) lazy var signals = PendingSignals(
@@ -26,7 +26,7 @@ import Testing
       namespace: { [unowned self] in namespaces[$0] },
       send: { [unowned self] in events.append($0) })
 
-    /// Workers of one user whose signals the kernel counts together, with pids from 100.
+    /// Lets workers of one user sleep whose signals the kernel counts together, with pids from 100.
     func sleep(_ count: Int32, counted: UInt64? = 0) {
       sleepers = (0..<count).map { (WorkerID("w\($0)"), 100 + $0) }
       for (_, pid) in sleepers {
@@ -90,20 +90,20 @@ import Testing
   }
 
   @Test(
-    "One sleeping worker of a user is looked at while the kernel's count of the user's signals is unchanged"
+    "While the kernel's count of a user's signals is unchanged, only one worker of the user is read"
   )
   func oneOfAUser() {
     world.sleep(5, counted: 2)
     world.signals.follow()
     #expect(world.looks == [100, 101, 102, 103, 104])
     for _ in 0..<5 { #expect(world.round() == [100]) }
-    // Each minute, all.
+    // Once a minute, all are read.
     #expect(world.round() == [100, 101, 102, 103, 104])
     #expect(world.round() == [100])
   }
 
   @Test(
-    "A changed count has all workers of that user looked at, in the same round, and wakes the right one"
+    "After a changed count, all workers of that user are read at once, and the right one is woken"
   )
   func changedCount() {
     world.sleep(5)
@@ -140,7 +140,7 @@ import Testing
   }
 
   @Test(
-    "Each worker is looked at each time where the count isn't known, or the namespace, and in another namespace",
+    "Without a known count and namespace, or in another namespace, each worker is read each time",
     arguments: [true, false])
   func unknownAccount(countIsKnown: Bool) {
     world.sleep(3, counted: countIsKnown ? 0 : nil)
@@ -151,7 +151,7 @@ import Testing
   }
 
   @Test(
-    "A signal that hides from the count, because another one went at the same time, is found within a minute"
+    "A signal that doesn't change the count, because another one was consumed, is found in a minute"
   )
   func hidden() {
     world.sleep(3)

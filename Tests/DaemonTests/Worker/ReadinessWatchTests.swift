@@ -13,7 +13,7 @@ import Testing
 
   init() throws { world = try ReadinessWorld() }
 
-  /// Nothing is waited for: a job has a deadline.
+  /// Checks that no timer is set. A job would have a deadline.
   private func expectQuiet() { #expect(world.pending.isEmpty) }
 
   @Test(
@@ -38,7 +38,7 @@ import Testing
     try world.writeLog("listening\n")
     let watch = try world.watch(.logLine("listening"))
     watch.begin()
-    // It finds the line, and comes too late.
+    // The job finds the line, but too late.
     #expect(try eventually { world.threads.isIdle(about: "log of web") })
     world.pass(10_000)
     #expect(world.readies == 0)
@@ -71,7 +71,7 @@ import Testing
     world.pass(0)
     #expect(hangs && world.pending == [.milliseconds(50)])
     answers.raise()
-    // In this test's time the look has ten seconds, which polls would use up.
+    // The job has ten seconds of the fake time, which polls would use up.
     #expect(try eventually { world.threads.isIdle(about: "log of web") })
     world.pass()
     try world.look()

@@ -7,7 +7,7 @@ import Testing
 @testable import Daemon
 
 @Suite("A child between fork and execve") struct StartWatchTests {
-  /// A child that comes as far as a test says.
+  /// A child that gets as far as a test says.
   private final class Child: StartingWorker {
     let report: Descriptor
     let pid: Int32 = 4711
@@ -49,7 +49,7 @@ import Testing
     watch.begin(child, within: .seconds(10)) { [heard] in heard.outcomes.append($0) }
   }
 
-  /// Nothing of it is watched, timed or known any more.
+  /// Whether the watch has no descriptor, no timer and no child any more.
   private var isOver: Bool {
     loop.watched.isEmpty && loop.timers.pending.isEmpty && watch.pid == nil
   }

@@ -28,7 +28,7 @@ import Testing
     #expect(!ending.hasExited)
   }
 
-  /// It has connected to `DORMOUSE_WORKER_SOCKET`.
+  /// Connects the worker to `DORMOUSE_WORKER_SOCKET`.
   private func connect() throws -> WorkersEnd {
     let world = world.world
     var channels = WorkerChannels()

@@ -8,7 +8,7 @@ import Testing
 @testable import Daemon
 
 @Suite("Stopping a worker that may turn out to be at work") struct SuspendJobTests {
-  /// A process that is at work all the time.
+  /// A process that is always computing.
   private final class Computing {
     let process: SpawnedProcess
 
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(
-    "A request that came up to a minute before an idle worker's stop began is open, however long the stop takes"
+    "A request counts as open up to a minute before the stop of an idle worker began"
   )
   func openRequests() {
     #expect(job.limitOfRequests(after: .seconds(3)) == TrafficMonitor.maxRequest + .seconds(3))
@@ -71,7 +71,7 @@ import Testing
 
   @Test("A worker that has read something on the way to its stop continues, too")
   func hasRead() throws {
-    // A stop ends such a read early, with what has been read.
+    // A stop ends such a read early, with the bytes that have been read.
     let reading = try Computing("exec dd if=/dev/zero of=/dev/null bs=64M")
     let error = #expect(throws: (any Error).self) { try Self.job(for: reading).run() }
     #expect(error.map { "\($0)" } == "not idle: its thread \(reading.process.pid) is working")
@@ -82,7 +82,8 @@ import Testing
   func hasSignal() throws {
     let scratch = try Scratch()
     let mark = "\(scratch.path)/handled"
-    // Not one long sleep: Python would handle a signal that comes just before it only afterwards.
+    // Short sleeps are used: a signal that arrives just before a long one would be handled only
+    // after it.
     let program = """
       import signal, time
       signal.signal(15, lambda *_: open("\(mark)", "w"))
@@ -116,7 +117,7 @@ import Testing
     #expect(asleep.sources.refusal == nil)
     kill(pid, SIGCONT)
     #expect(try eventually { try !open.isStopped })
-    // The last one is for the watch.
+    // The last pidfd is opened for the watch.
     let last = all.subjects.count - 1
     let short = InjectedFault(EMFILE, at: last..<last + 1, of: pidfds)
     let error = #expect(throws: (any Error).self) { try short.during { try job.run() } }

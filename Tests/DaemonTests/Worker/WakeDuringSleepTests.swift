@@ -15,7 +15,7 @@ import Testing
     sleep = try world.makeSleep()
   }
 
-  /// Its processes have stopped.
+  /// Reports that the worker's processes have stopped.
   private func stop() { world.memory.stop(with: world.inputs) }
 
   @Test(

@@ -188,7 +188,7 @@ import Testing
     }
     #expect(world.logged.count == 1)
     #expect(world.logged.first?.contains("(every 20 s) doesn't run while it sleeps") == true)
-    // It is woken for that.
+    // The worker is woken for this timer.
     listen()
     watch.timer.set(times, shortest: .seconds(10))
     watch.noteStoppedWork(times, isWriting: true)

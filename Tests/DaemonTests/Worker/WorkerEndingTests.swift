@@ -63,7 +63,7 @@ import Testing
     #expect(timers.pending.isEmpty)
   }
 
-  // MARK: what is left
+  // MARK: remaining processes
 
   @Test("Processes that may still save their work are waited for, until a SIGKILL or their own end")
   func saving() {
@@ -151,7 +151,7 @@ import Testing
     #expect(world.begun.contains("reap"))
   }
 
-  // MARK: the group and the last words
+  // MARK: cgroup and last log lines
 
   @Test("A worker's end is reported when its cgroup can't be removed, and the failure is logged")
   func groupStays() {

@@ -15,7 +15,7 @@ import Testing
 
   init() throws { world = try AdapterWorld() }
 
-  /// Its root process has ended, and nothing of it is left.
+  /// Reports that the root process has ended, and that no process of the worker is left.
   private func end(_ worker: WorkerUnit, lastLines: [String]? = nil) {
     world.ends.rootHasEnded(worker)
     processes.succeed(lastLines: lastLines)
@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(
-    "When nothing of a worker is left, the engine gets its end, and its record, its files and its run are removed"
+    "When a worker has ended, the engine is informed, and its record, files and run are removed"
   )
   func gone() throws {
     let worker = try world.add()
@@ -83,7 +83,7 @@ import Testing
     for name in ["one", "two", "three"] {
       end(try world.add(name, isDeclared: false))
     }
-    // The world keeps two.
+    // This world keeps two ended workers.
     #expect(Set(world.workers.keys.map(\.name)) == ["two", "three"])
     #expect(world.driver.state.state(of: WorkerID("one")) == nil)
     #expect(world.driver.state.state(of: WorkerID("three")) == .terminated)
@@ -105,7 +105,7 @@ import Testing
       if isRequested { world.driver.request(.stop, worker.id) { _ in } }
       world.ends.rootHasEnded(worker)
       processes.looked(left)
-      // Of one whose end was requested they may save their work, until SIGKILL.
+      // If the end was requested, the others may save their work, until SIGKILL is sent.
       if isRequested {
         world.ends.kill(worker.id)
         processes.kills.last?(nil)
@@ -148,7 +148,7 @@ import Testing
     worker.exitWatch = try world.loop.whenReadable(process.pidfd) {}
     world.ends.rootHasEnded(worker)
     #expect(worker.exitWatch == nil && world.loop.watched.isEmpty)
-    // A second end finds nothing to unwatch.
+    // A second report finds no watch.
     world.ends.rootHasEnded(worker)
   }
 
@@ -159,14 +159,14 @@ import Testing
     world.ends.rootHasEnded(worker)
     processes.looked()
     #expect(world.externalEnds == [worker.id] && worker.ending == nil)
-    // None is left: this end is the worker's.
+    // No process is left, so this is the worker's end.
     world.whenExternalRootEnds = { $0.process = nil }
     world.ends.rootHasEnded(worker)
     processes.looked()
     #expect(world.externalEnds.count == 2 && worker.ending != nil)
   }
 
-  // MARK: the requests to end it
+  // MARK: requests to end a worker
 
   @Test("A worker without a process isn't ended")
   func withoutProcess() throws {
@@ -208,7 +208,7 @@ import Testing
     world.ends.clearAway(worker)
     #expect(
       world.notes.all == [.channelsChanged(worker.id, canShed: false, canAnswer: false)])
-    // Another thread closes it.
+    // Another thread closes the connection.
     #expect(try eventually { peer.isClosed })
   }
 }

@@ -12,7 +12,7 @@ import Testing
 extension AdapterWorld {
   var launches: WorkerLaunches { launches(nil) }
 
-  /// - Parameter program: of a wrapper.
+  /// - Parameter program: the program of a wrapper.
   func launches(_ program: (any CallersProgram)?) -> WorkerLaunches {
     WorkerLaunches(
       services: services, driver: driver, workers: workers, bootID: Self.bootID, socket: socket,
@@ -91,7 +91,7 @@ extension AdapterWorld {
   func leftovers() throws {
     let (_, launch) = try launch()
     try world.scratch.write("state/workers/web.worker", "damaged")
-    // No process writes to its log.
+    // No process writes to the worker's log.
     #expect(try perform(.terms, launch) == nil)
   }
 
@@ -128,7 +128,7 @@ extension AdapterWorld {
   @Test("A directory in which the sockets can't be made ends the launch")
   func noChannels() throws {
     let (worker, launch) = try launch { $0.readiness = .notify }
-    // A file is where the directory should be.
+    // A file has the path of the directory.
     try world.scratch.write("run", "")
     #expect(try perform(.channels, launch) != nil)
     #expect(worker.conversation == nil)

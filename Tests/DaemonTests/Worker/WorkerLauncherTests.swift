@@ -7,7 +7,7 @@ import Testing
 @Suite("Launching a worker") struct WorkerLauncherTests {
   private let world = LaunchWorld()
 
-  /// Nothing is under way any more: no timer, no launch, no process.
+  /// Checks that nothing is in progress any more: no timer, no launch, no process.
   private func expectNothingLeft(_ launch: FakeLaunch) {
     #expect(launch.made.isEmpty && launch.pid == nil)
     #expect(!world.workers.launching.contains(world.id) && world.launcher.pids.isEmpty)
@@ -195,7 +195,7 @@ import Testing
   }
 
   @Test(
-    "While threads wait for a processor, the next launch begins when the last worker is ready or has ended",
+    "While threads wait for a processor, a launch begins when another worker is ready or has ended",
     arguments: [true, false])
   func turns(becomesReady: Bool) throws {
     let world = LaunchWorld(launchesAtOnce: 1)

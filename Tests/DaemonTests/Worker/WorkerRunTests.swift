@@ -26,7 +26,8 @@ struct WorkerRunTests {
       environment: [:], isDeclared: true)
   }
 
-  /// Puts something into every property that a test can fill. The test's own process plays the worker's root.
+  /// Fills every property that a test can fill. The test's own process represents the worker's root
+  /// process.
   private func fill(_ worker: WorkerUnit, _ world: ConversationWorld) throws {
     let process = try WorkerProcess.adopt(
       ProcessStat.read(getpid()).identity,
@@ -72,7 +73,7 @@ struct WorkerRunTests {
     withExtendedLifetime((end, shed, adapters)) {}
   }
 
-  /// Every stored property, and what is in it.
+  /// Every stored property, and its value as text.
   private func properties(_ subject: Any) -> [String: String] {
     var all: [String: String] = [:]
     for (label, value) in Mirror(reflecting: subject).children {
@@ -81,7 +82,8 @@ struct WorkerRunTests {
     return all
   }
 
-  /// A new property of `WorkerRun` must be filled here, or be one whose component has its own suite.
+  /// A new property of `WorkerRun` must be filled by `fill`, or be listed here because its
+  /// component has its own suite.
   private static let ofOthers: Set = [
     "activityLook", "managerWatch", "masters", "stopCommand", "traffic", "waits",
   ]
@@ -94,7 +96,7 @@ struct WorkerRunTests {
     try fill(worker, world)
     let filled = properties(worker.run)
     let untouched = Set(new.keys.filter { new[$0] == filled[$0] })
-      // Where the kernel doesn't count what it kills, there is nothing to be filled.
+      // If the kernel doesn't count its kills, there is nothing to fill.
       .subtracting(MemoryInfo.killedForMemory() == nil ? ["kernelKills"] : [])
     #expect(
       untouched == Self.ofOthers,
@@ -140,9 +142,9 @@ struct WorkerRunTests {
         "id", "_configuration", "environment", "isDeclared", "external", "run",
         // Stored descriptors are kept from one run to the next.
         "stored",
-        // The next run waits for it before it writes an image.
+        // The next run waits for the removal before it writes an image.
         "imageRemoval",
-        // A counter for the metrics, over all runs.
+        // This counts all runs, for the metrics.
         "imageBytesWritten",
       ])
   }

@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(
-    "A sleep begins when no question to the worker is out, and not at all if an inspection came first",
+    "A sleep begins when the worker has no open question, and not at all after an inspection",
     arguments: [false, true])
   func asked(isInspected: Bool) throws {
     let world = try SleepWorld(.background)
@@ -153,7 +153,7 @@ import Testing
     #expect(world.named.suffix(2) == ["resumeFailed", "resumed"])
   }
 
-  /// Stopped, not to be suspended, and not woken.
+  /// The worker was stopped, isn't to be suspended, and couldn't be woken.
   private func failToWake() {
     sleep.suspend()
     memory.refuseSuspension(Refusal(text: "it is at work", stillStopped: "EPERM"))
@@ -201,7 +201,7 @@ import Testing
     sleep.inspect()
     #expect(memory.asked == ["suspend", "look"])
     memory.looked?(.suspended, nil)
-    // It comes after all.
+    // The outcome is reported in the end.
     memory.stop(with: world.inputs)
     #expect(world.named == ["found", "found", "wakeNeeded"])
     #expect(
@@ -212,7 +212,7 @@ import Testing
   }
 
   @Test(
-    "After a suspension whose outcome was lost, a worker whose inputs aren't watched is woken at once"
+    "After a lost outcome of a suspension, a worker with unwatched inputs is woken at once"
   )
   func foundUnwatched() {
     sleep.suspend()

@@ -6,7 +6,8 @@ import Testing
 @Suite("The executable") struct LinkageTests {
   private static let file = Result { try ELFFile(TestMachine.executable) }
 
-  /// Yams, which reads YAML, brings all of Foundation. Without it, ArgumentParser brings FoundationEssentials.
+  /// Yams, which reads YAML, brings all of Foundation. Without it, ArgumentParser brings
+  /// FoundationEssentials.
   private static let hasYams =
     (try? readText("\(TestMachine.root)/Package.swift"))?.contains("Yams") == true
 
@@ -38,7 +39,7 @@ import Testing
   }
 
   @Test(
-    "The executable is installed without symbols; they are installed where debuggers find them by build ID"
+    "The executable is installed without symbols; debuggers find them by build ID"
   )
   func stripped() throws {
     let scratch = try Scratch()

@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(
-    "A client that doesn't read waits for its answers until it reads; other clients are served meanwhile"
+    "A client that doesn't read gets its answers when it reads; other clients are served before"
   )
   func deafClient() throws {
     let daemon = try TestDaemon("workers: { sleeper: { command: sleep 641 } }")

@@ -21,7 +21,8 @@ import Testing
     let page = try Page("README.md")
     let commands = page.commands(after: "# Dormouse", before: "## What it is used for")
     try #require(commands.count == 3)
-    // `run` would start a daemon in root's directories. A reader needs longer for the next line than the program for its first.
+    // `run` would start a daemon in root's directories. A reader needs longer for the next line
+    // than the program for its first.
     let isReady = "for i in $(seq 300); do curl -s http://127.0.0.1:8080/ && break; sleep 0.1; done"
     let output = try Self.run(
       ["dormouse daemon", commands[0], commands[1], isReady, commands[2], "dormouse shutdown"],

@@ -73,7 +73,7 @@ private func has(_ program: String) -> Bool {
   }
 
   @Test(
-    "promtool finds nothing wrong with the metrics, nor with the alert rules, which fire as they should",
+    "promtool accepts the metrics and the alert rules, and the rules fire as they should",
     .enabled(if: has("promtool"), "promtool isn't installed"))
   func promtool() throws {
     let daemon = try daemonWithSleeper()
@@ -93,7 +93,7 @@ private func has(_ program: String) -> Bool {
   }
 
   @Test(
-    "A real Prometheus scrapes both formats, and can answer every query of the dashboard and the rules",
+    "A real Prometheus scrapes both formats and answers every query of dashboard and rules",
     .enabled(if: has("prometheus") && has("python3"), "prometheus isn't installed"),
     arguments: MetricsFormat.allCases)
   func scraped(format: MetricsFormat) throws {

@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(
-    "Every JSON document of a verb that only reads has its schema number, and codes beside its prose"
+    "Every JSON document of a reading verb has its schema number, and codes beside its prose"
   )
   func documents() throws {
     let daemon = try TestDaemon(Self.three)

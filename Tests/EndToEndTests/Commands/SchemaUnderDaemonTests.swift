@@ -5,7 +5,8 @@ import Linux
 import TestSupport
 import Testing
 
-/// Compares real output with docs/schemas: a key or a code that isn't described there fails the test.
+/// Compares real output with docs/schemas: a key or a code that isn't described there fails the
+/// test.
 @Suite("JSON output and its schemas") struct SchemaUnderDaemonTests {
   private static let workers = """
     policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
@@ -176,10 +177,11 @@ import Testing
   }
 
   @Test(
-    "`doctor` reports the daemon's abilities and the shell's differences; without a daemon, the shell's abilities"
+    "`doctor` reports the daemon's abilities and the shell's differences, or the shell's alone"
   )
   func doctor() throws {
-    // The daemon has no cgroups here. The shell may have some: its environment has no DORMOUSE_CGROUP.
+    // The daemon has no cgroups here. The shell may have some: its environment has no
+    // DORMOUSE_CGROUP.
     let daemon = try TestDaemon(Self.workers)
     #expect(try eventually { try daemon.worker("deep").pid != nil })
     try daemon.done("hibernate", "deep")
@@ -196,7 +198,8 @@ import Testing
     #expect(result(asked, "cgroup") == "missing")
     let differences = asked["differences"]?.elements?.compactMap(\.text) ?? []
     #expect(differences.contains("cgroup") == (result(asked["shell"], "cgroup") != "missing"))
-    // The check has the same id in both reports; in the daemon's it names the daemon's own directory.
+    // The check has the same id in both reports; in the daemon's it names the daemon's own
+    // directory.
     let place = asked["checks"]?.elements?.first { $0["id"]?.text == "state-directory" }
     #expect(place?["found"]?.text?.contains(daemon.state) == true)
     let text = try daemon.done("doctor")
@@ -225,7 +228,8 @@ import Testing
     let outcome = try Command(arguments: [TestMachine.executable, "--experimental-dump-help"])
       .run(in: scratch)
     let root = try #require(JSON(Array(outcome.output.utf8))?["command"])
-    // These run a program, print what is meant for a program as it is (a schema, a script), or write a file.
+    // These run a program, print what is meant for a program as it is (a schema, a script), or
+    // write a file.
     let others: Set = [
       "daemon", "dashboard", "up", "down", "attach", "wrap", "policy schema", "completions",
       "metrics", "help", "init",

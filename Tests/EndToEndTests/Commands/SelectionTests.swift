@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(
-    "`suspend` and `wake` with --all act on all workers, and --dry-run lists the workers that would change"
+    "`suspend` and `wake` with --all act on all workers; --dry-run lists those that would change"
   )
   func allAsleep() throws {
     let daemon = try TestDaemon(Self.three)
@@ -141,7 +141,7 @@ import Testing
   }
 
   @Test(
-    "`top` without a terminal prints one table, largest worker first, and `ps --names` prints names only"
+    "`top` without a terminal prints one table, largest worker first; `ps --names` prints names"
   )
   func top() throws {
     let large = "x = bytearray(30 << 20); import time; time.sleep(664)"

@@ -23,7 +23,8 @@ import Testing
     return daemon
   }
 
-  /// A worker that was just launched is measured a moment later, and isn't the first in the list until then.
+  /// A worker that was just launched is measured a moment later, and isn't the first in the list
+  /// until then.
   private func awaitLargest(_ daemon: TestDaemon) throws {
     #expect(try eventually { try daemon.worker("large").footprint > 30 << 20 })
   }

@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test(
-    "`policy check` reports a policy's mistakes with their places, and finds none in the shipped policies"
+    "`policy check` reports a policy's mistakes by line, and finds none in the shipped policies"
   )
   func policyCheck() throws {
     let scratch = try Scratch()

@@ -62,7 +62,7 @@ import Testing
   }
 
   @Test(
-    "A worker that daemonises itself is terminated with all of its processes, and the log explains why",
+    "A worker that daemonises itself is terminated with all of its processes, and the log says why",
     arguments: Nightly.one(of: Setting.ofOwnUser))
   func daemonises(setting: Setting) throws {
     let scratch = try Scratch()
@@ -114,7 +114,7 @@ import Testing
   }
 
   @Test(
-    "Notifications of more than 64 KB and a thousand malformed ones are dropped, and the next valid one counts"
+    "Oversized notifications and a thousand malformed ones are dropped; the next valid one counts"
   )
   func longNotification() throws {
     let scratch = try Scratch()
@@ -141,7 +141,7 @@ import Testing
   }
 
   @Test(
-    "A worker that closes its standard descriptors while it runs can be suspended, hibernated and woken"
+    "A worker that closes its standard descriptors can be suspended, hibernated and woken"
   )
   func closesInput() throws {
     let port = try freePort()

@@ -21,8 +21,8 @@ import Testing
       case .truncatedHead: bytes.removeLast(bytes.count - 10)
       case .truncatedTail: bytes.removeLast(7)
       case .bitInHead: flip(9)
-      // A single flipped bit in a zstd frame may change nothing of what is decompressed: a match is copied from another
-      // place with the same bytes. Such an image is right.
+      // A single flipped bit in a zstd frame may change nothing of what is decompressed: a match is
+      // copied from another place with the same bytes. Such an image is right.
       case .bytesInMiddle: for offset in 0..<64 { flip(bytes.count / 2 + offset) }
       case .bitInTail: flip(bytes.count - 30)
       }
@@ -44,7 +44,8 @@ import Testing
     try damage.inflict(on: "\(daemon.state)/images/web.image")
 
     let outcome = try daemon.verb("wake", "web")
-    // A frozen worker is restored lazily. It may run already when a damaged page is read, and is terminated then.
+    // A frozen worker is restored lazily. It may run already when a damaged page is read, and is
+    // terminated then.
     let mayRunFirst = damage == .bytesInMiddle && setting == .frozen
     if !mayRunFirst || outcome.code != 0 {
       #expect(outcome.code == 1)
@@ -78,7 +79,8 @@ import Testing
     #expect(try connection.get("/digest") == digest)
   }
 
-  /// A limit on the size of files makes a write fail half-way, as a disk does that other programs fill.
+  /// A limit on the size of files makes a write fail half-way, as a disk does that other programs
+  /// fill.
   @Test(
     "When writing an image fails half-way, the worker stays suspended and later resumes unchanged",
     arguments: Nightly.one(of: Setting.ofOwnUser))

@@ -4,8 +4,8 @@ import Linux
 import TestSupport
 import Testing
 
-/// A file system, or the name service, doesn't answer. In these builds the daemon aborts when its event loop
-/// is blocked for too long (`TurnCheck`).
+/// A file system, or the name service, doesn't answer. In these builds the daemon aborts when its
+/// event loop is blocked for too long (`TurnCheck`).
 @Suite("File systems that hang", .serialized) struct HungFileSystemTests {
   private func expectAnswers(_ daemon: TestDaemon) throws {
     for _ in 0..<5 {

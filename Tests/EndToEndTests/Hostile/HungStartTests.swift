@@ -36,7 +36,8 @@ import Testing
     #expect(try daemon.waitForEnd() == 0)
   }
 
-  /// A path of links that the kernel takes milliseconds to follow, so that a child can be stopped meanwhile.
+  /// A path of links that the kernel takes milliseconds to follow, so that a child can be stopped
+  /// meanwhile.
   private func slowDirectory(_ scratch: Scratch) throws -> String {
     for name in ["a", "t"] { #expect(mkdir("\(scratch.path)/\(name)", 0o755) == 0) }
     var last = "t"
@@ -48,7 +49,8 @@ import Testing
     return "\(scratch.path)/\(last)"
   }
 
-  /// Stops a child of the daemon before its execve; the child's pid. The daemon starts one each second.
+  /// Stops a child of the daemon before its execve; the child's pid. The daemon starts one each
+  /// second.
   private func stopChild(of daemon: TestDaemon) throws -> Int32 {
     let deadline = Deadline(in: .seconds(300))
     while !deadline.hasPassed {
@@ -72,7 +74,7 @@ import Testing
   }
 
   @Test(
-    "A probe whose child is stopped before execve fails with the cause and doesn't block the daemon",
+    "A probe whose child is stopped before execve fails, and doesn't block the daemon",
     .enabled(if: Nightly.runs, "only in make test-all"))
   func stoppedProbe() throws {
     let scratch = try Scratch()
@@ -103,7 +105,8 @@ import Testing
     let name = "dormouse-test-\(getpid())"
     let holder = [TestMachine.python, TestMachine.fixture("session_key.py"), name]
     let trial = try Command(arguments: holder + ["true"]).run(in: try Scratch())
-    // Without keyrings (a kernel without them, a container that filters them) there is nothing to inherit.
+    // Without keyrings (a kernel without them, a container that filters them) there is nothing to
+    // inherit.
     guard trial.code == 0 else {
       return notTestedHere("the kernel's keyring can't be used here")
     }
@@ -136,7 +139,7 @@ import Testing
   }
 
   @Test(
-    "Workers and their probes' commands inherit the daemon's oom_score_adj unless the worker sets its own"
+    "Workers and their probes inherit the daemon's oom_score_adj unless the worker sets its own"
   )
   func oomScores() throws {
     let show = "cat /proc/self/oom_score_adj"

@@ -25,12 +25,14 @@ import Testing
     return taken
   }
 
-  /// The median of sorted answers. A single slow answer may be due to the machine, which runs hundreds of tests.
+  /// The median of sorted answers. A single slow answer may be due to the machine, which runs
+  /// hundreds of tests.
   private func median(_ sorted: [Duration]) throws -> Duration {
     try #require(sorted.dropFirst(sorted.count / 2).first)
   }
 
-  /// Far below the times of a daemon whose loop waits, and far above what a busy machine adds to a median.
+  /// Far below the times of a daemon whose loop waits, and far above what a busy machine adds to a
+  /// median.
   private static let bound = Duration.seconds(1)
 
   @Test("The daemon answers `ps` while a worker's processes have 400,000 changing mappings")
@@ -111,7 +113,8 @@ import Testing
 
     var wakes = 0
     var taken: [Duration] = []
-    // A machine that holds this test up may have written the big one before the small one is asked to wake.
+    // A machine that holds this test up may have written the big one before the small one is asked
+    // to wake.
     for attempt in 0..<20 where wakes == 0 {
       if attempt > 0 {
         try daemon.done("wake", "big")
@@ -130,7 +133,8 @@ import Testing
       }
       try daemon.wait("big", toBe: "hibernated")
     }
-    // The small one was woken while the big one was still being written: the loop didn't wait for the write.
+    // The small one was woken while the big one was still being written: the loop didn't wait for
+    // the write.
     #expect(wakes > 0, "the small one was woken only when the big one was on disk")
     #expect(try median(taken.sorted()) < Self.bound)
   }
@@ -216,8 +220,8 @@ import Testing
     try daemon.wait("forks", toBe: "terminated")
   }
 
-  /// Needed even if the daemon failed: thousands of processes, or of zombies that this process has inherited
-  /// as a subreaper, would slow every other test's reads of /proc.
+  /// Needed even if the daemon failed: thousands of processes, or of zombies that this process has
+  /// inherited as a subreaper, would slow every other test's reads of /proc.
   private static func end(group: Int32) {
     let deadline = Deadline(in: .seconds(60))
     while kill(-group, SIGKILL) == 0, !deadline.hasPassed {

@@ -5,7 +5,8 @@ import TestSupport
 import Testing
 
 @Suite("Workers that misbehave") struct MisbehaviourTests {
-  /// Short times only for what a worker isn't to do in time: a busy machine may keep it from anything else.
+  /// Short times only for what a worker isn't to do in time: a busy machine may keep it from
+  /// anything else.
   private static func policy(grace: String = "60s", launch: String = "60s") -> String {
     """
     policy_overrides:

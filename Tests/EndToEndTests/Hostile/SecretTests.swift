@@ -137,7 +137,7 @@ extension TestMachine {
   }
 
   @Test(
-    "Without OpenSSL no image is written unencrypted; the worker stays suspended, and messages name the package",
+    "Without OpenSSL no image is written; the worker stays suspended, and messages say why",
     arguments: Nightly.one(of: Setting.ofOwnUser))
   func noLibrary(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
@@ -163,7 +163,7 @@ extension TestMachine {
   }
 
   @Test(
-    "A daemon without OpenSSL leaves a worker with an encrypted image asleep, and a later one with it resumes it",
+    "A daemon without OpenSSL leaves an encrypted worker asleep; a later one with it resumes it",
     .enabled(if: TestMachine.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
     arguments: Nightly.one(of: Setting.ofOwnUser))
   func libraryIsBack(setting: Setting) throws {
@@ -228,7 +228,8 @@ private struct HiddenLibrary {
   /// For `TestDaemon`. The workers inherit the variable, too, and need no libcrypto.
   var wrapper: [String] {
     let code =
-      #"if [ -e "$1/hidden" ]; then export LD_LIBRARY_PATH="$1${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi; "#
+      #"if [ -e "$1/hidden" ]; then "#
+      + #"export LD_LIBRARY_PATH="$1${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi; "#
       + #"shift; exec "$@""#
     return ["/bin/sh", "-c", code, "sh", scratch.path]
   }

@@ -20,7 +20,8 @@ import Testing
     try limit(daemon, to: 1000)
   }
 
-  /// The soft limit of its user's threads. That user may change it, and root without CAP_SYS_RESOURCE may not.
+  /// The soft limit of its user's threads. That user may change it, and root without
+  /// CAP_SYS_RESOURCE may not.
   private func limit(_ daemon: TestDaemon, to count: Int) throws {
     let user = "\(TestMachine.unprivilegedUser)"
     let outcome = try Command(

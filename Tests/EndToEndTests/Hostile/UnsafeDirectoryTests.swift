@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(
-    "A root daemon refuses a state directory or socket below another user's directory, and changes nothing there",
+    "A root daemon refuses a state directory or socket below another user's directory",
     .enabled(if: TestMachine.isRoot, "only root's daemon is refused that"),
     arguments: [true, false])
   func foreignAncestor(ofState: Bool) throws {

@@ -3,8 +3,9 @@ import Linux
 import TestSupport
 import Testing
 
-/// At Yama's scope 1 an ordinary user's daemon may trace and open only its own children. A later daemon may
-/// trace none of the earlier daemon's workers. The tests simulate Yama, because kernels without it are common.
+/// At Yama's scope 1 an ordinary user's daemon may trace and open only its own children. A later
+/// daemon may trace none of the earlier daemon's workers. The tests simulate Yama, because kernels
+/// without it are common.
 @Suite("Yama's restriction on tracing") struct YamaTests {
   private static let needsGroups: Comment = "no cgroup for workers can be made here"
 
@@ -15,7 +16,8 @@ import Testing
     let digest: String
     let pid: Int32
 
-    /// - Parameter forced: a process must also trace a worker to write its read-only pages (simulated).
+    /// - Parameter forced: a process must also trace a worker to write its read-only pages
+    ///   (simulated).
     init(forced: Bool = false) throws {
       let web = try WebWorker(megabytes: 1)
       daemon = try TestDaemon(

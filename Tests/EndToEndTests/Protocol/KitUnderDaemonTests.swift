@@ -111,7 +111,7 @@ private final class KitProbe {
 
 @Suite("WorkerKit under a daemon") struct KitUnderDaemonTests {
   @Test(
-    "Purgeable data is whole or lost, never torn, when it is taken from a running, suspended or hibernated worker",
+    "Purgeable data is whole or lost, never torn, when it is taken from a worker in any state",
     arguments: ["background", "suspend", "hibernate"])
   func taken(state: String) throws {
     for setting in Nightly.one(of: Setting.ofOwnUser) {
@@ -139,7 +139,7 @@ private final class KitProbe {
   }
 
   @Test(
-    "The next daemon takes a sleeping worker's purgeable data, and the worker detects the loss when it runs",
+    "The next daemon takes a sleeping worker's purgeable data, and the worker detects the loss",
     .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"))
   func nextDaemon() throws {
     let probe = try KitProbe(KitProbe.purging, setting: .frozen)
@@ -175,7 +175,7 @@ private final class KitProbe {
   }
 
   @Test(
-    "A background task keeps a worker awake until it ends or expires, and `explain` and `status` name it"
+    "A background task keeps a worker awake until it ends or expires; `explain`, `status` name it"
   )
   func tasks() throws {
     let probe = try KitProbe(KitProbe.hasty)

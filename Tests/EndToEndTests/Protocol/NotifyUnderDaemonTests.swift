@@ -112,7 +112,7 @@ import Testing
   }
 
   @Test(
-    "A watchdog interval that a worker has set with WATCHDOG_USEC also applies under the next daemon"
+    "A watchdog interval that a worker set with WATCHDOG_USEC also applies under the next daemon"
   )
   func kept() throws {
     let scratch = try Scratch()

@@ -94,7 +94,8 @@ import Testing
         throw TestFailure("round \(round): it hasn't connected: \(try readText(error))")
       }
       let connection = accept(listener.raw, nil, nil)
-      // It has sent a message that was never read, so its next read or write of the connection fails.
+      // It has sent a message that was never read, so its next read or write of the connection
+      // fails.
       _ = try pollDescriptor(connection, for: POLLIN, until: Deadline(in: .seconds(60)))
       close(connection)
     }

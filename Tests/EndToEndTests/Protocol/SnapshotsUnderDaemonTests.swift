@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test(
-    "A worker's text snapshot is shown while it sleeps, also by the next daemon, and is removed when it ends"
+    "A worker's text snapshot is shown while it sleeps, also by the next daemon, until it ends"
   )
   func text() throws {
     let scratch = try Scratch()

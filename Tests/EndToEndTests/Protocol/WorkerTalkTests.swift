@@ -184,7 +184,7 @@ final class Talker {
   }
 
   @Test(
-    "A background task keeps a worker awake until the task expires; the worker then gets taskExpired"
+    "A background task keeps a worker awake until it expires; the worker then gets taskExpired"
   )
   func task() throws {
     let talker = try Talker(
@@ -205,7 +205,7 @@ final class Talker {
   }
 
   @Test(
-    "Misuse of its socket by a worker leaks no descriptor and stops neither the daemon nor the worker's verbs",
+    "Misuse of its socket by a worker leaks no descriptor and stops neither daemon nor verbs",
     arguments: ["chatty", "garbage", "long", "crowd", "passes"])
   func hostile(mode: String) throws {
     let talker = try Talker(mode, Talker.hurried)
@@ -246,7 +246,7 @@ final class Talker {
   }
 
   @Test(
-    "After the daemon was killed, a running worker connects to the next one, and a frozen one stays asleep"
+    "After the daemon was killed, a running worker connects to the next, and a frozen one sleeps"
   )
   func restart() throws {
     for setting in Nightly.one(of: Setting.ofOwnUser) {

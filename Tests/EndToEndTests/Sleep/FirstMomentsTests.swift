@@ -5,7 +5,7 @@ import Testing
   private static let failing = "echo looking; echo 'no module named `x`' >&2; exit 3"
 
   @Test(
-    "`start`, `run` and `restart` report the exit and the last log line of a worker that ends at once"
+    "`start`, `run` and `restart` report exit and last log line of a worker that ends at once"
   )
   func endsAtOnce() throws {
     let daemon = try TestDaemon(
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(
-    "`start` reports when a failed worker restarts, and succeeds for a job that ends at once with status 0"
+    "`start` reports when a failed worker restarts, and succeeds for a job that ends with status 0"
   )
   func restartedAndDone() throws {
     let daemon = try TestDaemon(

@@ -14,7 +14,7 @@ import Testing
     """
 
   @Test(
-    "The foreground worker stays in front when another worker is restarted by its policy or by a verb"
+    "The foreground worker stays in front when a policy or a verb restarts another worker"
   )
   func stays() throws {
     let daemon = try TestDaemon(Self.configuration)
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(
-    "At the start, the last configured worker takes the foreground even if others become ready later"
+    "At the start, the last configured worker is in front even if others become ready later"
   )
   func atStart() throws {
     let scratch = try Scratch()
@@ -81,7 +81,7 @@ import Testing
 
 @Suite("A configuration that a running worker doesn't have yet") struct PendingConfigurationTests {
   @Test(
-    "`status` shows a configuration that a running worker doesn't have yet, and `reload --restart` applies it"
+    "`status` shows a configuration that isn't applied yet, and `reload --restart` applies it"
   )
   func restarted() throws {
     let before = "workers: { web: { command: sleep 672 }, other: { command: sleep 673 } }\n"

@@ -121,7 +121,7 @@ import Testing
     """
 
   @Test(
-    "When the image disk fails, the worker stays suspended and intact, and is hibernated once the disk works again",
+    "When the image disk fails, a worker stays suspended and intact until the disk works again",
     arguments: Failure.cases)
   func writing(failure: Failure, setting: Setting) throws {
     let web = try WebWorker(megabytes: 3)
@@ -160,7 +160,7 @@ import Testing
   }
 
   @Test(
-    "A worker wakes from a disk that has become read-only if its cgroup can hold a note of the resume",
+    "A worker wakes from a disk that became read-only if its cgroup can record the resume",
     .enabled(if: TestMachine.isRoot, "only root can mount a small disk"),
     arguments: Nightly.one(of: Setting.ofOwnUser))
   func removing(setting: Setting) throws {

@@ -44,7 +44,8 @@ import Testing
       """)
   }
 
-  /// A request, which wakes the worker, and its suspension, which counts when the worker has been measured.
+  /// A request, which wakes the worker, and its suspension, which counts when the worker has been
+  /// measured.
   private func use(_ daemon: TestDaemon, _ port: UInt16, times: Int) throws {
     for _ in 0..<times {
       try daemon.done("wake", "leaker")

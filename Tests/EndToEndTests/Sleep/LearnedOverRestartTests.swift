@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(
-    "After a kill, the next daemon notes workers that ended meanwhile; a damaged memory file is only logged"
+    "After a kill, the next daemon records ended workers; a damaged memory file is only logged"
   )
   func killedAndDamaged() throws {
     let daemon = try TestDaemon(Self.configuration)
@@ -60,7 +60,8 @@ import Testing
   func usesAndProtection() throws {
     let daemon = try TestDaemon(Self.configuration)
     try daemon.done("start", "web")
-    // Uses that follow each other within 5 s are one; a busy machine may take longer for the two verbs.
+    // Uses that follow each other within 5 s are one; a busy machine may take longer for the two
+    // verbs.
     try daemon.done("foreground", "web")
     let before = try #require(try daemon.ask(.explain, "web").explanation?.activity)
     #expect((1...2).contains(before.uses))

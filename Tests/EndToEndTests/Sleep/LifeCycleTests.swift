@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The automatic life cycle") struct LifeCycleTests {
   @Test(
-    "A worker in the background is suspended and then hibernated after its delays, and the log has the reasons"
+    "A background worker is suspended and hibernated after its delays, and the log has the reasons"
   )
   func displaced() throws {
     let first = try WebWorker(megabytes: 1, name: "first")

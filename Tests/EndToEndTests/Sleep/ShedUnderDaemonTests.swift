@@ -171,7 +171,7 @@ import Testing
   }
 
   @Test(
-    "A shed signal that no process of the worker handles isn't sent, because it would end the worker"
+    "A shed signal that no process of the worker handles isn't sent: it would end the worker"
   )
   func unhandled() throws {
     let daemon = try TestDaemon(

@@ -59,7 +59,8 @@ import Testing
       try daemon.done("hibernate", "web")
       try daemon.crash()
       try daemon.start()
-      // The verb may come while the worker is still being resumed. The worker isn't started a second time.
+      // The verb may come while the worker is still being resumed. The worker isn't started a
+      // second time.
       try daemon.done("foreground", "web")
       #expect(try daemon.worker("web").pid == pid, "\(daemon.words)")
       #expect(try connection.get("/count") == "\(round)")

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Descriptors") struct DescriptorLimitTests {
   @Test(
-    "The daemon raises its descriptor limit to at most 65536, and its workers keep the original limit"
+    "The daemon raises its descriptor limit to at most 65536; its workers keep the original"
   )
   func limits() throws {
     let daemon = try TestDaemon(

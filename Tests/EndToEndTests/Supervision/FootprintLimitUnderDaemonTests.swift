@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test(
-    "A worker over `hibernate` is hibernated although no idle time is over, and a hook gets the event"
+    "A worker over `hibernate` is hibernated before its idle times, and a hook gets the event"
   )
   func hibernated() throws {
     let daemon = try daemon("{ hibernate: 40MB, sustained_for: 1s }")

@@ -104,7 +104,7 @@ import Testing
   }
 
   @Test(
-    "The daemon answers health checks of a sleeping worker at a separate port; other requests wake the worker"
+    "The daemon answers health checks of a sleeping worker at a separate port; others wake it"
   )
   func pathAsleep() throws {
     let server = try Server()
@@ -132,7 +132,8 @@ import Testing
     }
     try daemon.done("suspend", "web")
     let other = try HTTPConnection(port: server.healthPort)
-    // It gets no body: a connection can't be passed on to the worker, so the client has to connect again.
+    // It gets no body: a connection can't be passed on to the worker, so the client has to connect
+    // again.
     #expect(try other.get("/other") == "")
     try daemon.wait("web", toBe: "background")
     try daemon.waitForWords("not a health check")
@@ -169,7 +170,8 @@ import Testing
     try daemon.wait("web", toBe: "foreground")
     for (round, verb) in ["suspend", "hibernate"].enumerated() {
       var state = ""
-      // A client that the machine holds up for 200 ms counts as one that waits for a greeting: then they come again.
+      // A client that the machine holds up for 200 ms counts as one that waits for a greeting: then
+      // they come again.
       for _ in 0..<20 {
         try daemon.done(verb, "web")
         state = try daemon.worker("web").state

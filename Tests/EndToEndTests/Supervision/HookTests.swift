@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test(
-    "A command that takes too long gets SIGTERM and then SIGKILL, with what it started; the daemon serves on"
+    "A command that takes too long gets SIGTERM and then SIGKILL; the daemon serves on"
   )
   func tooLong() throws {
     let daemon = try TestDaemon(

@@ -109,7 +109,7 @@ import Testing
   }
 
   @Test(
-    "`recover` right after `shutdown --keep-workers` waits for the daemon's end and wakes all workers"
+    "`recover` right after `shutdown --keep-workers` waits for the daemon's end and wakes all"
   )
   func recoveredAtOnce() throws {
     let trio = try Trio(.traced)

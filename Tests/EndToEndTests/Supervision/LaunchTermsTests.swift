@@ -6,7 +6,7 @@ import Testing
 
 @Suite("What a declared worker runs with") struct LaunchTermsTests {
   @Test(
-    "A daemon alone in its cgroup moves to a child group, so that its workers' memory can be limited"
+    "A daemon alone in its cgroup moves to a child group, so that memory limits work"
   )
   func ownGroup() throws {
     guard TestMachine.hasCgroups else {
@@ -104,7 +104,7 @@ import Testing
   }
 
   @Test(
-    "Limits apply to a worker; an impossible one fails the start, and an unenforced memory limit is logged"
+    "Limits apply; an impossible one fails the start, and an unenforced memory limit is logged"
   )
   func limits() throws {
     let daemon = try TestDaemon(
@@ -125,7 +125,7 @@ import Testing
   }
 
   @Test(
-    "A worker is ended by its stop_signal and killed after its stop_grace, and gets env_file's variables"
+    "A worker gets env_file's variables, its stop_signal, and SIGKILL after its stop_grace"
   )
   func stopping() throws {
     let scratch = try Scratch()
@@ -231,7 +231,7 @@ import Testing
   }
 
   @Test(
-    "A log over its size is rotated while its worker writes, and a follower reads its lines in order"
+    "A log over its size is rotated while its worker writes, and a follower misses no line"
   )
   func rotation() throws {
     let daemon = try TestDaemon(

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Processes that no valid record describes") struct LeftoverTests {
   @Test(
-    "A worker with a damaged record isn't started a second time, and the error says which process to end",
+    "A worker with a damaged record isn't started twice, and the error says which process to end",
     arguments: Nightly.one(of: Setting.ofOwnUser))
   func flippedBit(setting: Setting) throws {
     let daemon = try TestDaemon(

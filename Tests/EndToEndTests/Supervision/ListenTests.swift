@@ -5,8 +5,8 @@ import TestSupport
 import Testing
 
 @Suite("Sockets that the daemon opens") struct ListenTests {
-  /// A server that takes its socket from LISTEN_FDS, sends its pid and a count to each client, and exits
-  /// with status 0 on `end`.
+  /// A server that takes its socket from LISTEN_FDS, sends its pid and a count to each client, and
+  /// exits with status 0 on `end`.
   private static let server = """
         command:
           - python3
@@ -75,7 +75,8 @@ import Testing
     try daemon.done("terminate", "lazy")
     #expect(try talk("\(port)", "again").dropFirst() == ["1", "again"])
 
-    // A worker that `stop` ended stays stopped, and the daemon removes the socket file when it ends.
+    // A worker that `stop` ended stays stopped, and the daemon removes the socket file when it
+    // ends.
     try daemon.done("stop", "lazy")
     let path = "\(daemon.scratch.path)/admin.sock"
     var status = stat()

@@ -50,7 +50,8 @@ import Testing
     #expect(try daemon.done("wake", "web") == "web is in the background\n")
     try daemon.done("hibernate", "web")
 
-    // A request to the hibernated worker is answered after the resume. The request itself may wake it before the verb.
+    // A request to the hibernated worker is answered after the resume. The request itself may wake
+    // it before the verb.
     try connection.send("/count")
     try daemon.done("wake", "web")
     #expect(try connection.receive() == "2")
@@ -128,7 +129,7 @@ import Testing
   }
 
   @Test(
-    "The policy leaves a worker over hibernate.max_footprint suspended, and `hibernate` overrides that"
+    "The policy leaves a worker over hibernate.max_footprint suspended; `hibernate` overrides that"
   )
   func overThreshold() throws {
     let web = try WebWorker(megabytes: 30)

@@ -3,8 +3,8 @@ import Linux
 import TestSupport
 import Testing
 
-/// The tests act as the service manager of an adopted cgroup: they do with the group what systemd 252
-/// and 257 do with a unit's. Tests/Machines/checks/adopt.sh tests the same with real systemd.
+/// The tests act as the service manager of an adopted cgroup: they do with the group what systemd
+/// 252 and 257 do with a unit's. Tests/Machines/checks/adopt.sh tests the same with real systemd.
 @Suite(
   "A worker in a cgroup that another program manages",
   .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"))
@@ -107,7 +107,7 @@ struct ManagedGroupTests {
   }
 
   @Test(
-    "A program that a manager starts in a sleeping worker's cgroup runs, and wakes the worker (systemd 257)",
+    "A program that a manager starts in a sleeping worker's cgroup wakes the worker (systemd 257)",
     arguments: Sleep.allCases)
   func programInGroup(sleep: Sleep) throws {
     let (daemon, unit) = try asleep(sleep)
@@ -167,7 +167,7 @@ struct ManagedGroupTests {
   }
 
   @Test(
-    "When an adopted cgroup's first process ends, the worker continues with the next one and can be suspended"
+    "When an adopted cgroup's first process ends, the next one represents the worker"
   )
   func successor() throws {
     let daemon = try TestDaemon(Self.policy, setting: .frozen)
@@ -210,7 +210,7 @@ struct ManagedGroupTests {
   }
 
   @Test(
-    "Without a daemon, SIGCONT doesn't run a hibernated adopted worker; the next daemon resumes it with its memory"
+    "Without a daemon, SIGCONT doesn't run a hibernated adopted worker; the next one resumes it"
   )
   func continuedWithoutDaemon() throws {
     let (daemon, unit) = try asleep(.hibernate)

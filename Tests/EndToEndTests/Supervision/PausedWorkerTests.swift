@@ -83,7 +83,7 @@ import Testing
     """
 
   @Test(
-    "A hibernated worker sleeps through a pause, and one that is needed meanwhile is woken when it is thawed",
+    "A hibernated worker sleeps through a pause; one that is needed meanwhile is woken afterwards",
     arguments: Version.here)
   func asleep(version: Version) throws {
     let daemon = try TestDaemon(Self.policy)

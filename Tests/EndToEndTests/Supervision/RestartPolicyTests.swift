@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The policy of restart") struct RestartPolicyTests {
   @Test(
-    "A failing worker is restarted, gets its last exit in its environment, and is given up after the limit"
+    "A failing worker is restarted with its last exit in its environment, up to the limit"
   )
   func givesUp() throws {
     let daemon = try TestDaemon(
@@ -76,7 +76,7 @@ import Testing
   }
 
   @Test(
-    "`always` and `unless-stopped` restart a killed worker, and the next daemon starts only `always` after a stop"
+    "`always` and `unless-stopped` restart a killed worker; a stopped one starts by `always` only"
   )
   func always() throws {
     let daemon = try TestDaemon(
@@ -117,7 +117,7 @@ import Testing
   }
 
   @Test(
-    "After a termination for memory, `always` restarts once memory is free, and `on-failure` doesn't"
+    "After a termination for memory, `always` restarts when memory is free; `on-failure` doesn't"
   )
   func memory() throws {
     let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")

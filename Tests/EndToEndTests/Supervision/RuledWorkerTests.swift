@@ -76,7 +76,7 @@ import Testing
   }
 
   @Test(
-    "A process that appears is adopted, hibernates, is woken by a client, and is forgotten when it ends"
+    "A new process is adopted, hibernates, is woken by a client, and is forgotten when it ends"
   )
   func life() throws {
     let port = try freePort()

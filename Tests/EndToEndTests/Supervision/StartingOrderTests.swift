@@ -28,7 +28,8 @@ import Testing
     // It is ready when it listens.
     let server =
       "import os, time, socket\\nwhile not os.path.exists('\(go)'): time.sleep(0.02)\\n"
-      + "open('\(file)', 'a').write('+db\\\\n'); s = socket.create_server(('127.0.0.1', \(port))); time.sleep(1000)"
+      + "open('\(file)', 'a').write('+db\\\\n'); "
+      + "s = socket.create_server(('127.0.0.1', \(port))); time.sleep(1000)"
     let daemon = try TestDaemon(
       "policy_overrides: { terminate: { grace: 60s } }\nworkers:\n"
         + Self.teller("web", file, "depends_on: { db: ready, migrate: exited_ok, log: started }")

@@ -5,7 +5,8 @@ import TestSupport
 import Testing
 
 @Suite("Descriptors that workers store with the daemon") struct StoreTests {
-  /// Prints at start which descriptors it got. Each line that it reads from the FIFO is a Python statement.
+  /// Prints at start which descriptors it got. Each line that it reads from the FIFO is a Python
+  /// statement.
   private static let program = """
     import array, os, socket, sys, time
     line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -74,10 +75,12 @@ import Testing
     let worker = try Worker("fdstore: 4\n    listen: { http: \(port) }")
     try worker.waitForLog("given http\n")
     try worker.order(
-      "f = os.memfd_create('x'); os.write(f, b'counted to 3'); store('FDSTORE=1\\nFDNAME=state', f); os.close(f)"
+      "f = os.memfd_create('x'); os.write(f, b'counted to 3'); "
+        + "store('FDSTORE=1\\nFDNAME=state', f); os.close(f)"
     )
     try worker.order(
-      "s = socket.socket(fileno=3); c, _ = s.accept(); store('FDSTORE=1\\nFDNAME=client', c.fileno()); os._exit(3)"
+      "s = socket.socket(fileno=3); c, _ = s.accept(); "
+        + "store('FDSTORE=1\\nFDNAME=client', c.fileno()); os._exit(3)"
     )
     let client = try HTTPConnection(port: port)
     try worker.waitForLog("given http,state,client\nstate counted to 3\n")
@@ -107,7 +110,8 @@ import Testing
     let worker = try Worker("fdstore: 2")
     let before = try worker.daemon.descriptorCount()
     try worker.order(
-      "for n in range(4): store('FDSTORE=1\\nFDNAME=n', *[os.memfd_create('y') for _ in range(100)])"
+      "for n in range(4): "
+        + "store('FDSTORE=1\\nFDNAME=n', *[os.memfd_create('y') for _ in range(100)])"
     )
     try worker.order("print('sent', flush=True)")
     try worker.waitForLog("sent")

@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(
-    "`reload` fails if the worker ends or isn't ready again, and isn't sent to one that the signal would end"
+    "`reload` fails if the worker ends or isn't ready again, or if the signal would end it"
   )
   func fails() throws {
     let daemon = try daemon()

@@ -2,8 +2,8 @@ import Glibc
 import Linux
 import TestSupport
 
-/// One TCP connection to a worker's HTTP server. It is never opened again, so each answer comes from the
-/// process that accepted it.
+/// One TCP connection to a worker's HTTP server. It is never opened again, so each answer comes
+/// from the process that accepted it.
 final class HTTPConnection {
   private let socket: Descriptor
   private var received: [UInt8] = []

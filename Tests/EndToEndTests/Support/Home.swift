@@ -1,7 +1,8 @@
 import Linux
 import TestSupport
 
-/// A user's directories, and projects in them. Its release ends the user's daemon and those of the projects.
+/// A user's directories, and projects in them. Its release ends the user's daemon and those of the
+/// projects.
 final class Home {
   let scratch: Scratch
 

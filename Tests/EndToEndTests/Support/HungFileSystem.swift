@@ -2,8 +2,8 @@ import Glibc
 import Linux
 import TestSupport
 
-/// A file system over a directory that answers no request, as one whose server has failed. When this object
-/// is released, its requests fail with errors.
+/// A file system over a directory that answers no request, as one whose server has failed. When
+/// this object is released, its requests fail with errors.
 final class HungFileSystem {
   private let process: SpawnedProcess
   private let directory: String

@@ -37,8 +37,8 @@ enum Setting: String, CaseIterable, CustomTestStringConvertible {
   var testDescription: String { rawValue }
 }
 
-/// `dormouse daemon` in a directory of its own. The release of this object always ends the daemon and its
-/// workers.
+/// `dormouse daemon` in a directory of its own. The release of this object always ends the daemon
+/// and its workers.
 final class TestDaemon {
   let scratch: Scratch
   let setting: Setting
@@ -67,7 +67,8 @@ final class TestDaemon {
     self.configuration = try scratch.write(
       "dormouse.yaml", Self.named(isCalm ? Self.calm(configuration) : configuration))
     if setting != .frozen { environment["DORMOUSE_CGROUP"] = "/proc/nowhere" }
-    // A late turn of its event loop fails the test at its end, and not by the daemon's death in the middle.
+    // A late turn of its event loop fails the test at its end, and not by the daemon's death in the
+    // middle.
     if environment["DORMOUSE_LOOP_CHECK"] == nil { environment["DORMOUSE_LOOP_CHECK"] = "report" }
     if setting == .ordinaryUser {
       // An ordinary user may not be able to read the repository.
@@ -78,8 +79,8 @@ final class TestDaemon {
     if starts { try start() }
   }
 
-  /// The machine that the tests run on stalls now and then for 0.2 s, and policies terminate sleeping workers
-  /// for that. A test that isn't about pressure must not depend on it.
+  /// The machine that the tests run on stalls now and then for 0.2 s, and policies terminate
+  /// sleeping workers for that. A test that isn't about pressure must not depend on it.
   private static func calm(_ text: String) -> String {
     let overrides = "policy_overrides:\n"
     let subjects = ["pressure:", "budget:", "mode: shadow", "mode: enforce"]
@@ -89,7 +90,8 @@ final class TestDaemon {
     return overrides + rule + String(text.dropFirst(overrides.count))
   }
 
-  /// Tests count on the values of ios-5. Without a name the policy is `standard`, which DefaultPolicyTests tests.
+  /// Tests count on the values of ios-5. Without a name the policy is `standard`, which
+  /// DefaultPolicyTests tests.
   private static func named(_ text: String) -> String {
     if text.hasPrefix("policy:") || text.contains("\npolicy:") { return text }
     // At the end, so that lines keep their numbers.
@@ -153,8 +155,8 @@ final class TestDaemon {
     return try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .zero))
   }
 
-  /// Ends the daemon by SIGKILL when each worker's process has a record: without one the next daemon doesn't
-  /// find it. The workers continue to run.
+  /// Ends the daemon by SIGKILL when each worker's process has a record: without one the next
+  /// daemon doesn't find it. The workers continue to run.
   func crash() throws {
     try waitForProcessesInRecords()
     kill(pid, SIGKILL)
@@ -266,8 +268,9 @@ final class TestDaemon {
     return report
   }
 
-  /// The footprint that the daemon reports, in bytes, once it agrees with the kernel's to within 512 KB.
-  /// The daemon answers from its last measurement, which can be older than what the worker has just done.
+  /// The footprint that the daemon reports, in bytes, once it agrees with the kernel's to within
+  /// 512 KB. The daemon answers from its last measurement, which can be older than what the worker
+  /// has just done.
   func currentFootprint(_ name: String) throws -> Int64 {
     var reported: Int64 = 0
     var measured: Int64 = 0

@@ -37,8 +37,8 @@ extension TestDaemon {
     guard isSaved else { throw TestFailure("the record of \(name) isn't up to date: \(words)") }
   }
 
-  /// Waits until the process of each worker is in its record, and its state where that stays. Wrapped processes have
-  /// no record.
+  /// Waits until the process of each worker is in its record, and its state where that stays.
+  /// Wrapped processes have no record.
   func waitForProcessesInRecords() throws {
     // A daemon that has ended has written what it will.
     if try hasEnded() { return }

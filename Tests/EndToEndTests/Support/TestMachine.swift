@@ -45,8 +45,8 @@ enum TestMachine {
   }()
 }
 
-/// Whether the process has ended. A zombie counts as ended: an orphan stays a zombie until this machine's
-/// init waits for it, which Dormouse can't influence.
+/// Whether the process has ended. A zombie counts as ended: an orphan stays a zombie until this
+/// machine's init waits for it, which Dormouse can't influence.
 func hasEnded(_ pid: Int32) -> Bool {
   guard let stat = try? ProcessStat.read(pid) else { return true }
   return stat.isEnded

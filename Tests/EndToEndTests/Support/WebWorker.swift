@@ -18,8 +18,8 @@ struct WebWorker {
     self.more = more
   }
 
-  /// Waits until it has read all hang-ups: the daemon's readiness probe hangs up, as clients do, and a worker that
-  /// hasn't read that yet would be woken by it.
+  /// Waits until it has read all hang-ups: the daemon's readiness probe hangs up, as clients do,
+  /// and a worker that hasn't read that yet would be woken by it.
   func waitForItsReads() throws {
     guard try eventually({ try !Self.hasHangUp(port) }) else {
       throw TestFailure("\(name) doesn't close its connections")
@@ -36,8 +36,8 @@ struct WebWorker {
     }
   }
 
-  /// Its entry below `workers:`. An answer takes longer than a tick of TCP's clock, so that the daemon knows
-  /// that it was sent: a worker with a request that may be unanswered would be woken.
+  /// Its entry below `workers:`. An answer takes longer than a tick of TCP's clock, so that the
+  /// daemon knows that it was sent: a worker with a request that may be unanswered would be woken.
   func entry(_ setting: Setting = .traced) -> String {
     let script = setting == .ordinaryUser ? "http_state.py" : TestMachine.fixture("http_state.py")
     return """

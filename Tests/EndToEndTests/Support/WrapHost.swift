@@ -3,8 +3,8 @@ import Glibc
 import Linux
 import TestSupport
 
-/// Acts as an editor that uses `dormouse wrap`: it starts the wrapper with pipes, exchanges messages with the
-/// helper, and waits for the end. The release of this object always ends both.
+/// Acts as an editor that uses `dormouse wrap`: it starts the wrapper with pipes, exchanges
+/// messages with the helper, and waits for the end. The release of this object always ends both.
 final class WrapHost {
   let scratch: Scratch
   let wrapper: SpawnedProcess
@@ -26,7 +26,8 @@ final class WrapHost {
   var state: String { "\(scratch.path)/state" }
   var runtime: String { "\(scratch.path)/run" }
 
-  /// `starter`: a program that starts the wrapper. `scratch`: another host's, whose state is shared.
+  /// `starter`: a program that starts the wrapper. `scratch`: another host's, whose state is
+  /// shared.
   init(
     _ command: [String] = WrapHost.server, options: [String] = WrapHost.hasty,
     setting: Setting = .traced, starter: [String] = [], scratch other: Scratch? = nil

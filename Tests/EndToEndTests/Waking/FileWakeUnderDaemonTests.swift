@@ -18,7 +18,8 @@ import Testing
     """
   }
 
-  /// It prints a line just before it waits; one that is stopped between the two waits for nothing yet.
+  /// It prints a line just before it waits; one that is stopped between the two waits for nothing
+  /// yet.
   private static func waitUntilItWaits(_ daemon: TestDaemon) throws {
     let pid = try #require(try daemon.worker("watch").pid)
     guard try eventually({ try ProcessStat.read(pid).state == .sleeping }) else {

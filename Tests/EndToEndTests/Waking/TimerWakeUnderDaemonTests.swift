@@ -27,11 +27,13 @@ import Testing
     let daemon = try TestDaemon(Self.configuration(program, timers: "2s"))
     try daemon.wait("clock", toBe: "foreground")
     let pid = try #require(try daemon.worker("clock").pid)
-    // It prints `set` just before it waits; a worker that is stopped between the two has no timer yet.
+    // It prints `set` just before it waits; a worker that is stopped between the two has no timer
+    // yet.
     guard try eventually({ try ProcessStat.read(pid).state == .sleeping }) else {
       throw TestFailure("it never waits")
     }
-    // On a busy machine the timer may expire before the worker sleeps; then it is tried with the next one.
+    // On a busy machine the timer may expire before the worker sleeps; then it is tried with the
+    // next one.
     let words = "woken by its own timer"
     for _ in 0..<10 where !daemon.words.contains(words) {
       try daemon.done("suspend", "clock")
@@ -60,8 +62,8 @@ import Testing
     guard try eventually({ try ProcessStat.read(pid).state == .sleeping }) else {
       throw TestFailure("it never waits")
     }
-    // A timer that began again when the worker slept would take at least 5.5 s, each time. A machine that holds
-    // up the daemon makes only some of them late.
+    // A timer that began again when the worker slept would take at least 5.5 s, each time. A
+    // machine that holds up the daemon makes only some of them late.
     var all: [Int] = []
     for _ in 0..<10 where all.last.map({ $0 >= 5400 }) ?? true {
       usleep(1_500_000)
@@ -87,7 +89,8 @@ import Testing
   func poller() throws {
     let scratch = try Scratch()
     let polls = "\(scratch.path)/polls"
-    // mkdir(2) isn't a write, and the poll is far below cpu_below: nothing but the timer shows this work.
+    // mkdir(2) isn't a write, and the poll is far below cpu_below: nothing but the timer shows this
+    // work.
     let program =
       "import os, time; print('set'); os.mkdir('\(polls)')\\n"
       + "for n in range(10**6): os.mkdir('\(polls)/%d' % n); time.sleep(4)"
@@ -138,7 +141,8 @@ import Testing
     arguments: Nightly.one(of: Setting.ofOwnUser))
   func signals(setting: Setting) throws {
     let program =
-      "import signal, time; signal.signal(signal.SIGUSR1, lambda *a: print('heard')); print('set')\\nwhile True: time.sleep(0.2)"
+      "import signal, time; signal.signal(signal.SIGUSR1, lambda *a: print('heard'))\\n"
+      + "print('set')\\nwhile True: time.sleep(0.2)"
     let daemon = try TestDaemon(Self.configuration(program, timers: "never"), setting: setting)
     try daemon.wait("clock", toBe: "foreground")
     try daemon.done("hibernate", "clock")

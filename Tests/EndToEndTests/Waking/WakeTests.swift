@@ -78,8 +78,8 @@ import Testing
     #expect(try client.ask("STRLEN k") == ":1")
   }
 
-  /// A request whose answer takes 50 ms. If an answer follows within a tick of TCP's clock, the daemon can't
-  /// know for 2 s that it was sent.
+  /// A request whose answer takes 50 ms. If an answer follows within a tick of TCP's clock, the
+  /// daemon can't know for 2 s that it was sent.
   private static func askSlowly(_ client: LineClient) throws {
     #expect(try client.ask("BLPOP nothing 0.05") == "*-1")
   }
@@ -131,13 +131,14 @@ import Testing
       try daemon.wait("web", toBe: "background")
       if round == 1 { descriptors = try daemon.descriptorCount() }
     }
-    // A verb's connection may be open for a moment after its answer. What a worker's first hibernation
-    // leaves open (its base, what tracks its writes, the pager that stands by) may have come since.
+    // A verb's connection may be open for a moment after its answer. What a worker's first
+    // hibernation leaves open (its base, what tracks its writes, the pager that stands by) may have
+    // come since.
     #expect(try eventually { try daemon.descriptorCount() <= descriptors + 4 })
   }
 
   @Test(
-    "Under the server policy one request per second keeps a worker awake, and without requests it sleeps"
+    "Under the server policy a request each second keeps a worker awake; without them it sleeps"
   )
   func activity() throws {
     let web = try WebWorker()
@@ -183,8 +184,8 @@ import Testing
     #expect(try HTTPConnection(port: web.port).get("/count") == "\(count + 1)")
   }
 
-  /// What the daemon logs while a request a second comes. Where the machine held this test up for 3 s between
-  /// two of them, counting begins again.
+  /// What the daemon logs while a request a second comes. Where the machine held this test up for 3
+  /// s between two of them, counting begins again.
   private static func words(
     of daemon: TestDaemon, duringSecondsOfRequests seconds: Int, ask: () throws -> Void
   ) throws -> Substring {
@@ -231,7 +232,8 @@ import Testing
     try daemon.wait("slow", toBe: "foreground")
     let client = try LineClient(port: port)
     var sleeps = 0
-    // A machine that holds this test up for 3 s lets the worker sleep before a request: then it is asked again.
+    // A machine that holds this test up for 3 s lets the worker sleep before a request: then it is
+    // asked again.
     for _ in 0..<10 {
       let before = Self.suspensions(in: daemon)
       #expect(try client.ask("6") == "done")

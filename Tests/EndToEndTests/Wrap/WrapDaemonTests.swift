@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test(
-    "A wrapped program is asked for memory by its signal or command, for a request and under pressure"
+    "A wrapped program is asked for memory by its signal or command, also under pressure"
   )
   func shed() throws {
     let daemon = try TestDaemon(Self.short("critical"))
@@ -95,7 +95,8 @@ import Testing
     #expect(try daemon.worker(host.name()).saved == nil)
   }
 
-  /// By the daemon's policy, memory is always short at this level. By the wrappers' own policies it isn't.
+  /// By the daemon's policy, memory is always short at this level. By the wrappers' own policies it
+  /// isn't.
   private static func short(_ level: String) -> String {
     let levels =
       level == "critical"
@@ -107,7 +108,7 @@ import Testing
   private static let sleepy = ["--idle-after", "500ms", "--hibernate-after", "never"]
 
   @Test(
-    "Under pressure a daemon has a wrapped program hibernated, and the program answers its next request",
+    "Under pressure a wrapped program is hibernated, and it answers its next request",
     .timeLimit(.minutes(10)),
     arguments: Nightly.one(of: Setting.ofOwnUser))
   func hibernatedUnderPressure(setting: Setting) throws {
@@ -151,7 +152,7 @@ import Testing
   }
 
   @Test(
-    "A malformed registration is refused, and a wrapper that can't be reached is removed when it disconnects"
+    "A malformed registration is refused; an unreachable wrapper is removed when it disconnects"
   )
   func nonsense() throws {
     let daemon = try TestDaemon("")

@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(
-    "A process that has the reused pid of a killed wrapper's program isn't killed, even if it leads a session"
+    "A process that has the reused pid of a killed wrapper's program isn't killed"
   )
   func reusedNumber() throws {
     let host = try WrapHost(options: ["--idle-after", "1h"])
@@ -72,8 +72,8 @@ import Testing
     _ = try host.end()
     kill(server, SIGKILL)
     #expect(try eventually { hasEnded(server) })
-    // The record simulates a reused pid: it names a process that started before the one that has the
-    // number now.
+    // The record simulates a reused pid: it names a process that started before the one that has
+    // the number now.
     let stranger = try Command(arguments: ["sleep", "1000"]).start(
       output: host.scratch.uniquePath("out"), error: host.scratch.uniquePath("err"))
     defer {
@@ -102,8 +102,8 @@ import Testing
   @Test(
     "The end of a wrapper's caller wakes the helper, even if another process holds its input open")
   func callersDeath() throws {
-    // The shell is the caller. It would give an asynchronous command /dev/null as its input, therefore
-    // the redirections. The test holds the pipe.
+    // The shell is the caller. It would give an asynchronous command /dev/null as its input,
+    // therefore the redirections. The test holds the pipe.
     let host = try WrapHost(starter: ["sh", "-c", #"exec 3<&0; "$@" <&3 3<&- & wait"#, "sh"])
     try host.ask("fill", #"{"megabytes": 8}"#)
     let pids = try host.ask("pid").split { !$0.isNumber }.compactMap { Int32($0) }
@@ -137,7 +137,8 @@ import Testing
 
   @Test("With --end-with-host, a helper with one pipe is stopped when its host has ended")
   func endsWithHost() throws {
-    // The shell is the caller, and the test holds the pipe. The helper ignores the end of its input.
+    // The shell is the caller, and the test holds the pipe. The helper ignores the end of its
+    // input.
     let program = "import time\nheap = bytearray(b'x' * (8 << 20))\nwhile True: time.sleep(3600)"
     let host = try WrapHost(
       [TestMachine.python, "-c", program],

@@ -3,7 +3,8 @@ import Linux
 import TestSupport
 import Testing
 
-/// An agent under a wrapper that starts helpers under wrappers, as `dormouse integrate` arranges it.
+/// An agent under a wrapper that starts helpers under wrappers, as `dormouse integrate` arranges
+/// it.
 @Suite("dormouse wrap in dormouse wrap") struct WrapInnerTests {
   private static func wrapping(_ command: [String], log: String) -> String {
     let words =
@@ -12,7 +13,7 @@ import Testing
   }
 
   @Test(
-    "A wrapped program and its wrapped helper hibernate, each by itself, and answer with their memory intact",
+    "A wrapped program and its wrapped helper hibernate separately, with their memory intact",
     arguments: Nightly.one(of: Setting.ofOwnUser))
   func bothHibernate(setting: Setting) throws {
     let host = try WrapHost(setting: setting)

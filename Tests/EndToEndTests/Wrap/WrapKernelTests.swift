@@ -4,9 +4,9 @@ import Linux
 import TestSupport
 import Testing
 
-/// What a Jupyter server expects of its kernel: that it ends with the server, and that a signal to its process
-/// group reaches its children. jupyter_client puts the server's pid into `JPY_PARENT_PID`. A shell is the server
-/// here, and `stdio_server.py` the kernel.
+/// What a Jupyter server expects of its kernel: that it ends with the server, and that a signal to
+/// its process group reaches its children. jupyter_client puts the server's pid into
+/// `JPY_PARENT_PID`. A shell is the server here, and `stdio_server.py` the kernel.
 @Suite("dormouse wrap, and Jupyter kernels") struct WrapKernelTests {
   /// The shell gives an asynchronous command /dev/null as its input, therefore the redirections.
   private static let server = [

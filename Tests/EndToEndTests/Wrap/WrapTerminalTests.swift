@@ -3,7 +3,8 @@ import Linux
 import TestSupport
 import Testing
 
-/// Each drives the wrapper from an interactive bash on a terminal; see `Tests/Fixtures/terminal_jobs.py`.
+/// Each drives the wrapper from an interactive bash on a terminal; see
+/// `Tests/Fixtures/terminal_jobs.py`.
 @Suite("dormouse wrap in a terminal") struct WrapTerminalTests {
   private func play(_ scenario: String, _ setting: Setting) throws {
     let scratch = try Scratch()

@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test(
-    "A wrapper ends with its program's exit code or signal, whether the program is awake or hibernated",
+    "A wrapper ends with the exit code or signal of its program, awake or hibernated",
     arguments: Nightly.one(of: Setting.available))
   func ends(setting: Setting) throws {
     for sleeps in [false, true] {
@@ -216,7 +216,7 @@ import Testing
   }
 
   @Test(
-    "A wrapped program gets the arguments, environment, directory and descriptors of an unwrapped one"
+    "A wrapped program gets arguments, environment, directory and descriptors like an unwrapped one"
   )
   func inherits() throws {
     let command = WrapHost.server + ["--an=argument", "", "with blanks"]

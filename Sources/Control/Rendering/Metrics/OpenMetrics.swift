@@ -201,8 +201,8 @@ struct MetricsPage {
     text += metric.head(format)
     for (labels, times) in samples {
       var count = 0
-      for (place, bound) in (times.bounds + [.infinity]).enumerated() {
-        count += place < times.counts.count ? times.counts[place] : 0
+      for (index, bound) in (times.bounds + [.infinity]).enumerated() {
+        count += index < times.counts.count ? times.counts[index] : 0
         text += "\(metric.name)_bucket\(labels.with("le", bound.metricText).text) \(count)\n"
       }
       text += "\(metric.name)_count\(labels.text) \(count)\n"

@@ -1,18 +1,19 @@
 import Linux
 import Supervision
 
-/// Processes of a worker that no daemon manages, because the record by which a daemon would have found them is
-/// damaged or lost. A second instance beside them would have the same files and sockets, and the first would
-/// outlive `dormouse shutdown`.
+/// Detects processes of a worker that no daemon manages, because the record by which a daemon would
+/// have found them is damaged or lost. A second instance beside them would use the same files and
+/// sockets, and the first one would outlive `dormouse shutdown`.
 struct Leftovers {
   let records: WorkerRecordStore
   /// The directory of workers' logs.
   let logs: String
-  /// Where workers have groups of their own.
+  /// The cgroups below which workers have cgroups of their own.
   var groups: [CgroupRoot] = []
   let processes: any Processes
 
-  /// Why the worker must not be launched; nil: nothing is left of an earlier instance.
+  /// The reason for which the worker must not be launched; nil: no process of an earlier instance
+  /// runs.
   func refusal(ofLaunching name: String) -> String? {
     do { return try found(ofLaunching: name) } catch {
       return
@@ -33,7 +34,8 @@ struct Leftovers {
       + "`dormouse start \(name)`"
   }
 
-  /// Its processes can't be listed: they are threads of a threaded cgroup, or another pid namespace's.
+  /// The refusal if the processes can't be listed: they are threads of a threaded cgroup, or in
+  /// another pid namespace.
   private static func refusal(ofLaunching name: String, beside group: String) -> String {
     "processes of an earlier instance still run without a valid record in \(group): "
       + "run `echo 1 > \(group)/cgroup.kill`, then `dormouse start \(name)`"

@@ -2,15 +2,15 @@ import Linux
 import Policy
 import Supervision
 
-/// Orphans of workers become the daemon's children (PR_SET_CHILD_SUBREAPER) and must be waited for. Never with
-/// waitpid(-1): that would take the reports of workers and tracees from the parts that wait for them. Belongs
-/// to the loop's thread.
+/// Reaps orphans of workers. They become the daemon's children (PR_SET_CHILD_SUBREAPER), so the
+/// daemon must wait for them. It never calls waitpid(-1), which would consume reports about workers
+/// and tracees that other components wait for. Belongs to the loop's thread.
 final class OrphanReaper {
   static let interval = Duration.milliseconds(50)
 
   private let timers: any Timers
   private let processes: any Processes
-  /// Children that have an owner, which waits for them.
+  /// The pids of children that have an owner, which waits for them.
   private let owned: () -> Set<Int32>
   private var timer: EventLoop.Token?
 
@@ -23,7 +23,7 @@ final class OrphanReaper {
     self.owned = owned
   }
 
-  /// Workers, those that are being started, commands of `shed:` and `on:`, and probes have owners.
+  /// Owners have: workers, also while they are started; commands of `shed:` and `on:`; and probes.
   convenience init(
     timers: any Timers, processes: any Processes, workers: WorkerRegistry,
     launcher: WorkerLauncher, senses: Senses, hooks: HookRunner
@@ -36,11 +36,11 @@ final class OrphanReaper {
     }
   }
 
-  /// After each SIGCHLD.
+  /// Reaps all orphans that have ended. Called after each SIGCHLD.
   func reapOrphans() {
     let known = owned()
     let all = processes.children
-    // One of them may be a worker that is being started, and its owner must get its end.
+    // One of them may be a worker that is just being started. Its owner must get its end.
     if processes.anyChildIsUnclaimed { return reapLater() }
     for pid in all where !known.contains(pid) && processes.mayBeReaped(pid) { processes.reap(pid) }
   }

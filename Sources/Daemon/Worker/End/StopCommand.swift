@@ -2,8 +2,8 @@ import Lifecycle
 import Linux
 import Supervision
 
-/// `stop_command` of one end of a worker. It runs beside the worker, and `then` is called once: when the command has
-/// ended, or has had its time. Belongs to the loop's thread.
+/// The `stop_command` at one end of a worker. The command runs beside the worker. `then` is called
+/// once, when the command has ended or its time limit is reached. Belongs to the loop's thread.
 final class StopCommand {
   private let timers: any Timers
   private let log: (DaemonLog.Priority, String) -> Void
@@ -27,7 +27,7 @@ final class StopCommand {
     }
   }
 
-  /// A child of the daemon's that nothing else may reap.
+  /// The pid of the command, which is a child of the daemon that nothing else may reap.
   var pid: Int32? { program?.program.pid }
 
   private func hasEnded() {
@@ -55,7 +55,7 @@ final class StopCommand {
     then?()
   }
 
-  /// The command is killed if it still runs, and `then` isn't called.
+  /// Kills the command if it still runs. `then` isn't called.
   func cancel() {
     then = nil
     program?.cancel()

@@ -5,14 +5,15 @@ import Supervision
 // How a worker is asked to end.
 
 extension WorkerEnding {
-  /// Asks all of it to end (as systemd does by default: a shell that is asked alone would leave its
-  /// children behind), and lets it run for that.
+  /// Asks all processes of the worker to end, and lets the worker run for that. systemd does the
+  /// same by default: a shell that is asked alone would leave its children behind.
   ///
-  /// - Parameter signal: instead of its stop signal. Its end isn't announced over `DORMOUSE_WORKER_SOCKET` then.
+  /// - Parameter signal: sent instead of the worker's stop signal. The end isn't announced over
+  ///   `DORMOUSE_WORKER_SOCKET` then.
   func terminate(by signal: Int32? = nil) {
     guard step == .runs, let worker = handle.worker else { return }
     hasBegun = true
-    // Nothing wakes it any more.
+    // No input wakes the worker any more.
     worker.wakeWatch?.stop()
     if worker.sleep?.isMemoryUnverified == true { return kill() }
     worker.conversation?.offers.dropFound()
@@ -23,9 +24,10 @@ extension WorkerEnding {
     ask(by: signal)
   }
 
-  /// The stop signal follows when the command has ended, or has had its time.
+  /// Starts the worker's stop command. The stop signal follows when the command has ended or its
+  /// time limit is reached.
   ///
-  /// - Returns: false: it has none, or it has begun already.
+  /// - Returns: false if the worker has no stop command, or if that has started already.
   private func runStopCommand(of worker: WorkerUnit) -> Bool {
     guard worker.external == nil, worker.run.stopCommand == nil,
       let arguments = worker.configuration.stopCommand
@@ -33,7 +35,7 @@ extension WorkerEnding {
     handle.log(.info, "stop command: \(arguments.joined(separator: " "))")
     worker.run.stopCommand = StopCommand(
       arguments, of: process,
-      // The worker has the rest of the grace to follow its stop signal.
+      // The remaining half of the grace is for the worker to handle its stop signal.
       within: worker.configuration.policy.terminate.grace / 2, loop: ends.loop, log: handle.log
     ) { [weak self] in self?.ask(by: nil) }
     return true
@@ -43,11 +45,13 @@ extension WorkerEnding {
     guard step == .runs, let worker = handle.worker else { return }
     let asked = signal ?? worker.configuration.stopSignal
     let isAnnounced = signal == nil && announce(to: worker, askingBy: asked)
-    // The signal is pending while the worker is frozen or stopped, and delivered when it continues.
+    // The signal is pending while the worker is frozen or stopped, and is delivered when it
+    // continues.
     wake(worker, askingBy: isAnnounced ? nil : asked)
   }
 
-  /// Over `DORMOUSE_WORKER_SOCKET`: it is asked when it knows. False: it has no connection there.
+  /// Announces the end over `DORMOUSE_WORKER_SOCKET`. The signal is sent when the worker has
+  /// received that. Returns false if the worker has no connection there.
   private func announce(to worker: WorkerUnit, askingBy signal: Int32) -> Bool {
     guard let lifecycle = worker.conversation?.lifecycle else { return false }
     let grace = worker.configuration.policy.terminate.grace

@@ -2,18 +2,20 @@ import Lifecycle
 import Linux
 import Supervision
 
-/// A process that starts a session of its own and loses its parent (a classic daemon) leaves its worker's tree,
-/// if no cgroup holds it. It becomes the daemon's child, since the daemon is its subreaper, and the worker's
-/// variables are still in its environment.
+/// Finds and ends processes that have left the tree of their worker. A process leaves it if it
+/// starts a session of its own and loses its parent (a classic daemon), unless a cgroup contains
+/// it. It then becomes a child of the daemon, which is its subreaper, and it still has the worker's
+/// variables in its environment.
 struct Strays: Sendable {
-  /// Which has ended.
+  /// The root process of the worker, which has ended.
   let root: ProcessIdentity
   private let entries: Set<String>
   private let processes: any Processes
 
   /// - Parameters:
   ///   - mark: the worker's DORMOUSE_RUN.
-  ///   - notify: its NOTIFY_SOCKET: an earlier version's daemon started workers without a mark.
+  ///   - notify: the worker's NOTIFY_SOCKET. It is used because the daemon of an earlier version
+  ///     started workers without a mark.
   init(
     root: ProcessIdentity, mark: String, notify: String?, processes: any Processes
   ) {
@@ -24,15 +26,17 @@ struct Strays: Sendable {
     self.entries = entries
   }
 
-  /// Ends them, and returns how many there were. A process that has also changed its environment isn't found.
-  /// Not for the event loop: reading a process's environment waits for that process's memory.
+  /// Kills these processes, and returns their number. A process that has also changed its
+  /// environment isn't found. Don't call this on the event loop: to read the environment of a
+  /// process waits for that process's memory.
   ///
-  /// - Parameter limit: from this call on. What is found after it is still killed, and then no more is looked for.
+  /// - Parameter limit: the time from this call on. Processes that are found later are still
+  ///   killed, but then the search ends.
   func kill(within limit: Duration) -> (killed: Int, failure: String?) {
     let deadline = Deadline(in: limit)
     var killed: Set<ProcessIdentity> = []
     var failure: String?
-    // A process whose parent ended in the last round is the daemon's child in this one.
+    // A process whose parent was ended in the last round is the daemon's child in this round.
     for round in 1... {
       let new = processes.adoptedOrphans().filter {
         $0.startTime >= root.startTime && !killed.contains($0.identity) && $0.identity != root

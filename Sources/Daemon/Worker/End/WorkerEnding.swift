@@ -3,36 +3,39 @@ import Linux
 import Policy
 import Supervision
 
-/// How one run of a worker ends, from the request, or the end of its root process, until nothing of it is left:
+/// Ends one run of a worker. It begins with a request, or with the end of the run's root process,
+/// and completes when no process of the run is left:
 ///
-///     asked ─▶ root ended ─▶ looked for what is left ─▶ cleared ─▶ reaped ─▶ group removed ─▶ last words ─▶ ended
-///                 ▲                    │ may still save   │ ▲
-///                 └────────────────────┘                  └─┘ failed: again, after a growing pause
+///     asked ─▶ root ended ─▶ scanned ─▶ cleared ─▶ reaped ─▶ cgroup removed ─▶ log read ─▶ ended
+///                 ▲             │ may     │ ▲
+///                 └─────────────┘ save    └─┘ failed: again, after a growing pause
 ///
-/// Each step has a patience, after which the next one follows without its outcome; an outcome counts once, and
-/// not after its step. So `isGone` is called exactly once, whatever other threads do. Belongs to the loop's
-/// thread; a run has one, and the process that takes its root's place has another.
+/// Each step has a timeout, after which the next one follows. An outcome counts once, and not after
+/// its step. So `WorkerEnds.concludeRun` is called exactly once, whatever other threads do. Belongs
+/// to the loop's thread. Each run has one; a process that replaces the root process has another.
 final class WorkerEnding {
   enum Step: Hashable {
-    /// The root process runs, as far as is known.
+    /// No end of the root process has been reported.
     case runs
-    /// The root process has ended. An operation on its memory or a SIGKILL is under way, or its other processes
-    /// may still save their work.
+    /// The root process has ended. An operation on its memory or a SIGKILL hasn't completed, or the
+    /// worker's other processes may still save their work.
     case waits
+    /// The worker's remaining processes are searched.
     case looks
-    /// What is left is being ended, or will be again after a pause.
+    /// The remaining processes are being killed, or will be killed again after a pause.
     case clears
-    /// Its control group is being removed, and the end of its log read.
+    /// The worker's cgroup is being removed, and then the end of its log is read.
     case tidies
     case isOver
   }
 
-  /// A process may keep others from reading what it is, and a thread may hang with it.
+  /// The timeout of each step. A process may keep others from reading its entries in /proc, and a
+  /// thread may hang at them.
   static let patience = Duration.seconds(15)
   static let maxTries = 6
-  /// An operation reports its end itself; if the report is lost, this look finds it.
+  /// An operation reports its end. If the report is lost, a check at this interval detects it.
   static let interval = Duration.seconds(1)
-  /// Between two looks at processes that may still save their work.
+  /// The interval of checks for processes that may still save their work.
   static let savingInterval = Duration.milliseconds(10)
 
   let handle: WorkerHandle
@@ -40,20 +43,21 @@ final class WorkerEnding {
   let ends: WorkerEnds
 
   private(set) var step = Step.runs
-  /// It was asked to end, or SIGKILL was sent.
+  /// The worker was asked to end, or SIGKILL was sent.
   var hasBegun = false
-  /// SIGKILL has been sent to all of it.
+  /// SIGKILL has been sent to all processes of the worker.
   private(set) var isKilled = false
-  /// The root's number may be another process's by now.
+  /// The root process has been reaped. Its pid may be that of another process by now.
   private(set) var isReaped = false
   private var outcomes = OperationCount()
-  /// Of the step: its patience, or its next try.
+  /// The timer of the current step: its timeout or its next attempt.
   private var timer: EventLoop.Token?
-  /// The patience for each SIGKILL that is under way.
+  /// The timeout of each SIGKILL whose outcome isn't known yet.
   private var kills: [UInt64: EventLoop.Token] = [:]
   private var killCount: UInt64 = 0
-  /// SIGKILLs in a row that failed, and when the next one follows.
+  /// The number of SIGKILLs in a row that failed.
   private var failedKills = 0
+  /// The timer of the next SIGKILL.
   private var nextKill: EventLoop.Token?
   static let killPauses = Backoff()
 
@@ -67,14 +71,14 @@ final class WorkerEnding {
   private var timers: any Timers { ends.loop }
   var processes: any WorkerProcesses { ends.processes }
 
-  /// The root process has ended. No further operation begins: `isGone` follows, and completes all of them.
+  /// The root process has ended. No operation begins any more; `WorkerEnds.concludeRun` follows.
   var hasExited: Bool { step != .runs }
 
   // MARK: SIGKILL
 
   func kill() {
     guard step != .isOver else { return }
-    // All have been killed.
+    // All processes have been killed.
     if isReaped, process.cgroup == nil { return }
     set(nextKill: nil)
     (hasBegun, isKilled) = (true, true)
@@ -95,7 +99,8 @@ final class WorkerEnding {
     }
   }
 
-  /// The engine has sent its last directive for this end, so nothing else would end the worker.
+  /// Sends SIGKILL again after a pause. The engine has sent its last directive for this end, so
+  /// nothing else would end the worker.
   private func killLater() {
     guard step == .runs else { return }
     let pause = Self.killPauses.delay(afterRestarts: failedKills - 1)
@@ -114,7 +119,7 @@ final class WorkerEnding {
     if step == .waits { rootHasEnded() }
   }
 
-  /// The run is replaced: no outcome counts any more, and every timer is given back.
+  /// Ends this object with the run. No outcome counts any more, and all timers are cancelled.
   func end() {
     step = .isOver
     set(timer: nil)
@@ -123,20 +128,21 @@ final class WorkerEnding {
     kills = [:]
   }
 
-  // MARK: the root process has ended
+  // MARK: the end of the root process
 
-  /// Also called when an operation on its memory has ended, and as often as that may be.
+  /// Handles the end of the root process, or of an operation on its memory. It may be called any
+  /// number of times.
   func rootHasEnded() {
     guard step == .runs || step == .waits else { return }
     takeLastMessages()
-    // Its last message may have led to its end by another way.
+    // Handling its last message may already have completed its end.
     guard step == .runs || step == .waits else { return }
     step = .waits
     set(nextKill: nil)
     look()
   }
 
-  /// As long as the sender is known. Nothing is watched any more.
+  /// Reads the last messages while their sender can still be identified, and ends all watches.
   private func takeLastMessages() {
     guard let worker = handle.worker else { return }
     worker.wakeWatch?.stop()
@@ -146,8 +152,8 @@ final class WorkerEnding {
     worker.exitWatch = nil
   }
 
-  /// A process may not be reaped while its memory is being worked on: that could take a stop away from the thread
-  /// that traces it.
+  /// Whether the process must not be reaped yet. While an operation works on its memory, waitid
+  /// would consume a ptrace stop that the tracing thread waits for.
   private var mustWait: Bool { handle.worker?.sleep?.isActing == true || !kills.isEmpty }
 
   private func look() {
@@ -167,7 +173,8 @@ final class WorkerEnding {
 
   private func hasLooked(_ left: WhatIsLeft) {
     if mustWait { return lookAgain(in: Self.interval) }
-    // A shell that was asked to end does so at once. What it leaves behind has been asked as well.
+    // A shell that was asked to end ends at once. The processes that it leaves behind have been
+    // asked, too.
     if !left.isEmpty, handle.state == .terminating, !isKilled {
       return lookAgain(in: Self.savingInterval)
     }
@@ -175,15 +182,16 @@ final class WorkerEnding {
     clear(others: left.others, tries: 1)
   }
 
-  /// Another program supervises it: its other processes aren't ended, and it isn't reaped.
+  /// Handles the end of an external worker's root process: its other processes aren't ended, and it
+  /// isn't reaped, since another program supervises it.
   private func externalEnds(_ worker: WorkerUnit) {
     end()
     ends.externalRootHasEnded(worker)
-    // Another process represents the worker now, and has an end of its own.
+    // Another process represents the worker now, and has an instance of its own.
     if worker.process != nil { worker.ending = nil }
   }
 
-  // MARK: what is left is ended
+  // MARK: remaining processes
 
   private func clear(others: Int, tries: Int) {
     step = .clears
@@ -198,12 +206,12 @@ final class WorkerEnding {
     }
   }
 
-  /// - Parameter outcome: nil: there is none.
+  /// - Parameter outcome: the outcome of the attempt; nil: it was lost.
   private func hasCleared(_ outcome: Clearing?, others: Int, tries: Int) {
     let failure = outcome.map(\.failure) ?? "can't look for its remaining processes"
     if let failure {
       handle.log(.warning, "can't kill all of its processes: \(failure)")
-      // A thread hangs: another try would hang, too.
+      // Without an outcome, a thread hangs, and so would another attempt.
       if outcome != nil, tries < Self.maxTries {
         let pause = Duration.seconds(Int64(1) << Int64(tries - 1))
         handle.log(.warning, "next attempt in \(pause.spoken)")
@@ -237,7 +245,7 @@ final class WorkerEnding {
     return status
   }
 
-  /// The worker has ended when all of it has ended, and its cgroup can be used again.
+  /// Removes the worker's cgroup. The worker has ended only when its cgroup can be used again.
   private func removeGroup(_ status: ExitStatus) {
     let lost = "can't remove its cgroup within \(Self.patience.spoken)"
     begin(orElse: lost) {
@@ -259,7 +267,9 @@ final class WorkerEnding {
 
   // MARK: outcomes
 
-  /// - Parameter lost: what counts as the outcome when the patience is over.
+  /// Begins a step with a timeout.
+  ///
+  /// - Parameter lost: counts as the outcome when the timeout is reached.
   private func begin<Outcome>(
     orElse lost: Outcome,
     _ work: (WorkerEnding, @escaping (Outcome) -> Void) -> Void,
@@ -268,7 +278,7 @@ final class WorkerEnding {
     let number = outcomes.begin()
     let take: (Outcome) -> Void = { [weak self] outcome in
       guard let self, step != .isOver, outcomes.isLatest(number) else { return }
-      // The same outcome again, or later, isn't the latest any more.
+      // A repeated or later outcome doesn't count any more.
       _ = outcomes.begin()
       set(timer: nil)
       then(self, outcome)
@@ -277,7 +287,7 @@ final class WorkerEnding {
     work(self, take)
   }
 
-  /// There is one at most.
+  /// Replaces the timer of the step; there is at most one.
   private func set(timer new: EventLoop.Token?) {
     if let timer { timers.cancel(timer) }
     timer = new

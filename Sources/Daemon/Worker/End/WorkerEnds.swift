@@ -2,8 +2,8 @@ import Lifecycle
 import Linux
 import Supervision
 
-/// Ends workers: passes each request, and the end of each root process, to the run's `WorkerEnding`. Belongs to
-/// the loop's thread.
+/// Ends workers. It passes each request, and the end of each root process, to the `WorkerEnding` of
+/// the run. Belongs to the loop's thread.
 struct WorkerEnds {
   let loop: any Timers & DescriptorWatches
   let processes: any WorkerProcesses
@@ -21,24 +21,26 @@ struct WorkerEnds {
   let listening: ListeningSockets
   let supervision: WorkerSupervision
   let endedRuns: EndedRuns
-  /// nil: the configuration declares the workers.
+  /// The program of the daemon's caller; nil: the configuration declares the workers.
   let program: (any CallersProgram)?
-  /// The chronicle keeps the last lines of a worker's output, if its end is a crash.
+  /// Passes the last lines of a worker's output to the chronicle, which keeps them if the end is a
+  /// crash.
   let keepLastLines: (WorkerID, [String]?) -> Void
-  /// Another process may represent an external worker from now on.
+  /// Called when the root process of an external worker has ended. Another process may represent
+  /// the worker from now on.
   let externalRootHasEnded: (WorkerUnit) -> Void
 
-  /// - Parameter signal: instead of its `stop_signal`.
+  /// - Parameter signal: sent instead of the worker's `stop_signal`.
   func terminate(_ id: WorkerID, by signal: Int32? = nil) {
     ending(of: workers[id])?.terminate(by: signal)
   }
 
   func kill(_ id: WorkerID) { ending(of: workers[id])?.kill() }
 
-  /// Its root process has ended, or an operation that its end has to wait for.
+  /// Handles the end of the worker's root process, or of an operation that its end waits for.
   func rootHasEnded(_ worker: WorkerUnit) { ending(of: worker)?.rootHasEnded() }
 
-  /// nil: it has no process.
+  /// The `WorkerEnding` of the worker's current run; nil: it has no process.
   private func ending(of worker: WorkerUnit?) -> WorkerEnding? {
     guard let worker, let process = worker.process else { return nil }
     if let ending = worker.ending { return ending }
@@ -47,7 +49,8 @@ struct WorkerEnds {
     return ending
   }
 
-  /// Nothing of it is left: the engine gets the end, and the next run may begin.
+  /// Completes the end of a run of which no process is left: the engine gets the end, and the next
+  /// run may begin.
   func concludeRun(_ worker: WorkerUnit, _ status: ExitStatus, lastLines: [String]?) {
     let id = worker.id
     guard workers[id] === worker else { return }
@@ -59,15 +62,16 @@ struct WorkerEnds {
     program?.hasEnded(status)
     driver.send(.exited(id, status))
     listening.offer(worker)
-    // It isn't declared any more, and only its end was waited for.
+    // The worker isn't declared any more, and its removal only waited for its end.
     if driver.state.state(of: id) == nil { supervision.removeWorker(id) }
     if !worker.isDeclared { endedRuns.forgetOldRuns(after: id) }
   }
 
-  /// Nothing of a worker's run stays: sockets, watches, image, process.
+  /// Removes what belongs to a worker's run: sockets, watches, image and process.
   func clearAway(_ worker: WorkerUnit) {
     let before = worker.profile
-    // Before its files are removed: it can't bring new ones.
+    // The conversation ends before the files of its sockets are removed, so that it can't create
+    // new ones.
     worker.conversation?.end()
     snapshots.remove(worker.id.name)
     removeImage(of: worker)
@@ -78,16 +82,16 @@ struct WorkerEnds {
   private func removeImage(of worker: WorkerUnit) {
     let name = worker.id.name
     imageDisk.imageGone(of: name, keepsBase: false)
-    // Only a worker's own image has made the disk fuller.
+    // Only an image of this worker has made the disk fuller.
     let then = worker.image == nil ? nil : { [imageDisk] in imageDisk.sendReading() }
-    // What is there may be another process's of that name, of which no record is left.
+    // The image may belong to another process of that name whose record is lost.
     worker.imageRemoval = memory.removeImage(
       of: name, isUnreadableNeeded: worker.process == nil, then: then)
   }
 }
 
-/// Workers of `run` that have ended are still shown, a hundred at most: a script may `run` under new names for
-/// years. Belongs to the loop's thread.
+/// Removes ended workers of `run` from the registry. At most 100 of them are still shown, since a
+/// script may use `run` with new names for years. Belongs to the loop's thread.
 final class EndedRuns {
   static let limit = 100
 
@@ -96,7 +100,7 @@ final class EndedRuns {
   private let requests: WorkerRequests
   private let supervision: WorkerSupervision
   private let limit: Int
-  /// The latest last.
+  /// The worker that ended last is the last one.
   private var ids: [WorkerID] = []
 
   init(
@@ -110,13 +114,14 @@ final class EndedRuns {
     self.limit = limit
   }
 
-  /// - Parameter latest: has just ended.
+  /// - Parameter latest: the worker that has just ended.
   func forgetOldRuns(after latest: WorkerID) {
     ids.removeAll { $0 == latest }
     ids.append(latest)
     guard ids.count > limit else { return }
     let oldest = ids.removeFirst()
-    // It may have been run again since; then it comes back at its next end. Or the configuration has it now.
+    // The worker may have been run again since. Then it is added again at its next end. Or the
+    // configuration may have declared it since.
     guard workers[oldest]?.isDeclared == false, !requests.isAlive(oldest) else { return }
     supervision.removeWorker(oldest)
     driver.send(.removed(oldest))

@@ -2,20 +2,22 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// `fdstore:`, the file descriptor store of sd_notify(3), of one worker. Stored descriptors outlive the
-/// worker's runs, and are passed to the next run after the sockets of `listen`. They don't outlive the daemon.
-/// Belongs to the loop's thread.
+/// The file descriptor store of one worker (`fdstore:`, sd_notify(3)). Stored descriptors outlive
+/// the worker's runs, and are passed to the next run after the sockets of `listen`. They don't
+/// outlive the daemon. Belongs to the loop's thread.
 final class DescriptorStoring {
-  /// From the operator's stop to the removal: `dormouse restart` stops and starts again.
+  /// The time between the operator's stop and the removal of the descriptors: `dormouse restart`
+  /// stops the worker and starts it again.
   static let patience = Duration.seconds(10)
 
   private let timers: any Timers
   private let handle: WorkerHandle
   private let workers: WorkerRegistry
-  /// The store's other thread calls the returned closure, whose argument is then called on the loop.
+  /// Makes a callback for the store's thread. The argument is called on the loop when that thread
+  /// calls the returned closure.
   private let returning: (@escaping (UInt64) -> Void) -> @Sendable (UInt64) -> Void
   private var store: DescriptorStore?
-  /// The log has the warnings that this run's store is full, and that it can't take everything.
+  /// The warnings that this run has logged: the store is full, or a descriptor can't be stored.
   private var hasComplained = (noRoom: false, unsafe: false)
 
   init(
@@ -28,17 +30,17 @@ final class DescriptorStoring {
     self.returning = returning
   }
 
-  /// `fdstore`, as it is now.
+  /// The current value of `fdstore`.
   private var limit: Int { handle.worker?.configuration.fdstore ?? 0 }
 
-  /// It doesn't run, and isn't being started.
+  /// The worker doesn't run, and isn't being started.
   private var isDown: Bool {
     guard let worker = handle.worker else { return true }
     return worker.process == nil && !workers.launching.contains(handle.id)
       && handle.state ?? .terminated == .terminated
   }
 
-  /// The worker has requested it.
+  /// Handles a request of the worker.
   func keep(_ request: StoreRequest) {
     switch request {
     case .remove(let name): store?.remove(name: name)
@@ -49,7 +51,7 @@ final class DescriptorStoring {
     }
   }
 
-  /// For the next run. The limit may have been lowered since.
+  /// The descriptors for the next run. The limit may have been lowered since they were stored.
   func entriesForLaunch() -> [DescriptorStore.Entry] {
     hasComplained = (false, false)
     guard let store else { return [] }
@@ -60,7 +62,8 @@ final class DescriptorStoring {
     return store.entries
   }
 
-  /// The operator has stopped it. A worker that isn't started again soon doesn't need them.
+  /// The operator has stopped the worker. If it isn't started again soon, the descriptors are
+  /// closed.
   func wasStopped() {
     guard let stopped = store else { return }
     timers.after(Self.patience) { [weak self] in
@@ -74,7 +77,7 @@ final class DescriptorStoring {
     DescriptorStore(hungUp: returning { [weak self] in self?.hungUp($0) })
   }
 
-  /// Each once a run.
+  /// Logs what couldn't be stored; each warning once a run.
   private func report(_ refused: DescriptorStore.Refused, _ name: String) {
     if refused.noRoom > 0, !hasComplained.noRoom {
       hasComplained.noRoom = true

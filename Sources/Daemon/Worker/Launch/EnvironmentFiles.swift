@@ -2,20 +2,21 @@ import Linux
 import PolicyFile
 import Supervision
 
-/// The `env_file` of a worker with a `user`. That user could exchange the files, so they are read with its
-/// rights.
+/// The files of a worker's `env_file`. If the worker has a `user`, that user could replace the
+/// files, so they are read with the rights of that user.
 struct EnvironmentFiles: Sendable {
   private let paths: [String]
   private let account: Account?
-  /// Variables that the files don't replace.
+  /// The names of variables that the files don't replace.
   private let fixed: Set<String>
 
-  /// - Parameter account: the user that the worker runs as; nil: the daemon's.
+  /// - Parameter account: the user that the worker runs as; nil: the daemon's user.
   init(_ paths: [String], account: Account?, fixed: Set<String>) {
     (self.paths, self.account, self.fixed) = (paths, account, fixed)
   }
 
-  /// For a thread that may wait for a file system.
+  /// Reads the files; later files take precedence. May wait for a file system, so it must not be
+  /// called on the loop's thread.
   func read() throws(LaunchError) -> [String: String] {
     var result: [String: String] = [:]
     for path in paths {

@@ -2,31 +2,31 @@ import Lifecycle
 import Linux
 import Policy
 
-/// The result of one look at a worker's processes.
+/// What one reading of a worker's processes shows.
 private struct RestLook {
-  /// Clock ticks of processor time.
+  /// The processor time that they have used, in clock ticks.
   var timeUsed: UInt64
-  /// None of its threads runs, or waits for a processor or a disk.
+  /// No thread of the worker runs, or waits for a processor or a disk.
   var rests: Bool
 }
 
-/// Holds back the answer to a start until it is known whether the worker stays.
+/// Delays the answer to a start until it is known whether the worker keeps running.
 ///
-/// A program that doesn't find its port, its file or its module ends within the first moments of its run, and
-/// "is running" would be a wrong answer for the client that started it. A worker that reports readiness has
-/// done so by then. Any other worker is watched until it rests: none of its threads wants a processor or waits
-/// for a disk, as in a server that waits for its first client. A worker that continues to work counts as
-/// running after a second; one that has hardly got a processor in that time, after five. Belongs to the loop's
-/// thread.
+/// A program that doesn't find its port, its file or its module ends soon after its launch, and "is
+/// running" would be a wrong answer to the client that started it. A worker that has a readiness
+/// condition has met it by then. Any other worker is observed until it is idle: none of its threads
+/// wants a processor or waits for a disk, as in a server that waits for its first client. A worker
+/// that continues to work counts as running after 1 s; one that has hardly got a processor in that
+/// time, after 5 s. Belongs to the loop's thread.
 final class FirstMoments {
   private static let least = Duration.milliseconds(100)
   private static let most = Duration.seconds(1)
-  /// On a busy machine.
+  /// The limit for a worker that hardly gets a processor on a busy machine.
   private static let maxStarved = Duration.seconds(5)
-  /// Clock ticks of processor time, below which a worker has hardly begun.
+  /// A worker that has used less processor time than this, in clock ticks, has hardly begun to run.
   private static let ticksToBegin: UInt64 = 10
   private static let interval = Duration.milliseconds(25)
-  /// For one look at its processes. Only a lost outcome takes longer.
+  /// The timeout for one reading of the processes. Only a lost outcome takes longer.
   static let patience = Duration.seconds(10)
 
   private let timers: any Timers
@@ -48,7 +48,8 @@ final class FirstMoments {
     self.scanner = scanner
   }
 
-  /// Passes on the answer to a start: at once, or when it is known whether the worker stays.
+  /// Passes on the answer to a start: at once, or when it is known whether the worker keeps
+  /// running.
   func watch(_ id: WorkerID, _ answer: Answer, then respond: @escaping (Answer) -> Void) {
     guard let worker = workers[id] else { return respond(answer) }
     if answer.code == .failed {
@@ -63,15 +64,16 @@ final class FirstMoments {
 
   private func age(of id: WorkerID) -> Duration { timers.now - restarts.launchedAt(of: id) }
 
-  /// - Parameter before: the processor time that it had used when it rested at the last look.
+  /// - Parameter before: the processor time that the worker had used if it was idle at the last
+  ///   reading; nil: it wasn't idle.
   private func look(at worker: WorkerUnit, restingSince before: UInt64?) {
     let id = worker.id
     // Another worker of the same name may have been started since.
     guard workers[id] === worker, restarts.isWatched(id) else { return }
-    // A worker that has ended is only waited for: its end is reported in a moment.
+    // The end of a worker that has exited will be reported soon, so it only has to be waited for.
     if worker.hasExited { return lookAgain(at: worker, restingSince: nil) }
     guard let process = worker.process else { return restarts.stays(id) }
-    // The outcome counts once; one that is lost counts as processes that can't be read.
+    // The outcome counts once. A lost outcome counts as processes that can't be read.
     var deadline: EventLoop.Token?
     let take: (RestLook?) -> Void = { [self] found in
       guard let token = deadline else { return }

@@ -3,52 +3,56 @@ import Policy
 
 /// The steps of a launch, in their order.
 enum LaunchStep: CaseIterable {
-  /// No process of an earlier instance is left; its user is looked up, and its cgroup is made.
+  /// Checks that no process of an earlier instance is left, looks up the user, and creates the
+  /// cgroup.
   case terms
-  /// The files of its `listen` sockets are opened.
+  /// Opens the `listen` sockets that have a file.
   case sockets
-  /// The worker's sockets to the daemon are made.
+  /// Creates the sockets between the worker and the daemon.
   case channels
-  /// Its program and log are opened, and its process is forked.
+  /// Opens the program and the log, and forks the process.
   case fork
-  /// Its process executes the program.
+  /// The process executes the program.
   case program
 }
 
-/// The steps of one launch of one worker, performed on other threads. Tests provide their own.
+/// The steps of one launch of one worker, which are performed on other threads. Tests have a fake.
 protocol LaunchSteps: AnyObject {
-  /// The plan of this launch.
+  /// The steps that this launch needs, in their order.
   var steps: [LaunchStep] { get }
-  /// False: the worker was removed meanwhile.
+  /// False if the worker has been removed meanwhile.
   var isWanted: Bool { get }
-  /// A child of this process that only this launch may wait for.
+  /// The pid of the new process, a child of this one that only this launch may wait for.
   var pid: Int32? { get }
 
-  /// `then` is called once, on the loop, with the reason if the step has failed: after `limit` at the latest,
-  /// and perhaps before this returns. What a step makes after `undo` has been called is removed again.
+  /// Performs a step. `then` is called once, on the loop, with the reason if the step has failed.
+  /// It is called after `limit` at the latest, and perhaps before this returns. If `undo` has been
+  /// called, what a step still creates is removed again.
   func perform(
     _ step: LaunchStep, within limit: Duration, then: @escaping (_ refusal: String?) -> Void)
 
-  /// Removes what the steps have made: process, channels, cgroup. `then` is called once, on the loop, when the
-  /// worker can be launched again.
+  /// Removes what the steps have created: process, channels, cgroup. `then` is called once, on the
+  /// loop, when the worker can be launched again.
   func undo(then: @escaping () -> Void)
 }
 
-/// One launch of one worker: one step after the other, each with a deadline. A launch that fails, or that isn't
-/// wanted any more, leaves nothing of itself. Belongs to the loop's thread.
+/// One launch of one worker: it performs one step after the other, each with a deadline. A launch
+/// that fails, or that isn't wanted any more, leaves nothing behind. Belongs to the loop's thread.
 final class LaunchAttempt {
   enum Outcome: Equatable {
     case launched
     case failed(String)
-    /// The worker was removed meanwhile.
+    /// The worker has been removed meanwhile.
     case unwanted
   }
 
-  /// How long a step may take. A file system that is mounted at its first use needs some seconds.
+  /// The time limit of a step. A file system that is mounted at its first use needs some seconds.
   static let patience = Duration.seconds(10)
-  /// Longer, for an outcome that was lost.
+  /// The time limit for the outcome of a step, after which it counts as lost. It is longer than
+  /// that of the step.
   static let lossPatience = Duration.seconds(15)
-  /// Two deadlines of the steps, and the jobs about the same worker that come before.
+  /// The time limit of `undo`: it may have to wait for two steps, and for earlier jobs about the
+  /// same worker.
   static let undoPatience = Duration.seconds(30)
 
   private let launch: any LaunchSteps
@@ -59,7 +63,7 @@ final class LaunchAttempt {
   private var operations = OperationCount()
   private var timer: EventLoop.Token?
 
-  /// A child of this process that only this launch may wait for.
+  /// The pid of the new process, a child of this one that only this launch may wait for.
   var pid: Int32? { launch.pid }
 
   /// - Parameter end: called once.
@@ -76,7 +80,7 @@ final class LaunchAttempt {
 
   deinit { stopTimer() }
 
-  /// Performs the next step.
+  /// Performs the next step, or ends the launch after the last one.
   func proceed() {
     guard launch.isWanted else { return undo(.unwanted) }
     guard let step = steps.popFirst() else { return conclude(.launched) }
@@ -109,7 +113,8 @@ final class LaunchAttempt {
     end?(outcome)
   }
 
-  /// Only the latest operation's outcome counts, once, and only before its deadline.
+  /// Begins an operation with a deadline. Only the outcome of the latest operation counts, once,
+  /// and only before its deadline.
   private func begin(
     within limit: Duration, orElse overdue: @escaping () -> Void
   ) -> OperationCount.Number {

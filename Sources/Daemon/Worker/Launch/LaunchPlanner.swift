@@ -7,29 +7,31 @@ import Supervision
 
 /// The settings that all launches of a daemon have in common.
 struct LaunchSettings {
-  /// Where workers' cgroups are made; nil: nowhere.
+  /// The cgroup below which the workers' cgroups are created; nil: they get none.
   var cgroups: CgroupRoot?
-  /// Where an earlier version of the daemon made them.
+  /// The cgroup below which an earlier version of Dormouse created them.
   var earlierCgroups: CgroupRoot?
-  /// Why workers' memory can't be limited, in addition to the kernel's reason.
+  /// The reason for which the memory of workers can't be limited, in addition to the kernel's
+  /// reason.
   var limitsObstacle: DelegatedGroup.Obstacle?
   var records: WorkerRecordStore
-  /// The directory of workers' logs.
+  /// The directory of the workers' logs.
   var logs: String
-  /// The daemon's control socket, beside which workers' channels are.
+  /// The path of the daemon's control socket. The workers' channels are beside it.
   var socket: String
   var processes: any Processes
-  /// The one worker of a wrapper, with what it inherits of its caller; nil: a daemon's.
+  /// What the only worker of a wrapper inherits from its caller; nil: the workers are a daemon's.
   var inheritance: Inheritance?
 }
 
-/// The terms of a worker's launch by its configuration: command, user, limits, sockets, log. Belongs to the
-/// loop's thread.
+/// Plans launches: it derives command, user, limits, sockets and log from a worker's configuration.
+/// Belongs to the loop's thread.
 final class LaunchPlanner {
   private let settings: LaunchSettings
   private let restarts: RestartSupervisor
   private let log: (DaemonLog.Priority, String) -> Void
-  /// Limits a running worker's memory, on another thread; `then` is called on the loop where that fails.
+  /// Limits the memory of a running worker on another thread. `then` is called on the loop if that
+  /// fails.
   private let limit:
     (WorkerID, WorkerCgroup, ByteCount, _ then: @escaping (SystemCallError) -> Void) -> Void
 
@@ -62,7 +64,7 @@ final class LaunchPlanner {
     }
   }
 
-  /// What a launch has to look up and make, on another thread.
+  /// Describes what a launch has to look up and create on another thread.
   func query(of worker: WorkerUnit) -> TermsQuery {
     let leftovers = Leftovers(
       records: settings.records, logs: settings.logs,
@@ -75,8 +77,8 @@ final class LaunchPlanner {
   }
 
   /// - Parameters:
-  ///   - account: the user that it runs as; nil: the daemon's.
-  ///   - listeners: the sockets of its `listen`, in the configuration's order.
+  ///   - account: the user that the worker runs as; nil: the daemon's user.
+  ///   - listeners: the worker's `listen` sockets, in the order of the configuration.
   func plan(
     for worker: WorkerUnit, as account: Account?, in cgroup: WorkerCgroup?,
     listeners: [Listener]
@@ -99,8 +101,10 @@ final class LaunchPlanner {
     plan.limits = configuration.limits.spawnLimits
     plan.umask = configuration.umask
     if let score = configuration.limits.oomScore { plan.oomScore = .value(Int32(score)) }
-    // Root's session keyring has the images' key. Another user's daemon leaves its workers theirs: what
-    // they may read there, they may read in any case, and a user may have few keyrings.
+    // Root's session keyring contains the key of the images, so workers of a daemon that runs as
+    // root get a keyring of their own. Workers of another user's daemon keep its keyring: what they
+    // may read there, they may read in any case, and the kernel limits the number of keyrings of a
+    // user.
     plan.ownKeyring = geteuid() == 0
     planLog(&plan, configuration)
     if let size = configuration.output.maxSize { plan.logLimit = size.bytes }
@@ -111,7 +115,8 @@ final class LaunchPlanner {
     return plan
   }
 
-  /// The same for a worker that runs already, as far as it matters then. The daemon starts, and may wait.
+  /// Completes the plan of a worker that runs already, with what matters to a running worker.
+  /// Called while the daemon starts, when it may wait.
   func complete(adopted plan: inout LaunchPlan, of worker: WorkerUnit) {
     guard worker.isDeclared || !worker.configuration.settings.isEmpty else { return }
     do throws(TermsError) {
@@ -120,23 +125,24 @@ final class LaunchPlanner {
     planFiles(&plan, worker)
     plan.umask = worker.configuration.umask
     plan.ownKeyring = geteuid() == 0
-    // The controller may have been off meanwhile (`DelegatedGroup.prepareForStart`).
+    // The memory controller may have been off meanwhile (`DelegatedGroup.prepareForStart`).
     if let limit = worker.configuration.limits.memory {
       limitMemory(of: worker.id, plan.cgroup, limit)
     }
     let path = plan.logPath
     planLog(&plan, worker.configuration)
-    // The file that it was launched to write to.
+    // The log stays the file to which the worker was launched to write.
     plan.logIsElsewhere = plan.logIsElsewhere || path != ownLog(of: worker.id)
     plan.logPath = path
   }
 
-  /// The log that a worker writes to, or would if it were started.
+  /// The path of the log that a worker writes to, or would write to if it were started.
   func logPath(of worker: WorkerUnit) -> String {
     worker.process?.plan.logPath ?? worker.configuration.output.file ?? ownLog(of: worker.id)
   }
 
-  /// The user that could put links in the way of that log: a name or number; nil: only the daemon's own.
+  /// The user, by name or number, that could put symbolic links on the path of that log; nil: only
+  /// the daemon's user could.
   func logUser(of worker: WorkerUnit) -> String? {
     if let plan = worker.process?.plan {
       return plan.logIsElsewhere ? plan.account.map { "\($0.identity.user)" } : nil
@@ -144,13 +150,13 @@ final class LaunchPlanner {
     return worker.configuration.output.file == nil ? nil : worker.configuration.user
   }
 
-  /// The variables that all processes of a worker have in their environment. They are the same in the next
-  /// daemon.
+  /// The value of DORMOUSE_RUN, which all processes of a worker have in their environment. It is
+  /// the same in the next daemon.
   func mark(of id: WorkerID) -> String {
     "\(ChannelPlan.directory(of: settings.socket))/\(CgroupRoot.sanitised(id.name))"
   }
 
-  /// - Parameter error: of the attempt to limit it; nil: there was none, or it has succeeded.
+  /// - Parameter error: why the limit couldn't be set; nil: it was set, or not tried.
   func complainOfMemoryLimit(
     _ id: WorkerID, limit: ByteCount, cgroup: WorkerCgroup?, error: SystemCallError?
   ) {
@@ -187,7 +193,8 @@ final class LaunchPlanner {
     if configuration.output.maxSize != nil { plan.logKeep = configuration.output.keep }
   }
 
-  /// Another user has a home and directories of its own, unless the configuration names them.
+  /// The environment of a worker that runs as another user: that user's home and directories,
+  /// unless the configuration names them.
   private func environment(of worker: WorkerUnit, as account: Account) -> [String: String] {
     var result = worker.environment
     for key in [
@@ -205,7 +212,8 @@ final class LaunchPlanner {
     return result.merging(worker.configuration.environment) { $1 }
   }
 
-  /// For a running worker. If it uses more than the limit, the kernel reclaims memory before it answers.
+  /// Limits the memory of a running worker. If the worker uses more than the limit, the kernel
+  /// reclaims memory before the call returns.
   private func limitMemory(of id: WorkerID, _ cgroup: WorkerCgroup?, _ limit: ByteCount) {
     guard let cgroup else {
       return complainOfMemoryLimit(id, limit: limit, cgroup: nil, error: nil)

@@ -4,7 +4,7 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// Why a worker can't have what its configuration requests.
+/// The reason for which a worker can't be launched as its configuration requests.
 enum TermsError: Error, CustomStringConvertible {
   case account(AccountError)
   case notRoot(String)
@@ -19,7 +19,7 @@ enum TermsError: Error, CustomStringConvertible {
   }
 }
 
-/// The user and group that a worker is to run as.
+/// The user and group that a worker will run as.
 struct WantedAccount: Sendable {
   private let user: String?
   private let group: String?
@@ -28,11 +28,11 @@ struct WantedAccount: Sendable {
     (user, group) = (configuration.user, configuration.group)
   }
 
-  /// Nothing has to be looked up.
+  /// The configuration names no user and no group, so nothing has to be looked up.
   var isOurs: Bool { user == nil && group == nil }
 
-  /// nil: the daemon's user. This asks the name service (nsswitch.conf(5)), which may be on another machine:
-  /// not for the loop's thread once the loop runs.
+  /// Looks up the account; nil: the daemon's user. This asks the name service (nsswitch.conf(5)),
+  /// which may be on another machine: don't call it on the loop's thread once the loop runs.
   func lookUp() throws(TermsError) -> Account? {
     if isOurs { return nil }
     let account: Account
@@ -71,14 +71,16 @@ struct LaunchTerms: Sendable {
   var limitRefusal: SystemCallError?
 }
 
-/// Whether a worker may be launched, as which user, and in which cgroup: not for the loop's thread.
+/// Determines whether a worker may be launched, as which user, and in which cgroup. Not for the
+/// loop's thread.
 struct TermsQuery: Sendable {
   let name: String
   let wanted: WantedAccount
-  /// nil: a wrapped program runs as its caller does, and no process of an earlier daemon can exist.
+  /// nil for a wrapped program: it runs as its caller does, and no process of an earlier daemon can
+  /// exist.
   let leftovers: Leftovers?
   let cgroups: CgroupRoot?
-  /// Bytes.
+  /// In bytes.
   let memoryLimit: Int64?
 
   func perform() -> Result<LaunchTerms, Refusal> {

@@ -2,31 +2,34 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Begins launches a few at a time.
+/// Limits how many launches run at once.
 ///
-/// Each launch uses a thread and some memory for a moment, and after a hundred at once the heap would keep gaps (0.45 MB,
-/// Benchmarks/results/2026-11-22-idle.md). And programs that start up at once on few processors are all ready late: a
-/// turn therefore lasts until the worker is ready. A worker whose start takes long delays the others by `patience`, or
-/// while threads wait for a processor by `longest`: then one more program would be ready no earlier. Belongs to the
-/// loop's thread.
+/// Each launch uses a thread and some memory for a moment: after a hundred at once the heap would
+/// keep gaps (0.45 MB, Benchmarks/results/2026-11-22-idle.md). If many programs start up at once on
+/// few processors, all of them are ready late. Therefore a launch counts until its worker is ready.
+/// A worker that starts slowly delays the others by at most 100 ms (`patience`), or by at most 3 s
+/// (`longest`) while threads wait for a processor: then one more program would be ready no earlier.
+/// Belongs to the loop's thread.
 final class LaunchTurns {
   /// After this time a launch doesn't count any more, unless threads wait for a processor.
   static let patience = Duration.milliseconds(100)
-  /// How often it looks whether threads still wait. In 100 ms two processors start up four small programs.
+  /// The interval of checks whether threads still wait. In 100 ms two processors start up four
+  /// small programs.
   static let interval = Duration.milliseconds(20)
-  /// After this time it doesn't count in any case.
+  /// After this time a launch doesn't count any more in any case.
   static let longest = Duration.seconds(3)
 
   struct Machine {
-    /// Launches at once.
+    /// The maximum number of launches at once.
     var most: Int
-    /// Many threads wait for a processor.
+    /// Whether many threads wait for a processor.
     var isBusy: () -> Bool
 
     static var own: Machine {
       Machine(most: max(4, 2 * onlineProcessors)) {
-        // One is the reader. As many again may wait as there are processors, so that these are never idle. Without
-        // /proc/loadavg a turn ends after `patience`.
+        // One of these threads is the reader itself. As many threads as there are processors may
+        // wait in addition, so that the processors are never idle. Without /proc/loadavg, a launch
+        // counts for `patience`.
         (RunnableThreads.count() ?? 0) > 2 * onlineProcessors + 1
       }
     }
@@ -34,7 +37,7 @@ final class LaunchTurns {
 
   private let timers: any Timers
   private let machine: Machine
-  /// In the order in which they began.
+  /// The launches that count, in the order in which they began.
   private var underWay: [(id: WorkerID, since: Instant)] = []
   private var wanted = WaitingLaunches()
   private var others = WaitingLaunches()
@@ -48,12 +51,13 @@ final class LaunchTurns {
 
   deinit { if let timer { timers.cancel(timer) } }
 
-  /// Those whose turn it is.
+  /// The workers whose launches count.
   var holders: [WorkerID] { underWay.map(\.id) }
 
-  /// Calls `begin` when it is this launch's turn: at once, unless others are under way.
+  /// Calls `begin` when the launch may begin: at once, unless too many others count.
   ///
-  /// - Parameter isWanted: a client or another worker waits for it, so it precedes those that only start automatically.
+  /// - Parameter isWanted: a client or another worker waits for it. Such launches precede those
+  ///   that only start automatically.
   func take(_ id: WorkerID, isWanted: Bool, _ begin: @escaping () -> Void) {
     if isWanted { wanted.append(id, begin) } else { others.append(id, begin) }
     advance()
@@ -106,7 +110,8 @@ final class LaunchTurns {
 
 /// Launches in the order in which they were requested.
 private struct WaitingLaunches {
-  /// nil: it has begun. A slice would keep what it no longer shows, and with it the worker.
+  /// An entry is nil when its launch has begun. A slice would keep removed elements, and with them
+  /// the worker, in memory.
   private var launches: [(id: WorkerID, begin: () -> Void)?] = []
   private var next = 0
 

@@ -4,13 +4,15 @@ import PolicyFile
 import Supervision
 
 extension ListeningSockets {
-  /// Workers start then, although a file system doesn't answer.
+  /// The time after which the workers are started, although a file system doesn't respond.
   static let startPatience = Duration.seconds(1)
 
-  /// At the daemon's start: the sockets of workers that live on are taken back from them, and all others are
-  /// opened before the first worker starts, so that no client is refused.
+  /// Opens the sockets of all workers at the daemon's start. The sockets of workers that survived
+  /// are copied from their processes. All others are opened before the first worker starts, so that
+  /// no client is refused.
   ///
-  /// - Parameter then: called once all have an outcome, or after `startPatience`; perhaps before this returns.
+  /// - Parameter then: called once, when all sockets have an outcome or after `startPatience`;
+  ///   perhaps before this returns.
   func openListeners(
     of configurations: [WorkerConfiguration], then: @escaping () -> Void = {}
   ) {
@@ -39,9 +41,11 @@ extension ListeningSockets {
     then?()
   }
 
-  /// From its processes, if it has any. Where the sockets' files are, a file system may not answer.
+  /// Copies the sockets from the worker's processes, if it has any. A file system on which the
+  /// sockets' files are may not respond.
   private func takeBack(_ worker: WorkerUnit, then: @escaping () -> Void) {
-    // Of a worker that has ended, or can't be read, no sockets are taken back: they are opened again.
+    // The sockets of a worker that has ended, or can't be read, aren't copied: they are opened
+    // again.
     guard let tree = try? worker.process?.tree() else { return then() }
     jobs.run(about: "sockets of \(worker.id)", within: WorkerStart.patience) {
       [wanted = worker.configuration.listen] in

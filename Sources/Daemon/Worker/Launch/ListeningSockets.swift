@@ -5,10 +5,12 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// The sockets of `listen`: the daemon opens them, they outlive their worker's launches, and while the worker is down
-/// a client that connects waits, or starts it. Belongs to the loop's thread.
+/// The sockets of `listen`. The daemon opens them, and they outlive the runs of their worker. While
+/// the worker is down, a client that connects waits, or starts the worker. Belongs to the loop's
+/// thread.
 final class ListeningSockets {
-  /// A worker that always ends without accepting the connection is started for it only a few times.
+  /// A worker that always ends without accepting the connection is started only this many times
+  /// within `startsWithin`.
   private static let maxStarts = 5
   private static let startsWithin = Duration.seconds(10)
   private static let pause = Duration.seconds(5)
@@ -23,17 +25,18 @@ final class ListeningSockets {
   private let declared: DeclaredWorkers
   private let log: DaemonLog
   private var sets: [WorkerID: Sockets] = [:]
-  /// Workers whose files are being opened, and what waits for that.
+  /// Workers whose sockets with files are being opened, and the closures that wait for that.
   private var openings: [WorkerID: [() -> Void]] = [:]
-  /// At the daemon's start.
+  /// Workers whose sockets aren't open yet at the daemon's start.
   var unopened: Set<WorkerID> = []
+  /// Called when the sockets have been opened at the daemon's start.
   var whenOpened: (() -> Void)?
 
-  /// Those of one worker.
+  /// The sockets of one worker.
   private final class Sockets {
     var all: [Listener] = []
     var watched: [(listener: Listener, token: EventLoop.Token)] = []
-    /// When a connection last started the worker.
+    /// The times at which a connection started the worker.
     var starts: [Instant] = []
   }
 
@@ -68,7 +71,8 @@ final class ListeningSockets {
 
   // MARK: opening
 
-  /// Opens the sockets of a worker whose configuration is new. The name service may take its time.
+  /// Opens the sockets of a worker whose configuration has changed. The name service may take a
+  /// long time.
   func relisten(_ worker: WorkerUnit) {
     let wanted = WantedAccount(worker.configuration)
     relisten(worker) { then in
@@ -86,8 +90,9 @@ final class ListeningSockets {
     }
   }
 
-  /// Opens what is missing, closes what is no longer wanted, and waits for connections where that starts
-  /// the worker. What fails is tried again, and then counts, when the worker is launched.
+  /// Opens missing sockets, closes those that are no longer in the configuration, and waits for
+  /// connections if these start the worker. What fails is tried again when the worker is launched,
+  /// and then the launch fails.
   func relisten(
     _ worker: WorkerUnit,
     as look: (@escaping (Result<Account?, TermsError>) -> Void) -> Void,
@@ -96,7 +101,7 @@ final class ListeningSockets {
     let configuration = worker.configuration
     let isOpen = sets[worker.id]?.all.isEmpty == false
     guard isOpen || !configuration.listen.isEmpty else { return then() }
-    // It was removed, changed again or started meanwhile: that opens its sockets.
+    // If the worker was removed, changed again or started meanwhile, that opens its sockets.
     let isWanted = { [unowned self] in
       isCurrent(worker) && worker.configuration == configuration
         && !workers.launching.contains(worker.id)
@@ -126,10 +131,11 @@ final class ListeningSockets {
     offer(worker)
   }
 
-  /// Opens the Unix sockets that are missing. Their files may be in any file system. What comes while this is
-  /// under way for the same worker waits for its outcome.
+  /// Opens the missing Unix sockets, whose files may be in any file system. A further call for the
+  /// same worker waits until this one has an outcome.
   ///
-  /// - Parameter then: with why not all of them could be; perhaps before this returns.
+  /// - Parameter then: called with the reason if some socket couldn't be opened; perhaps before
+  ///   this returns.
   func openFiles(
     of worker: WorkerUnit, as account: Account?, then: @escaping (String?) -> Void
   ) {
@@ -165,13 +171,14 @@ final class ListeningSockets {
     }
   }
 
-  /// One that the worker's configuration doesn't want any more is closed with the next change.
+  /// Adds an open socket. If the configuration doesn't contain it any more, it is closed at the
+  /// next change.
   func keep(_ listener: Listener, of worker: WorkerUnit) {
     guard isCurrent(worker) else { return files.remove(listener) }
     set(of: worker).all.append(listener)
   }
 
-  /// Names the worker of this daemon that has its address.
+  /// Adds to the error the name of this daemon's worker that has the address.
   private func named(_ error: ListenError, _ worker: WorkerUnit) -> ListenError {
     var error = error
     guard error.code == EADDRINUSE,
@@ -181,8 +188,8 @@ final class ListeningSockets {
     return error
   }
 
-  /// For a launch, in the order of the configuration: what is missing and has no file is opened. Those with
-  /// files were opened by `openFiles`.
+  /// Returns the sockets for a launch, in the order of the configuration. It opens missing sockets
+  /// that have no file; `openFiles` has opened the others.
   func listeners(for worker: WorkerUnit, as account: Account?) throws -> [Listener] {
     let configuration = worker.configuration
     closeUnwanted(of: worker)
@@ -220,7 +227,7 @@ final class ListeningSockets {
     set.all.removeAll { !worker.configuration.listen.contains($0.socket) }
   }
 
-  /// The worker isn't wanted any more, or the daemon ends.
+  /// Closes all sockets of the worker. It has been removed, or the daemon is ending.
   func closeListeners(of worker: WorkerUnit) {
     withdraw(worker)
     for listener in sets.removeValue(forKey: worker.id)?.all ?? [] { files.remove(listener) }
@@ -228,8 +235,9 @@ final class ListeningSockets {
 
   // MARK: starting a worker for a connection
 
-  /// A connection starts a worker that was terminated for memory, ended successfully by itself, or never ran. A
-  /// worker that the operator stopped stays stopped, and `restart` decides about failures.
+  /// Watches the worker's sockets if a connection starts it. It starts a worker that was terminated
+  /// for lack of memory, ended successfully by itself, or never ran. A worker that the operator
+  /// stopped stays stopped, and `restart` decides about failures.
   func offer(_ worker: WorkerUnit) {
     guard let set = sets[worker.id], !phase.isClosing, worker.process == nil,
       startsOnConnection(worker.id)
@@ -255,8 +263,8 @@ final class ListeningSockets {
     }
   }
 
-  /// It runs, and accepts connections itself. While it holds the sockets too, closing ours wouldn't end
-  /// the watch.
+  /// Ends the watches, because the worker runs and accepts connections itself. Closing the daemon's
+  /// descriptors wouldn't end a watch while the worker has the sockets open, too.
   private func withdraw(_ worker: WorkerUnit) {
     guard let set = sets[worker.id] else { return }
     for (listener, token) in set.watched { watches.unwatch(listener.descriptor, token) }
@@ -270,13 +278,13 @@ final class ListeningSockets {
     guard set.starts.count < Self.maxStarts else {
       return log(
         .error,
-        "\(id): ended \(set.starts.count) times without accepting its connection; connections don't start "
-          + "it any more: use `dormouse start \(id)`")
+        "\(id): ended \(set.starts.count) times without accepting its connection; "
+          + "connections don't start it any more: use `dormouse start \(id)`")
     }
     set.starts.append(now)
     log(.info, "\(id): starting: a connection to \(listener.socket.address.text)")
     declared.startAutomatically(id, verb: .start, occasion: .connection)
-    // Where the start was refused, or held back, a connection that still waits is looked at again.
+    // If the start was refused or delayed, a connection that still waits is detected again.
     timers.after(Self.pause) { [weak self] in
       if let self, isCurrent(worker) { offer(worker) }
     }

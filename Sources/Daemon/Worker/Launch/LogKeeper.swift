@@ -4,51 +4,55 @@ import Linux
 import Policy
 import Supervision
 
-/// Rotates logs that grow over `output.max_size` while their worker runs, and notes their sizes with the time.
+/// Rotates logs that exceed `output.max_size` while their worker runs, and records their sizes with
+/// the time.
 ///
-/// A log is looked at with each sample of its worker, and soon after it was written to: a worker may write a
-/// gigabyte in a second. Where the kernel doesn't report writes, only the samples are left. Belongs to the
-/// loop's thread.
+/// A log is checked with each sample of its worker, and soon after it was written to, since a
+/// worker may write a gigabyte in a second. If the kernel doesn't report writes, only the samples
+/// remain. Belongs to the loop's thread.
 final class LogKeeper {
-  /// A disk that is full now may not be in a minute.
+  /// The time between a failure and the next attempt: a disk that is full now may not be full in a
+  /// minute.
   static let pause = Duration.seconds(60)
 
   private let timers: any Timers
-  /// From a rotation, or from a write that the kernel reports, to the next look.
+  /// The time from a rotation, or from a write that the kernel reports, to the next check.
   static let hurry = Duration.milliseconds(10)
-  /// The same where looks at each log that is written to would cost too much, because there are many.
+  /// The longest such time. It grows up to this if many logs are written to, because checks of all
+  /// of them would cost too much.
   static let leastHurry = Duration.seconds(1)
 
   enum Outcome: Equatable {
     case small
-    /// It was over its limit.
+    /// The log exceeded its limit.
     case rotated
     case failed(String)
   }
 
-  /// On another thread, for as long as it takes; `then` is called on the loop. `watch` is the number under
-  /// which the log's next write will be reported.
+  /// Checks a log on another thread, for as long as that takes. `then` is called on the loop.
+  /// `watch` is the number under which the log's next write will be reported.
   typealias Look = (
     WorkerID, LogRotation, _ then: @escaping (_ outcome: Outcome, _ watch: Int32?) -> Void
   ) -> Void
   private let rotate: Look
-  /// The same; it can't fail.
+  /// Records the size of a log on another thread. It can't fail.
   private let note: (WorkerID, LogPlace, _ then: @escaping () -> Void) -> Void
   private let unwatch: (Int32) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
-  /// Whether a worker runs, so that its log may be rotated.
+  /// Returns whether a worker runs, so that its log may be rotated.
   var mayTouch: (WorkerID) -> Bool = { _ in true }
   private var underWay: Set<WorkerID> = []
-  /// When to try again, after a failure.
+  /// The time of the next attempt after a failure.
   private var pauses: [WorkerID: Instant] = [:]
   /// Logs with a limit, of workers that run.
   private var rotations: [WorkerID: LogRotation] = [:]
   private var watches: [Int32: WorkerID] = [:]
-  /// Reported before the look that awaited the write has returned.
+  /// The numbers of writes that were reported before the check that requested the report has
+  /// returned.
   private var unclaimed: Set<Int32> = []
-  /// Their last look may have been before a write.
+  /// Workers whose log may have been written to after its last check.
   private var written: Set<WorkerID> = []
-  /// How many logs are looked at soon because they were written to.
+  /// How many logs will be checked soon because they were written to.
   private var hurried = 0
 
   init(
@@ -64,21 +68,22 @@ final class LogKeeper {
     self.log = log
   }
 
-  /// - Parameter times: where the times of a worker's log are noted.
+  /// - Parameter times: returns the path of the file that records the sizes of a worker's log.
   convenience init(_ services: Services, times: @escaping (WorkerID) -> String) {
     let writes = LogWrites(services.loop)
     self.init(services.loop) { [jobs = services.jobs] id, rotation, then in
       let times = LogTimes(path: times(id))
       let watch = writes.watch
-      // As long as it takes: a large log and a slow disk take seconds.
+      // The time limit is an hour, since a large log on a slow disk takes seconds.
       jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
-        // First: a write after the look is reported. Without it the log is looked at with each sample.
+        // The report is requested first, so that a write after the check is reported. Without it
+        // the log is checked with each sample.
         let number = watch.flatMap { try? rotation.place.awaitWrite($0) }
         var outcome = Outcome.small
         let failure = failureText {
           if try rotation.rotateIfTooLarge() { outcome = .rotated }
         }
-        // Without a note `logs --since` shows more; the next sample makes one.
+        // Without this record, `logs --since` shows more lines; the next sample makes one.
         try? times.note(rotation.place, at: Int64(time(nil)))
         return (failure.map { .failed($0) } ?? outcome, number)
       } then: { (outcome: JobOutcome<(Outcome, Int32?)>) in
@@ -91,7 +96,7 @@ final class LogKeeper {
     } note: { [jobs = services.jobs] id, place, then in
       let times = LogTimes(path: times(id))
       jobs.run(about: "log times of \(id)", within: .seconds(3600)) {
-        // As above.
+        // Without this record, `logs --since` shows more lines; the next sample makes one.
         try? times.note(place, at: Int64(time(nil)))
       } then: { _ in
         then()
@@ -104,8 +109,8 @@ final class LogKeeper {
     writes.report = { [weak self] in self?.haveHappened($0) }
   }
 
-  /// At each sample of a running worker, and when its launch has ended: until then its log is read for readiness,
-  /// and isn't touched.
+  /// Checks the worker's log. Called at each sample of a running worker, and when its launch has
+  /// ended: until then the log is read for readiness, and isn't rotated.
   func keepSmall(_ worker: WorkerUnit) {
     guard let process = worker.process else { return }
     keepSmall(process.plan.logPlace, of: worker.id, worker.configuration.output)
@@ -126,7 +131,7 @@ final class LogKeeper {
     look(rotation, of: id)
   }
 
-  /// Its run has ended: writes to its log aren't awaited any more.
+  /// The run has ended: writes to its log aren't awaited any more.
   func forget(_ id: WorkerID) {
     guard rotations.removeValue(forKey: id) != nil else { return }
     written.remove(id)
@@ -154,14 +159,14 @@ final class LogKeeper {
     log(.warning, "\(id): its log is over output.max_size and can't be rotated: \(failure)")
   }
 
-  /// - Parameter then: before anything else.
+  /// - Parameter then: called before the check.
   private func lookAgain(
     at id: WorkerID, after delay: Duration, then: @escaping () -> Void = {}
   ) {
     timers.after(delay) { [weak self] in
       then()
       guard let self, underWay.contains(id) else { return }
-      // Its next run may have begun, whose log is read for readiness.
+      // The worker's next run may have begun, whose log is read for readiness.
       guard let rotation = rotations[id], mayTouch(id) else { return _ = underWay.remove(id) }
       written.remove(id)
       look(rotation, of: id)
@@ -176,7 +181,7 @@ final class LogKeeper {
     if unclaimed.remove(number) != nil { recordWrite(at: number) }
   }
 
-  /// What the kernel reports.
+  /// Handles the kernel's reports of writes.
   func haveHappened(_ reports: WriteWatch.Reports) {
     for number in reports.written { recordWrite(at: number) }
     for number in reports.ended { watches[number] = nil }
@@ -190,8 +195,8 @@ final class LogKeeper {
     lookSoon(at: id)
   }
 
-  /// The more logs are written to, the later each is looked at: there are at most about a hundred such looks in
-  /// a second.
+  /// Schedules a check soon. The more logs are written to, the later each one is checked: there are
+  /// at most about 100 such checks per second.
   private func lookSoon(at id: WorkerID) {
     guard pauses[id] == nil else { return }
     guard underWay.insert(id).inserted else { return _ = written.insert(id) }
@@ -202,8 +207,8 @@ final class LogKeeper {
   }
 }
 
-/// The kernel's reports of writes to logs. The watch is made for the first log that has a limit: an ordinary user
-/// may have few of them. Belongs to the loop's thread.
+/// The kernel's reports of writes to logs. The watch is created for the first log that has a limit,
+/// since the kernel limits the number of an ordinary user's watches. Belongs to the loop's thread.
 private final class LogWrites {
   private let loop: any DescriptorWatches
   var report: (WriteWatch.Reports) -> Void = { _ in }
@@ -212,7 +217,7 @@ private final class LogWrites {
 
   /// nil: the user's limit is reached.
   private(set) lazy var watch: WriteWatch? = {
-    // Without it each log is looked at with each sample.
+    // Without a watch, each log is checked with each sample.
     guard let watch = try? WriteWatch() else { return nil }
     do {
       _ = try loop.whenReadable(watch.descriptor) { [unowned self] in report(watch.take()) }

@@ -3,7 +3,8 @@ import Linux
 import PolicyFile
 import Supervision
 
-/// Holds running processes, launched and adopted ones. Belongs to the loop's thread.
+/// Connects running processes, both launched and adopted ones, with their workers. Belongs to the
+/// loop's thread.
 final class ProcessHolder {
   let loop: any Timers & DescriptorWatches
   let jobs: LoopJobs
@@ -24,7 +25,7 @@ final class ProcessHolder {
     self.ends = ends
   }
 
-  /// Begins a run, and watches for its end.
+  /// Begins a run with this process, and watches for its end.
   func attach(_ process: WorkerProcess, to worker: WorkerUnit) throws(SystemCallError) {
     worker.process = process
     if worker.sleep == nil { sleeps.makeSleep(for: worker) }
@@ -42,12 +43,12 @@ final class ProcessHolder {
   /// Continues a run that an earlier daemon, or another supervisor, has begun.
   func adopt(_ process: WorkerProcess, as worker: WorkerUnit) throws(SystemCallError) {
     try attach(process, to: worker)
-    // Its kills by the kernel so far aren't this daemon's.
+    // Earlier kills by the kernel in its cgroup don't count for this daemon.
     ends.kernelKills.adopt(worker)
   }
 
-  /// Opens the memory of all its processes again. A process that can't be opened now is tried again before the
-  /// suspension.
+  /// Opens the memory of all of the worker's processes again. If a process can't be opened now,
+  /// that is tried again before a suspension.
   func refreshMemory(of worker: WorkerUnit) {
     guard let process = worker.process else { return }
     ends.processes.openMemory(process.memoryRefresh, of: worker.id.name) { [weak worker] opened in

@@ -4,13 +4,13 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// Finds out when one run of a worker is ready: it reports readiness, accepts connections, has written a line,
-/// or answers a probe (`exec`, `httpGet`, `tcpSocket`). It looks until then, or until the launch has ended
-/// otherwise. Belongs to the loop's thread.
+/// Determines when one run of a worker is ready: the worker reports readiness, accepts connections,
+/// has written a line, or answers a probe (`exec`, `httpGet`, `tcpSocket`). It polls until then, or
+/// until the launch has ended in another way. Belongs to the loop's thread.
 final class ReadinessWatch {
   private static let interval = Duration.milliseconds(50)
 
-  /// For a look at the log, or for the holder of a port.
+  /// The timeout of a search in the log, and of the search for the program that has a port.
   private static let patience = Duration.seconds(10)
 
   private let readiness: Readiness
@@ -40,7 +40,7 @@ final class ReadinessWatch {
 
   deinit { end() }
 
-  /// Its program runs, and the engine waits for its readiness.
+  /// Begins to check. The worker's program runs, and the engine waits for its readiness.
   func begin() {
     guard case .probe(let probe) = readiness.rule else { return check() }
     let state = ProbeState(probe, for: .readiness)
@@ -48,7 +48,7 @@ final class ReadinessWatch {
     schedule(at: state.firstQuestion(after: timers.now))
   }
 
-  /// The worker has reported readiness itself, which counts whatever the rule waits for.
+  /// The worker has reported readiness itself. That counts, whichever condition the rule has.
   func saidReady() { if !readiness.isReady { becameReady() } }
 
   /// The run has ended.
@@ -60,12 +60,12 @@ final class ReadinessWatch {
   private func becameReady() {
     readiness.notified()
     stop()
-    // A wrapper may have executed the real program by now.
+    // A wrapper script may have executed the real program by now.
     if let worker = handle.worker { holder.refreshMemory(of: worker) }
     handle.send(.ready(handle.id))
   }
 
-  /// The engine still waits for its readiness.
+  /// Whether the engine still waits for the worker's readiness.
   private var isLaunching: Bool {
     handle.worker?.process === process && handle.state == .launching
   }
@@ -79,17 +79,17 @@ final class ReadinessWatch {
     drop?()
   }
 
-  // MARK: what is looked at
+  // MARK: log and port
 
   private func check() {
     guard !isOver, readiness.needsChecking, isLaunching else { return }
     if let scan = readiness.scan { return search(scan) }
-    // A source that can't be looked at isn't ready yet.
+    // A source that can't be read isn't ready yet.
     guard (try? readiness.check()) == true else { return checkLater() }
     if case .tcp(let port) = readiness.rule { confirm(port) } else { becameReady() }
   }
 
-  /// Something accepts connections there; it may be another program.
+  /// Finds out which program accepts connections at the port; it may be another one.
   private func confirm(_ port: UInt16) {
     readiness.reject()
     let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
@@ -97,11 +97,12 @@ final class ReadinessWatch {
       processes.holder(of: port, earlierThan: root, session: session, cgroup: cgroup)
     } then: { [weak self] outcome in
       guard let self, !isOver, readiness.needsChecking, isLaunching else { return }
-      // An older program may have opened the port for the worker, as a container's proxy does.
+      // The worker counts as ready even then: an older program may have opened the port for it, as
+      // a container's proxy does.
       if case .done(let other?) = outcome {
         complain(
-          "port \(port) is held by \(other.name) (pid \(other.pid)), which was started before it and "
-            + "may have answered in its place")
+          "port \(port) is held by \(other.name) (pid \(other.pid)), which was started before it "
+            + "and may have answered in its place")
       }
       becameReady()
     }
@@ -114,7 +115,8 @@ final class ReadinessWatch {
     }
   }
 
-  /// The log may be in a file system that doesn't answer, and an expression may take its time.
+  /// Searches the log on another thread: it may be in a file system that doesn't respond, and
+  /// matching an expression may take long.
   private func search(_ scan: LogScan) {
     jobs.run(about: "log of \(handle.id)", within: Self.patience) {
       Result { () throws(SystemCallError) in try scan.look() }
@@ -131,12 +133,12 @@ final class ReadinessWatch {
     }
   }
 
-  /// Once for each launch.
+  /// Logs a warning, once for each launch.
   private func complain(_ text: String) {
     if readiness.takeComplaint() { handle.log(.warning, text) }
   }
 
-  // MARK: what is asked
+  // MARK: probes
 
   private func schedule(at moment: Instant) {
     timer = timers.at(moment) { [unowned self] in

@@ -1,21 +1,22 @@
 import Linux
 import Supervision
 
-/// A child between fork and execve. Tests provide their own.
+/// A child between fork and execve. Tests have a fake.
 protocol StartingWorker: AnyObject {
-  /// Polls readable when `look` can say more.
+  /// Readable when `look` may have a new result.
   var report: Descriptor { get }
   var pid: Int32 { get }
-  /// nil: it isn't known yet whether its program runs.
+  /// Returns the process when its program runs; nil: that isn't known yet.
   func look() throws(LaunchError) -> WorkerProcess?
-  /// Its time is over: what isn't a worker by now is killed. Never nil.
+  /// The deadline is reached: a child that hasn't executed its program by now is killed. Never
+  /// returns nil.
   func expire() throws(LaunchError) -> WorkerProcess?
   func abandon()
 }
 
 extension WorkerStart: StartingWorker {}
 
-/// Watches over one child between fork and execve. Belongs to the loop's thread.
+/// Watches one child between fork and execve. Belongs to the loop's thread.
 final class StartWatch {
   private let loop: any Timers & DescriptorWatches
   private var start: (any StartingWorker)?
@@ -23,13 +24,13 @@ final class StartWatch {
   private var timer: EventLoop.Token?
   private var report: ((Result<WorkerProcess, LaunchError>) -> Void)?
 
-  /// A child of this process that no other part of it may wait for.
+  /// The pid of the child, which no other component may wait for.
   var pid: Int32? { start?.pid }
 
   init(_ loop: any Timers & DescriptorWatches) { self.loop = loop }
 
-  /// Calls back once, when the worker's program runs or the launch has failed; at the deadline at the
-  /// latest, and perhaps before this returns.
+  /// Calls back once, when the worker's program runs or the launch has failed. That is at the
+  /// deadline at the latest, and perhaps before this returns.
   func begin(
     _ start: any StartingWorker, within limit: Duration,
     then report: @escaping (Result<WorkerProcess, LaunchError>) -> Void
@@ -50,7 +51,7 @@ final class StartWatch {
     }
   }
 
-  /// It isn't wanted any more: it is killed, and nothing is reported.
+  /// Kills the child, because the launch isn't wanted any more. Nothing is reported.
   func abandon() {
     guard let start else { return }
     start.abandon()

@@ -4,27 +4,28 @@ import Linux
 import Supervision
 import Synchronization
 
-/// The sockets between a worker and the daemon. A socket that can't be offered is nil: the worker runs without
-/// it.
+/// The sockets between a worker and the daemon. A socket that can't be offered is nil, and the
+/// worker runs without it.
 struct WorkerChannels {
   var notify: NotifySocket?
   var pressure: PressureWatch?
   var talk: WorkerSocket?
 }
 
-/// What is needed to make a worker's channels. They are made on another thread: their directory may be on a
-/// disk that is busy.
+/// Describes the channels of a worker, and opens them. That is done on another thread, because
+/// their directory may be on a busy disk.
 struct ChannelPlan: Sendable {
-  /// Of the worker.
+  /// The name of the worker.
   let name: String
-  /// The directory of the sockets. It is made if it doesn't exist.
+  /// The directory of the sockets. It is created if it doesn't exist.
   let directory: String
-  /// For root, whose own runtime directory other users can't pass.
+  /// A directory below /run, for a daemon that runs as root: other users can't pass through root's
+  /// own runtime directory.
   let publicDirectory: String
   let hasNotifySocket: Bool
-  /// The worker may store some (`FDSTORE=1`).
+  /// Whether the worker may store descriptors (`FDSTORE=1`).
   let takesDescriptors: Bool
-  /// The worker's user, if that isn't the daemon's.
+  /// The user of the worker; nil: the daemon's user.
   let account: Account?
 
   struct Remark: Sendable {
@@ -32,7 +33,8 @@ struct ChannelPlan: Sendable {
     let text: String
   }
 
-  /// The sockets that were made, for the loop's thread, and messages about the others.
+  /// The open sockets, to be passed to the loop's thread, and messages about those that couldn't be
+  /// opened.
   final class Made: Sendable {
     private let channels: Mutex<WorkerChannels?>
     let remarks: [Remark]
@@ -42,7 +44,7 @@ struct ChannelPlan: Sendable {
       self.remarks = remarks
     }
 
-    /// nil: they have been taken before.
+    /// Returns the sockets; nil: an earlier call has returned them.
     func take() -> sending WorkerChannels? { channels.withLock { $0.take() } }
   }
 
@@ -50,8 +52,9 @@ struct ChannelPlan: Sendable {
     let text: String
   }
 
-  /// Another user's worker can reach its channels: the sockets belong to it then, in a directory that all users
-  /// may pass through, and only the daemon's user may list.
+  /// Opens the channels so that a worker of another user can reach them: then the sockets belong to
+  /// that user, in a directory that all users may pass through, but only the daemon's user may
+  /// list.
   func open() throws -> Made {
     var remarks: [Remark] = []
     let handle = try openTrusted(directory, making: true, as: .own)
@@ -80,11 +83,12 @@ struct ChannelPlan: Sendable {
   }
 
   private var unreachable: String {
-    "no MEMORY_PRESSURE_WATCH and no DORMOUSE_WORKER_SOCKET: user \(account?.identity.user ?? geteuid()) can't enter "
-      + "\(directory); `chmod o+x` its parent directories, or choose another --socket"
+    "no MEMORY_PRESSURE_WATCH and no DORMOUSE_WORKER_SOCKET: "
+      + "user \(account?.identity.user ?? geteuid()) can't enter \(directory); "
+      + "`chmod o+x` its parent directories, or choose another --socket"
   }
 
-  /// Where the sockets may be.
+  /// All paths at which the sockets may be.
   var paths: [String] {
     [path("notify"), path("pressure"), path("worker"), path("notify", in: publicDirectory)]
   }
@@ -112,8 +116,9 @@ struct ChannelPlan: Sendable {
     return openPublicNotify(&remarks)
   }
 
-  /// In a directory of its own below /run, where nothing is in the way of other users. Only the
-  /// worker's user can send to it; an abstract name, to which every user can, is the last resort.
+  /// Opens the socket in a directory of its own below /run, which no other user's directory
+  /// permissions block. Only the worker's user can send to it. The last resort is an abstract name,
+  /// to which every user can send.
   private func openPublicNotify(_ remarks: inout [Remark]) -> NotifySocket? {
     do {
       let handle = try openTrusted(publicDirectory, making: true, as: .own)
@@ -131,7 +136,7 @@ struct ChannelPlan: Sendable {
     }
   }
 
-  /// False: its user can't reach it.
+  /// Gives the socket to the worker's user. Returns false if that user can't reach it.
   private func give(_ path: String, in directory: DirectoryHandle) -> Bool {
     guard let account else { return true }
     let name = String(path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...])
@@ -147,11 +152,11 @@ struct ChannelPlan: Sendable {
 }
 
 extension ChannelPlan {
-  /// Beside the control socket: those paths are short. Named after it, because another daemon's
-  /// socket may be there too.
+  /// The directory is beside the control socket, because the paths of sockets must be short. It is
+  /// named after the control socket, because another daemon's socket may be in the same directory.
   static func directory(of controlSocket: String) -> String { controlSocket + ".workers" }
 
-  /// One for each control socket.
+  /// The name differs for each control socket.
   static func publicDirectory(of controlSocket: String) -> String {
     "/run/dormouse-channels-"
       + String(CRC32.castagnoli.checksum(of: controlSocket.utf8), radix: 16)

@@ -5,19 +5,19 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// One launch of one worker, for its `LaunchAttempt`: work that may wait for a name service, a file system or a
-/// cgroup is done on other threads.
+/// Performs the steps of one launch of one worker, for its `LaunchAttempt`. Work that may wait for
+/// a name service, a file system or a cgroup is done on other threads.
 final class WorkerLaunch: LaunchSteps {
   private let launches: WorkerLaunches
   private let worker: WorkerUnit
   private var account: Account?
-  /// As soon as it is made.
+  /// The worker's cgroup, as soon as it has been created.
   private var cgroup: WorkerCgroup?
   private var forked: ForkedWorker?
   private let start: StartWatch
   private var isUndone = false
   private var isRecorded = false
-  /// A program doesn't wait longer for its record: the state directory may not answer.
+  /// A program waits at most this long for its record: the state directory may not respond.
   private static let recordPatience = Duration.seconds(1)
 
   private var services: Services { launches.services }
@@ -29,7 +29,8 @@ final class WorkerLaunch: LaunchSteps {
     start = StartWatch(launches.services.loop)
   }
 
-  /// A wrapped program inherits its files, has its caller's environment, and no channel to the daemon.
+  /// A wrapped program inherits its files, has its caller's environment, and has no channel to the
+  /// daemon.
   var steps: [LaunchStep] {
     launches.program == nil ? LaunchStep.allCases : [.terms, .fork, .program]
   }
@@ -51,7 +52,8 @@ final class WorkerLaunch: LaunchSteps {
 
   // MARK: steps
 
-  /// The name service, /proc, the worker's record and a change of the cgroup tree may take their time.
+  /// Looks up the user, and creates the cgroup. The name service, /proc, the worker's record and a
+  /// change of the cgroup tree may take long.
   private func lookUp(within limit: Duration, _ then: @escaping (String?) -> Void) {
     let query = launches.planner.query(of: worker)
     services.jobs.run(about: "terms of \(id)", within: limit, query.perform) { [self] outcome in
@@ -96,7 +98,7 @@ final class WorkerLaunch: LaunchSteps {
     }
   }
 
-  /// Listens to them. Returns why it can't.
+  /// Listens to the channels. Returns the reason if it can't.
   private func use(_ made: ChannelPlan.Made, _ plan: ChannelPlan) -> String? {
     if isUndone {
       for path in plan.paths { services.socketFiles.remove(path) }
@@ -110,8 +112,9 @@ final class WorkerLaunch: LaunchSteps {
     }
   }
 
-  /// The program and the log may be in a file system that doesn't answer, and a fork into a cgroup waits for
-  /// every change of any cgroup on the machine.
+  /// Forks the worker's process on another thread. The program and the log may be in a file system
+  /// that doesn't respond, and a fork into a cgroup waits for every change of any cgroup on the
+  /// machine.
   private func fork(within limit: Duration, _ then: @escaping (String?) -> Void) {
     let plan: LaunchPlan
     do {
@@ -124,7 +127,7 @@ final class WorkerLaunch: LaunchSteps {
     } then: { [self] outcome in
       switch outcome {
       case .done(.success(let forked)):
-        // Dropped, it is killed.
+        // A child that is dropped is killed.
         if !isUndone { self.forked = forked }
         then(nil)
       case .done(.failure(let error)): then(error.reason)
@@ -140,7 +143,8 @@ final class WorkerLaunch: LaunchSteps {
   private func executeProgram(within limit: Duration, _ then: @escaping (String?) -> Void) {
     guard let forked else { return then("can't fork its process") }
     self.forked = nil
-    // A daemon that ends now must leave the worker to the next one, or no worker.
+    // The record is written before the program runs: a daemon that ends now must leave either a
+    // worker that the next daemon finds, or no worker.
     isRecorded = true
     launches.recordWriter.save(worker, launching: forked) { forked.release() }
     let timer = services.loop.after(Self.recordPatience) { forked.release() }
@@ -161,14 +165,14 @@ final class WorkerLaunch: LaunchSteps {
     try launches.processes.attach(process, to: worker)
   }
 
-  // MARK: the way back
+  // MARK: undoing
 
   func undo(then: @escaping () -> Void) {
     isUndone = true
     forked = nil
     start.abandon()
     if isRecorded { services.records.remove(id.name) }
-    // It may run already, and nothing watches for its end.
+    // The worker may run already, and nothing watches for its end.
     let killing = worker.process?.killing
     launches.ends.clearAway(worker)
     guard cgroup != nil || killing != nil else { return then() }
@@ -176,19 +180,20 @@ final class WorkerLaunch: LaunchSteps {
       if let failure { log(.warning, "can't kill all of its processes: \(failure)") }
       then()
     }
-    // Not before the cgroup can be used again. A child that hangs in a file system can't be removed.
+    // `then` is called only when the cgroup can be used again. A child that hangs in a file system
+    // can't be removed.
     services.mechanics.submit(about: id.name) { [cgroup] in
       let failure = failureText {
         try killing?.perform(until: Deadline(in: .seconds(5)))
         try cgroup?.kill()
       }
-      // The next launch finds what stays behind (`Leftovers`).
+      // The next launch detects what stays behind (`Leftovers`).
       try? cgroup?.remove(until: Deadline(in: .seconds(1)))
       done(failure)
     }
   }
 
-  /// An empty cgroup stays behind, which the next launch uses.
+  /// An empty cgroup may stay behind, which the next launch uses.
   private func remove(_ unused: WorkerCgroup?) {
     services.mechanics.submit(about: id.name) { try? unused?.remove(until: Deadline(in: .zero)) }
   }

@@ -1,23 +1,23 @@
 import Lifecycle
 import Policy
 
-/// The functions of the daemon that `WorkerLauncher` uses.
+/// What `WorkerLauncher` needs from the daemon.
 protocol LaunchHost {
-  /// nil: there is no such worker.
+  /// The steps of a launch; nil: there is no such worker.
   func steps(ofLaunching id: WorkerID) -> (any LaunchSteps)?
-  /// Why the launch can't even begin; a sentence without its full stop.
+  /// The reason for which the launch can't begin, as a sentence without its full stop; nil: it can.
   func obstacle(toLaunching id: WorkerID) -> String?
-  /// Its program runs. The engine gets this next.
+  /// The worker's program runs. The engine learns this next.
   func programRuns(_ id: WorkerID)
-  /// The engine knows that its program runs.
+  /// The engine knows that the worker's program runs.
   func hasLaunched(_ id: WorkerID)
-  /// The engine knows that its launch has failed, and nothing of it is left.
+  /// The engine knows that the launch has failed, and nothing of it is left.
   func launchHasFailed(_ id: WorkerID)
   func log(_ id: WorkerID, _ text: String)
 }
 
-/// Launches workers for the engine: at most one launch of each at a time, and for each one `launched` or one
-/// `launchFailed`. Belongs to the loop's thread.
+/// Launches workers for the engine: at most one launch of each worker at a time. Each launch has
+/// exactly one outcome, `launched` or `launchFailed`. Belongs to the loop's thread.
 final class WorkerLauncher: EngineObserver {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
@@ -37,11 +37,11 @@ final class WorkerLauncher: EngineObserver {
     turns = LaunchTurns(timers: timers, machine: machine)
   }
 
-  /// Children of this process that only their launches may wait for.
+  /// The pids of children of this process that only their launches may wait for.
   var pids: [Int32] { attempts.values.compactMap(\.pid) }
 
   func launch(_ id: WorkerID) {
-    // One outcome answers both.
+    // If a launch is in progress, its outcome answers both requests.
     guard attempts[id] == nil, let steps = host.steps(ofLaunching: id) else { return }
     if let obstacle = host.obstacle(toLaunching: id) {
       return driver.send(.launchFailed(id, obstacle))
@@ -73,7 +73,7 @@ final class WorkerLauncher: EngineObserver {
     }
   }
 
-  /// A turn ends when its worker is ready, or has ended before that.
+  /// Ends the launch's share of `turns` when its worker is ready, or has ended before that.
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     for id in turns.holders where attempts[id] == nil && engine.state(of: id) != .launching {
       turns.end(id)
@@ -82,7 +82,7 @@ final class WorkerLauncher: EngineObserver {
 }
 
 extension Cause {
-  /// Something waits for this start; it doesn't only happen by itself.
+  /// Something waits for this start, unlike for an automatic start or restart.
   fileprivate var isWaitedFor: Bool {
     if case .starting(.autostart, _) = self { return false }
     if case .starting(.restart, _) = self { return false }

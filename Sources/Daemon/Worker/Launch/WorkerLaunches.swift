@@ -4,15 +4,16 @@ import Linux
 import Policy
 import Supervision
 
-/// The components that take part in launches, and what each does about one. Belongs to the loop's thread.
+/// The components that take part in launches, and what is done with them. Belongs to the loop's
+/// thread.
 struct WorkerLaunches: LaunchHost {
   let services: Services
   let driver: EngineDriver
   let workers: WorkerRegistry
   let bootID: String
-  /// The daemon's control socket, beside which workers' channels are.
+  /// The path of the daemon's control socket. The workers' channels are beside it.
   let socket: String
-  /// nil: the configuration declares the workers.
+  /// The program of the daemon's caller; nil: the configuration declares the workers.
   let program: (any CallersProgram)?
   let recordWriter: WorkerRecordWriter
   let senses: Senses
@@ -29,8 +30,9 @@ struct WorkerLaunches: LaunchHost {
     workers[id].map { WorkerLaunch($0, self) }
   }
 
-  /// A process that an earlier daemon has left and this one couldn't adopt. Two workers of one name would share
-  /// an image, and each would destroy the other's memory.
+  /// Refuses a launch while a process runs that an earlier daemon has left and this one couldn't
+  /// adopt. Two workers with one name would share an image, and each would destroy the memory of
+  /// the other.
   func obstacle(toLaunching id: WorkerID) -> String? {
     guard let record = services.records.record(of: id.name),
       record.life(bootID: bootID) != .hasEnded
@@ -43,7 +45,7 @@ struct WorkerLaunches: LaunchHost {
     guard let worker = workers[id], let process = worker.process else { return }
     worker.noteLaunch()
     program?.hasLaunched()
-    // With what is known only now.
+    // The record now contains what is known only after the launch.
     recordWriter.save(worker, state: .launching)
     services.log(.info, "\(id): launched as pid \(process.identity.pid)")
   }
@@ -59,7 +61,7 @@ struct WorkerLaunches: LaunchHost {
   func launchHasFailed(_ id: WorkerID) {
     guard let worker = workers[id] else { return }
     listening.offer(worker)
-    // It isn't declared any more, and only the launch was waited for.
+    // The worker isn't declared any more, and its removal only waited for the launch.
     if driver.state.state(of: id) == nil { supervision.removeWorker(id) }
     if !worker.isDeclared { endedRuns.forgetOldRuns(after: id) }
   }

@@ -4,24 +4,26 @@ import Linux
 import Policy
 import Supervision
 
-/// `health_checks_while_asleep:`. Answers health checks of a sleeping worker without waking it, and with nothing in
-/// its data path while it runs.
+/// Answers health checks of one run of a worker while it sleeps, without waking it
+/// (`health_checks_while_asleep:`). It has no part in the worker's connections while the worker
+/// runs.
 ///
-///     a port alone        The queue is looked at, and nothing is taken from it but connections that have
-///                         closed again. So the port may be the worker's main one: a client that sends data,
-///                         or stays, wakes it, and is served by it.
-///     a port and a path   What a connection asks can only be read by accepting it, and then it can't be
-///                         handed on. So what isn't the check gets 503 with Retry-After, and wakes the
-///                         worker: for a port that health checks have to themselves.
+/// - A port alone: the queue of connections is inspected, and only connections that have been
+///   closed again are removed from it. So the port may be the worker's main one: a client that
+///   sends data, or stays connected, wakes the worker, which then serves the client.
+/// - A port and a path: the request of a connection can only be read by accepting the connection,
+///   and then it can't be passed on. So any other request gets 503 with Retry-After, and wakes the
+///   worker. This is for a port that only health checks use.
 ///
-/// Of one run of a worker. Belongs to the loop's thread.
+/// Belongs to the loop's thread.
 final class AsleepAnswerer {
-  /// A client may take this long to send its request.
+  /// The time that a client has to send its request.
   private static let patience = Duration.seconds(1)
-  /// A client that is still connected after this, and has sent nothing, waits for a greeting.
+  /// A client that is still connected after this time, and has sent nothing, waits for a greeting
+  /// of the server.
   private static let silence = Duration.milliseconds(200)
   private static let maxVisits = 64
-  /// While no descriptor is free for a connection, a port is looked at again after this time.
+  /// If no descriptor is free for a connection, the port is checked again after this time.
   static let shortageRest = Duration.seconds(1)
 
   private let watches: any DescriptorWatches
@@ -29,7 +31,7 @@ final class AsleepAnswerer {
   private let warn: (String) -> Void
   private var session: Session?
 
-  /// One sleep, from the suspension to the wake: everything ends with it.
+  /// One sleep, from the suspension to the wake. All watches and timers end with it.
   private final class Session {
     let wake: (String) -> Void
     var watched: [(descriptor: Descriptor, token: EventLoop.Token)] = []
@@ -39,7 +41,7 @@ final class AsleepAnswerer {
     init(_ wake: @escaping (String) -> Void) { self.wake = wake }
   }
 
-  /// A connection that was accepted in the worker's place.
+  /// A connection that was accepted for the worker.
   private final class Visit {
     let connection: Descriptor
     var request: HealthRequest
@@ -59,12 +61,13 @@ final class AsleepAnswerer {
     self.warn = warn
   }
 
-  /// Health checks that were answered since the worker fell asleep; nil: none are.
+  /// The number of health checks that were answered since the worker fell asleep; nil: none are
+  /// answered.
   var count: Int? { session?.count }
 
-  /// The worker has fallen asleep.
+  /// Begins to answer: the worker has fallen asleep.
   ///
-  /// - Parameter wake: called with the reason, when anything but a health check comes.
+  /// - Parameter wake: called with the reason when anything but a health check arrives.
   func answer(
     at listeners: [AsleepListener], _ checks: [AsleepAnswer], wake: @escaping (String) -> Void
   ) {
@@ -84,7 +87,8 @@ final class AsleepAnswerer {
     }
   }
 
-  /// The worker runs again, or never will. The connections that it can still serve stay in its queue.
+  /// Ends all watches: the worker runs again, or never will. Connections that it can still serve
+  /// stay in the queue.
   func stop() {
     guard let session else { return }
     self.session = nil
@@ -128,8 +132,8 @@ final class AsleepAnswerer {
       session.count += count
       resume(listener, session)
     case .silent where timers.now - since < Self.silence:
-      // The connections in the queue would report again at once, so a timer looks at them until they are
-      // settled.
+      // The connections in the queue would make the port readable again at once, so a timer checks
+      // them until each has closed or sent data.
       pause(listener, session)
       session.timers[key] = timers.after(.milliseconds(20)) { [unowned self] in
         session.timers[key] = nil
@@ -164,7 +168,7 @@ final class AsleepAnswerer {
     while self.session === session {
       let connection: Descriptor
       do throws(SystemCallError) {
-        // nil: the queue is empty, or its connection has closed.
+        // nil: the queue is empty, or the connection has been closed.
         guard let next = try acceptConnection(listener.descriptor) else { return }
         connection = next
       } catch {
@@ -182,15 +186,15 @@ final class AsleepAnswerer {
         visit.timeout = nil
         turnAway(visit, listener: listener, session: session)
       }
-      // A connection that can't be watched is answered with 503 when its time is over.
+      // A connection that can't be watched is answered with 503 when its time limit is reached.
       visit.token = try? watches.whenReadable(connection) { [unowned self] in
         hear(visit, listener: listener, session: session)
       }
     }
   }
 
-  /// No connection can be accepted now. The port stays readable meanwhile: watched, it would be reported again and
-  /// again.
+  /// Pauses the port, because no connection can be accepted now. The port stays readable, so a
+  /// watch would report it again and again.
   private func rest(
     _ listener: AsleepListener, in session: Session, after error: SystemCallError,
     then goOn: @escaping () -> Void
@@ -214,7 +218,7 @@ final class AsleepAnswerer {
       part = []
     }
     if part.isEmpty {
-      // The client connected and closed: a check of the port.
+      // The client connected and closed the connection, which is a check of the port.
       let isCheck = visit.request.isEmpty
       if isCheck { session.count += 1 }
       if !isCheck { wake(session, Self.reason(listener)) }
@@ -244,7 +248,7 @@ final class AsleepAnswerer {
     (visit.token, visit.timeout) = (nil, nil)
     session.visits[ObjectIdentifier(visit)] = nil
     guard let response else { return }
-    // A new connection's buffer holds all of it.
+    // The buffer of a new connection has room for the whole response.
     let bytes = Array(response.utf8)
     _ = visit.connection.send(bytes, waits: true)
     visit.connection.endOutput()

@@ -5,7 +5,8 @@ import Policy
 import Supervision
 import Synchronization
 
-/// `WorkerMemory` as it is: the threads of `mechanics` stop and continue processes, those of `hibernation` move their memory.
+/// The real `WorkerMemory`: the threads of `mechanics` stop and continue processes, those of
+/// `hibernation` move their memory.
 final class KernelMemory: WorkerMemory {
   let services: Services
   let state: StateDirectory
@@ -29,7 +30,7 @@ final class KernelMemory: WorkerMemory {
     self.recordPatience = recordPatience
   }
 
-  /// What the operation's thread calls with the outcome.
+  /// Makes the closure that the thread of an operation calls with the outcome.
   func callback<Outcome: Sendable>(
     _ then: @escaping (Outcome) -> Void
   ) -> (underway: Underway, done: @Sendable (Outcome) -> Void) {
@@ -50,8 +51,8 @@ final class KernelMemory: WorkerMemory {
     let (underway, done) = callback(then)
     let hibernation = isRestoring ? services.hibernation : nil
     services.mechanics.submit(about: name) {
-      // Opened while that may still be permitted: a worker's children have memory too. The hibernation that
-      // needs a memory that can't be opened reports it.
+      // The memory is opened while that may still be permitted: a worker's children have memory,
+      // too. If some memory can't be opened, the hibernation that needs it reports that.
       let opened = try? MemoryRefresh(
         root: job.identity, session: job.session, cgroup: job.cgroup
       ).perform()
@@ -90,14 +91,15 @@ final class KernelMemory: WorkerMemory {
         before.measure(pids, missing)
       }
     ) { result in
-      // If it can't be measured, the rest counts as nothing.
+      // If the remaining memory can't be measured, it counts as 0.
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
       done(Hibernated(result: result, before: before.footprint, after: ByteCount(after)))
     }
     return underway
   }
 
-  /// The footprint of a worker right before it is hibernated, measured on the thread that does that.
+  /// The footprint of a worker right before it is hibernated, measured on the thread of the
+  /// hibernation.
   private final class Before: Sendable {
     private let value: Mutex<ByteCount?>
 
@@ -133,7 +135,8 @@ final class KernelMemory: WorkerMemory {
     then: @escaping (Result<ResumeSummary, HibernationError>) -> Void
   ) -> Underway {
     let (underway, done) = callback(then)
-    // Pages are put in place meanwhile: the record takes a tenth of a resume, or more on a slow disk.
+    // Pages are restored while the record is written: that takes a tenth of the time of a resume,
+    // or more on a slow disk.
     let recorded = services.records.barrier(target.name)
     services.mechanics.performAfterAll(about: target.name) { [hibernation = services.hibernation] in
       hibernation.resume(
@@ -147,7 +150,7 @@ final class KernelMemory: WorkerMemory {
   ) -> Underway {
     let (underway, done) = callback(then)
     let path = state.image(of: target.name)
-    // Earlier operations on it have ended.
+    // Earlier operations on the worker have ended.
     let recorded = services.records.barrier(target.name)
     services.mechanics.submit(about: target.name, isUrgent: true) {
       [hibernation = services.hibernation] in
@@ -175,7 +178,7 @@ final class KernelMemory: WorkerMemory {
   private static func rest(
     of target: HibernationTarget, image path: String, known: ImageExpectation?
   ) -> WorkerState? {
-    // The image is where its volume is: not here, while that isn't mounted.
+    // If the volume of the image isn't mounted, the image isn't here but still exists.
     if known?.absence(of: path)?.aftermath == .intact { return .hibernated }
     if Hibernator.isAtRest(target, on: path) { return .hibernated }
     guard !fileExists(path), !fileExists(path + ".partial") else { return nil }
@@ -188,7 +191,7 @@ final class KernelMemory: WorkerMemory {
 
   func prioritize(_ name: String) { services.hibernation.prioritize(name) }
 
-  /// On the thread for small files.
+  /// Removes the image on the thread for small files.
   func removeImage(
     of name: String, isUnreadableNeeded: Bool, then: (() -> Void)?
   ) -> @Sendable () -> Void {
@@ -239,12 +242,13 @@ extension HibernationRequest {
   }
 }
 
-/// Waits until a later daemon would find a worker: its record is on the disk. Without one, that daemon would remove
-/// the worker's image, as that of a worker that doesn't exist any more (`SurvivorRemains`), and with it the only copy
-/// of its memory. So a hibernation waits before its image gets its name; its pages are read and compressed meanwhile.
-/// What is known before it begins ends it there.
+/// Waits until a later daemon would find a worker, that is, until the worker's record is on the
+/// disk. Without a record, that daemon would remove the worker's image as that of a worker that
+/// doesn't exist any more (`SurvivorRemains`), and with it the only copy of the worker's memory. So
+/// a hibernation waits before its image gets its name. Its pages are read and compressed meanwhile.
+/// If the record is known to be missing, the hibernation fails before it starts.
 final class RecordWait: Sendable {
-  /// A hibernation waits for this long at most: a client may be waiting for its end.
+  /// The maximum wait of a hibernation: a client may be waiting for its end.
   static let patience = Duration.seconds(5)
 
   private let patience: Duration
@@ -257,7 +261,8 @@ final class RecordWait: Sendable {
     end = Deadline(in: patience)
   }
 
-  /// The disk has what was saved before the wait began. Callable on any thread, once.
+  /// Reports that the disk has what was saved before the wait began. May be called on any thread,
+  /// once.
   ///
   /// - Parameter isThere: whether there is a record of the worker.
   func answer(_ isThere: Bool) {
@@ -265,11 +270,11 @@ final class RecordWait: Sendable {
     isAnswered.raise()
   }
 
-  /// Not for the loop's thread.
+  /// Checks for the record. Not for the loop's thread.
   ///
-  /// - Parameter waits: for the answer, for `patience` since `init` at most.
-  /// - Returns: why a later daemon may not find the worker; `nil`: it would find it, or that isn't known and `waits` is
-  ///   false.
+  /// - Parameter waits: wait for the answer, until `patience` after `init` at most.
+  /// - Returns: why a later daemon may not find the worker; nil: it would find it, or that isn't
+  ///   known yet and `waits` is false.
   func obstacle(waits: Bool) -> String? {
     if waits { isAnswered.wait(until: end) }
     switch answer.withLock({ $0 }) {

@@ -2,32 +2,34 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Wakes sleeping workers to which a signal was sent. The signal waits in the kernel, which reports that to no
-/// other process. So the workers are looked at every ten seconds: only the root process, because operators know
-/// its pid. Belongs to the loop's thread.
+/// Wakes sleeping workers to which a signal was sent. The signal is pending in the kernel, which
+/// reports that to no other process. So this checks the workers every 10 s: only their root
+/// processes, because operators know their pids. Belongs to the loop's thread.
 ///
-/// The kernel counts the waiting signals of each user. While that count is unchanged, one look a user is enough.
-/// A signal that comes while another one's wait ends leaves the count as it is; a look at all workers every minute
-/// finds it.
+/// The kernel counts the pending signals of each user. While the count is unchanged, one check per
+/// user is enough. If a signal arrives while another one is consumed, the count doesn't change. A
+/// check of all workers every 60 s finds such a signal.
 final class PendingSignals {
   private static let interval = Duration.seconds(10)
   private static let completeInterval = Duration.seconds(60)
 
   private let timers: any Timers
-  /// Workers that sleep and aren't acted on, with the pid of the root process.
+  /// Workers that sleep without an operation in progress, with the pids of their root processes.
   private let sleepers: () -> [(id: WorkerID, pid: Int32)]
-  /// nil: they can't be read, and the process may have ended.
+  /// Reads the pending signals of a process; nil: they can't be read, and the process may have
+  /// ended.
   private let pending: (Int32) -> WaitingSignals?
-  /// The inode of the process's user namespace; nil: it isn't known.
+  /// Reads the inode of a process's user namespace; nil: it isn't known.
   private let namespace: (Int32) -> UInt64?
   private let send: (Event) -> Void
-  /// By pid: the sleepers of the last look whose account is known.
+  /// The accounts of the workers that slept at the last check, by pid, if they are known.
   private var accounts: [Int32: Account] = [:]
   private var counts: [Account: UInt64] = [:]
   private var lastComplete: Instant?
 
-  /// Processes whose waiting signals the kernel counts together: those of one real user in one user namespace
-  /// (RLIMIT_SIGPENDING, getrlimit(2)). A sleeping process can't change it.
+  /// Identifies processes whose pending signals the kernel counts together: those of one real user
+  /// in one user namespace (RLIMIT_SIGPENDING, getrlimit(2)). A sleeping process can't change its
+  /// account.
   private struct Account: Hashable {
     var user: UInt32
     var namespace: UInt64
@@ -63,13 +65,14 @@ final class PendingSignals {
     }
   }
 
-  /// Looks now, and repeats that.
+  /// Checks now, and then every 10 s.
   func follow() {
     let isComplete = lastComplete.map { timers.now - $0 >= Self.completeInterval } ?? true
     if isComplete { lastComplete = timers.now }
     var (newAccounts, newCounts): ([Int32: Account], [Account: UInt64]) = ([:], [:])
     for (id, pid) in sleepers() {
-      // The account's first process has been read in this round, and the count is as it was in the last one.
+      // The first process of the account was read in this round, and its count is the same as in
+      // the last round.
       if !isComplete, let account = accounts[pid], let count = newCounts[account],
         count == counts[account]
       {
@@ -79,7 +82,8 @@ final class PendingSignals {
       guard let found = pending(pid) else { continue }
       if let account = account(pid, found), let count = found.counted {
         newAccounts[pid] = account
-        // Not a later one: a signal that comes between two reads has to change the count of the next round.
+        // A later count isn't used: a signal that arrives between two reads has to change the count
+        // of the next round.
         if newCounts[account] == nil { newCounts[account] = count }
       }
       if let signal = Self.askingSignals.first(where: {
@@ -97,7 +101,8 @@ final class PendingSignals {
     return Account(user: found.user, namespace: namespace)
   }
 
-  /// Signals that make a program do something. Not those of job control, nor those that the end of a child or a
-  /// change of a terminal causes. HUP, INT, QUIT, USR1, USR2, ALRM, TERM, VTALRM, PROF: signal(7).
+  /// Signals that make a program do something: HUP, INT, QUIT, USR1, USR2, ALRM, TERM, VTALRM, PROF
+  /// (signal(7)). Signals of job control aren't included, nor those that the end of a child or a
+  /// change of a terminal causes.
   private static let askingSignals: [Int32] = [1, 2, 3, 10, 12, 14, 15, 26, 27]
 }

@@ -5,8 +5,8 @@ import Linux
 import Policy
 import Supervision
 
-// The operations of a `WorkerSleep`: what the rest of the daemon learns before and after each, and what `WorkerMemory`
-// does.
+// The operations of a `WorkerSleep`: each one informs other components before and after it, and
+// calls `WorkerMemory`.
 
 extension WorkerSleep {
   static let unwatched = "its inputs aren't watched: the outcome of its suspension was lost"
@@ -20,12 +20,14 @@ extension WorkerSleep {
     sleeps.log(priority, "\(id): \(text)")
   }
 
-  /// An outcome that is known at once is still reported later.
+  /// Reports an outcome that is known at once. It is still reported later, and not before this
+  /// returns.
   private func refuse<Outcome>(_ then: @escaping (Outcome) -> Void, _ outcome: Outcome) {
     timers.after(.zero) { then(outcome) }
   }
 
-  /// Suspends it. The outcome comes when the engine has got what its image may take, too.
+  /// Suspends the worker. The outcome is reported when the engine also knows how much space the
+  /// images may use.
   func stop(then: @escaping (Result<Asleep, Refusal>) -> Void) {
     guard let worker, let process = worker.process else {
       return refuse(then, .failure(Refusal(text: Self.noProcess)))
@@ -36,7 +38,7 @@ extension WorkerSleep {
     worker.traffic = nil
     var (result, isRead): (Result<Asleep, Refusal>?, Bool) = (nil, false)
     let end = { if isRead, let result { then(result) } }
-    // It may be hibernated next.
+    // The worker may be hibernated next.
     sleeps.imageDisk.sendReading {
       isRead = true
       end()
@@ -49,7 +51,8 @@ extension WorkerSleep {
     }
   }
 
-  /// It has just been suspended, and the engine hears of it next: from now on its inputs are watched.
+  /// Prepares the sleep: the worker has just been suspended, and the engine learns that next. Its
+  /// inputs are watched from now on.
   func fallsAsleep(_ asleep: Asleep) {
     guard let worker, !watch.isOver else { return }
     worker.asleepSince = timers.now
@@ -150,9 +153,9 @@ extension WorkerSleep {
     current = memory.look(at: target, known: rest.image, then: then)
   }
 
-  /// Before the engine hears of it.
+  /// Completes a wake, before the engine learns of it.
   ///
-  /// - Parameter why: a clause, if it isn't the engine's cause.
+  /// - Parameter why: the reason as a clause, if it isn't the engine's cause.
   func isAwake(why: String? = nil, fromImage: Bool = false) {
     guard let worker else { return }
     if why == nil { watch.stop() }
@@ -165,15 +168,15 @@ extension WorkerSleep {
     sleeps.imageDisk.sendReading()
   }
 
-  /// The cause of its wake still waits.
+  /// Handles a failed wake: the worker still sleeps, and the cause of its wake still exists.
   func staysAsleep() {
     watch.repeatCall()
     wakeWhenReleased()
     wakeIfUnwatched()
   }
 
-  /// If a thread was in a trace stop of the daemon, it is released as soon as possible; then the worker has to be woken
-  /// again.
+  /// Wakes the worker again after 1 s, if a thread was in a ptrace stop of the daemon. Such a
+  /// thread is released as soon as possible, and then the worker has to be woken again.
   private func wakeWhenReleased() {
     guard Stragglers.shared.hasAny else { return }
     timers.after(.seconds(1)) { [driver, id] in
@@ -195,8 +198,8 @@ extension WorkerSleep {
 }
 
 extension WorkerUnit {
-  /// Does it when the worker knows that it will be suspended, and has had its moment; not at all if it isn't to be
-  /// suspended any more.
+  /// Calls the action when the worker knows that it will be suspended, and has had time to react.
+  /// If the suspension is withdrawn meanwhile, the action isn't called.
   func onceTold(_ action: @escaping () -> Void) {
     guard let conversation = run.conversation else { return action() }
     conversation.lifecycle.willSuspend(then: action)
@@ -204,6 +207,6 @@ extension WorkerUnit {
 }
 
 extension ResumeSummary {
-  /// nil: all of its memory is there.
+  /// The bytes that are still missing; nil: all memory is restored.
   var stillMissing: MissingBytes? { backgroundFill > 0 ? missing : nil }
 }

@@ -7,18 +7,19 @@ import Supervision
 struct Asleep: Sendable {
   var sources: Result<any WakeInputs, SystemCallError>
   var times: [DueTime] = []
-  /// `nil`: it isn't measured yet.
+  /// The footprint; nil: it wasn't measured.
   var measurement: Measurement?
-  /// For an external worker.
+  /// Detects that the manager of an external worker wants it to run.
   var manager: SleepWatch?
 
-  /// Nothing but the worker itself gives it work. False if that isn't known.
+  /// No other process gives the worker work. False if that isn't known.
   var hasNoClients: Bool {
     if case .success(let sources) = sources { !sources.hasClients } else { false }
   }
 }
 
-/// The means to put a worker to sleep and watch its inputs meanwhile, for the mechanics' thread.
+/// Suspends a worker, and finds its inputs, so that they can be watched while it sleeps. Runs on a
+/// thread of `mechanics`.
 struct SuspendJob: Sendable {
   var identity: ProcessIdentity
   var session: Int32
@@ -27,38 +28,39 @@ struct SuspendJob: Sendable {
   var leftUnread: LeftUnread
   var waits: TimedWaits
   var masters: PreforkMasters
-  /// Nothing but its inputs would ever wake it.
+  /// Nothing but its inputs would ever wake the worker.
   var dependsOnInputs: Bool
-  /// Its timers can wake it.
+  /// The worker's own timers can wake it.
   var wakesForTimers = false
-  /// Ports at which health checks are answered for it.
+  /// The ports at which the daemon answers health checks while the worker sleeps.
   var answeredPorts: Set<UInt16> = []
-  /// It sleeps because it was idle, and not because of the operator or the ladder.
+  /// The worker is suspended because it was idle, and not because of the operator or the ladder.
   var mustBeIdle = false
-  /// For an external worker in its manager's cgroup.
+  /// The jobs of the manager of an external worker, in whose cgroup the worker is.
   var jobs: ManagerJobs?
   var isExternal = false
 
-  /// Lets it run. Tests provide their own.
+  /// Wakes the worker. Tests have a fake.
   var wake: @Sendable (HibernationTarget, _ isStopped: Bool) throws -> Void = { target, isStopped in
     target.restartInterruptedSyscalls()
     try target.wake(isStopped: isStopped)
   }
 
   private static let patience = Duration.seconds(5)
-  /// Other workers wait for this thread.
+  /// The limit is short, because other workers wait for this thread.
   private static let divisiblePatience = Duration.milliseconds(200)
 
-  /// Stops it, and finds its inputs. When this throws, the worker runs; or the error is `StillStopped`.
+  /// Stops the worker, and finds its inputs. If this throws, the worker runs, unless the error is
+  /// `StillStopped`.
   func run() throws -> Asleep {
-    // A stop while the freezer holds it would outlast the next thaw.
+    // A stop while the freezer keeps a prefork master would outlast the next thaw.
     masters.release()
     let began = Clocks.monotonic
     let tree = try discover()
     if let thread = try DivisibleCall.thread(
       in: tree, until: Deadline(in: Self.divisiblePatience))
     {
-      // If its manager has frozen it, the call can't end, and that is the reason.
+      // If the worker's manager has frozen it, the call can't end, and that is the reason.
       try checkManagerIsAway()
       throw InTheMiddle(thread: thread)
     }
@@ -68,7 +70,7 @@ struct SuspendJob: Sendable {
     do { return try lookAtStopped(ignored, since: began) } catch { throw wakeAgain(because: error) }
   }
 
-  /// When this throws, the worker runs.
+  /// Stops the worker. If this throws, the worker runs.
   private func stop() throws {
     if let freezer = cgroup?.freezer {
       try freezer.freeze(until: Deadline(in: Self.patience))
@@ -88,7 +90,7 @@ struct SuspendJob: Sendable {
     try masters.look(at: tree)
     if mustBeIdle { try checkIsIdle() }
     let sources = watch(ignored, since: began)
-    // What is short now may not be in a moment: the next attempt may succeed.
+    // A resource that is short now may be free in a moment, so the next attempt may succeed.
     guard let refusal = sources.refusal, dependsOnInputs || refusal.isShortage else {
       return Asleep(
         sources: sources,
@@ -98,15 +100,16 @@ struct SuspendJob: Sendable {
     throw Unwatchable(why: refusal)
   }
 
-  /// Timers wake it, or it works by them: nothing else gives it work.
+  /// Timers may wake the worker, or it works only by its timers: nothing else gives it work.
   private func wantsTimes(_ sources: Result<any WakeInputs, SystemCallError>) -> Bool {
     if wakesForTimers { return true }
     guard case .success(let sources) = sources else { return false }
     return !sources.hasClients
   }
 
-  /// The engine asks for its footprint next, and a thread of its own would begin later by as long as this takes. Not of a
-  /// big worker: a wake would wait for it.
+  /// Measures the footprint, unless the worker is big: a wake would wait for the measurement. The
+  /// engine asks for the footprint next, and a thread of its own would begin later by as long as
+  /// this takes.
   private static func measure(_ tree: ProcessTree) -> Measurement? {
     guard tree.pids.count <= fewProcesses,
       tree.pids.reduce(0, { $0 + residentMemory(of: $1).all }) <= smallMemory
@@ -115,7 +118,8 @@ struct SuspendJob: Sendable {
     return found.refusal == nil ? found : nil
   }
 
-  /// Resident memory, bytes. For a python program with 16 MB it takes 0.4 ms.
+  /// The maximum resident memory, in bytes, of a worker that is measured here. The measurement
+  /// takes 0.4 ms for a Python program with 16 MB.
   private static let smallMemory: UInt64 = 96 << 20
   private static let fewProcesses = 8
 
@@ -132,12 +136,13 @@ struct SuspendJob: Sendable {
       throw AtWork(thread: thread)
     }
     if let process = tree.processWithSignal { throw AtWork(thread: process) }
-    // The look by ptrace has moved the threads.
+    // The check by ptrace has moved the threads.
     try waitForRest()
   }
 
-  /// A cgroup that its manager has frozen stays the manager's. The processes that the manager runs there must
-  /// not be stopped, because the manager waits for them.
+  /// Throws if the manager of an external worker uses its cgroup. A cgroup that the manager has
+  /// frozen stays under its control. Processes that the manager runs in the cgroup must not be
+  /// stopped, because the manager waits for them.
   private func checkManagerIsAway() throws {
     guard isExternal else { return }
     if ForeignFreeze.holds(identity.pid) { throw ManagerHasFrozenIt(process: identity.pid) }
@@ -157,7 +162,9 @@ struct SuspendJob: Sendable {
     }
   }
 
-  /// - Returns: `reason`; or `StillStopped` where the worker couldn't be woken.
+  /// Wakes the worker after a failed suspension.
+  ///
+  /// - Returns: `reason`; or `StillStopped` if the worker couldn't be woken.
   private func wakeAgain(because reason: any Error) -> any Error {
     let target = HibernationTarget(
       name: "", root: identity, session: session, cgroup: cgroup, waits: waits, masters: masters)
@@ -167,15 +174,16 @@ struct SuspendJob: Sendable {
     } catch { return StillStopped(reason: "\(reason)", failure: "\(error)") }
   }
 
-  /// It was stopped, is not to be suspended, and could not be woken.
+  /// The worker was stopped, isn't to be suspended, and couldn't be woken.
   struct StillStopped: Error, CustomStringConvertible {
     let reason: String
     let failure: String
     var description: String { "\(reason); and it could not be woken: \(failure)" }
   }
 
-  /// How old an open request may be that keeps it awake: of an idle worker as `TrafficMonitor` has it, because the request
-  /// may have come since the last look there. The time that this job itself has taken makes no request older.
+  /// The maximum age of an open request that keeps the worker awake. For an idle worker it is that
+  /// of `TrafficMonitor`, because the request may have arrived since its last check. The time that
+  /// this job has taken is added, since it makes no request older.
   func limitOfRequests(after taken: Duration) -> Duration {
     (mustBeIdle ? TrafficMonitor.maxRequest : WakeSources.recently) + taken
   }
@@ -198,16 +206,16 @@ struct SuspendJob: Sendable {
     try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
   }
 
-  /// A stop would end the call with a part of its result.
+  /// A stop would end the call with a partial result.
   private struct InTheMiddle: Error, CustomStringConvertible {
     let thread: Int32
     var description: String {
-      "its thread \(thread) is in the middle of a call that a stop would cut short (a write, a receipt "
-        + "with MSG_WAITALL, a submission to io_uring)"
+      "its thread \(thread) is in the middle of a call that a stop would cut short (a write, a "
+        + "receipt with MSG_WAITALL, a submission to io_uring)"
     }
   }
 
-  /// What it waits for isn't known, so that nothing would wake it.
+  /// It isn't known what the worker waits for, so nothing would wake it.
   private struct NotAtRest: Error, CustomStringConvertible {
     let thread: Int32
     var description: String {
@@ -215,13 +223,15 @@ struct SuspendJob: Sendable {
     }
   }
 
-  /// Nothing would wake it to finish its work: a request that it has read, on a busy machine.
+  /// The worker is still working, such as on a request that it has read. Nothing would wake it to
+  /// finish that.
   private struct AtWork: Error, CustomStringConvertible {
     let thread: Int32
     var description: String { "not idle: its thread \(thread) is working" }
   }
 
-  /// Under `mode: activity`, or because descriptors are short: it would miss its requests while it sleeps.
+  /// The worker's inputs can't be watched: it would miss requests while it sleeps. This is an error
+  /// under `mode: activity`, or if descriptors are short.
   private struct Unwatchable: Error, CustomStringConvertible {
     let why: SystemCallError
     var description: String {
@@ -233,7 +243,7 @@ struct SuspendJob: Sendable {
 }
 
 extension SuspendJob {
-  /// - Parameter cause: of the transition to `suspending`.
+  /// - Parameter cause: the cause of the transition to `suspending`.
   init(
     of worker: WorkerUnit, _ process: WorkerProcess, leftUnread: LeftUnread,
     because cause: Cause?
@@ -248,14 +258,14 @@ extension SuspendJob {
     isExternal = worker.external != nil
     jobs = worker.external?.jobs
     mustBeIdle = dependsOnInputs && cause?.meansIdle == true
-    // A worker of an earlier daemon, whose sockets Yama doesn't let this daemon open: its clients would wait
-    // for ever.
+    // Yama doesn't permit this daemon to open the sockets of a worker that an earlier daemon has
+    // started. The worker's clients would wait for ever.
     if !Yama.current.permits(process.identity.pid) { dependsOnInputs = true }
   }
 }
 
 extension Cause {
-  /// With `foreground.mode: activity`.
+  /// Means that the worker was idle, under `foreground.mode: activity`.
   fileprivate var meansIdle: Bool {
     switch self {
     case .graceOver, .quietAgain: true

@@ -3,35 +3,37 @@ import Linux
 import Policy
 import Supervision
 
-/// The inputs of a sleeping worker, as they are watched in its place. `WakeSources` has real ones; tests
-/// provide their own.
+/// The inputs of a sleeping worker, which the daemon watches for it. `WakeSources` has real ones;
+/// tests have fakes.
 protocol WakeInputs: AnyObject, Sendable {
   /// Readable when `nextReason` may return something.
   var descriptor: Descriptor { get }
-  /// Input that had come by the time the worker slept, and that it hadn't read; it should be woken at once.
+  /// Input that had arrived before the worker slept, and that it hadn't read. The worker should be
+  /// woken at once.
   var waiting: String? { get }
-  /// All of that, for the next time that it falls asleep.
+  /// All input that had arrived unread, for the next time that the worker falls asleep.
   var leftUnread: LeftUnread { get }
-  /// Inputs that can't be watched; the worker could miss a request there.
+  /// Inputs that can't be watched. The worker could miss a request there.
   var refusals: [SystemCallError] { get }
-  /// Not watched here: the daemon answers health checks there.
+  /// Ports at which the daemon answers health checks. They aren't watched here.
   var answered: [AsleepListener] { get }
-  /// Waits of the worker that can't be watched, as clauses.
+  /// Things that the worker waits for and that can't be watched, as clauses.
   var unwatched: [String] { get }
-  /// A client can give it work.
+  /// A client can give the worker work.
   var hasClients: Bool { get }
 
-  /// The input that has come since the last time; nil: none.
+  /// Returns the input that has arrived since the last call; nil: none.
   func nextReason() -> String?
 
-  /// The worker is about to run, or runs: files that were opened in its place are passed on to it.
+  /// Passes on to the worker the files that were opened for it. The worker is about to run, or
+  /// runs.
   func admitOpened()
 }
 
 extension WakeSources: WakeInputs {}
 
 extension Result where Success == any WakeInputs, Failure == SystemCallError {
-  /// The first input that can't be watched; better one that could be in a moment.
+  /// The first input that can't be watched. A shortage that may end soon is preferred.
   var refusal: SystemCallError? {
     switch self {
     case .success(let inputs): inputs.refusals.first(where: \.isShortage) ?? inputs.refusals.first
@@ -40,8 +42,8 @@ extension Result where Success == any WakeInputs, Failure == SystemCallError {
   }
 }
 
-/// Wakes one run of a worker: while it sleeps, its inputs are watched in its place, and what comes is reported to the
-/// engine, once. Belongs to the loop's thread; a new run has a new one.
+/// Wakes one run of a worker. While the worker sleeps, this watches its inputs, and reports an
+/// arrival to the engine, once. Belongs to the loop's thread; each run has its own instance.
 final class WakeWatch {
   private let id: WorkerID
   private weak var worker: WorkerUnit?
@@ -49,17 +51,17 @@ final class WakeWatch {
   private let driver: EngineDriver
   private let memory: any WorkerMemory
   private let daemonLog: DaemonLog
-  /// Wakes it for its own timers.
+  /// Wakes the worker for its own timers.
   let timer: WakeTimer
   private let answerer: AsleepAnswerer
   private var watched: (inputs: any WakeInputs, token: EventLoop.Token)?
-  /// The cause of its wake, until it runs.
+  /// The cause of the worker's wake, until it runs.
   private var unheardCall: String?
-  /// When it last fell asleep.
+  /// The unread input when the worker last fell asleep.
   private(set) var leftUnread = LeftUnread()
-  /// Its waits when it last fell asleep that can't wake it.
+  /// What the worker waited for when it last fell asleep and that can't wake it.
   private(set) var unwatched: [String] = []
-  /// While it sleeps: its own work that nothing wakes it for; nil: none is known.
+  /// While the worker sleeps: its own work that nothing wakes it for; nil: none is known.
   private(set) var stoppedWork: StoppedWork?
   private var hasLoggedStop = false
   /// The run has ended: nothing is watched any more.
@@ -84,16 +86,17 @@ final class WakeWatch {
     daemonLog(priority, "\(id): \(text)")
   }
 
-  /// Something is still watched or timed for it.
+  /// An input is still watched, or a timer is set.
   var isActive: Bool { watched != nil || timer.due != nil || answeredCount != nil }
 
-  /// Its inputs are watched.
+  /// The worker's inputs are watched.
   var isWatching: Bool { watched != nil }
 
-  /// Health checks that were answered since it fell asleep; nil: none are.
+  /// The number of health checks that were answered since the worker fell asleep; nil: none are
+  /// answered.
   var answeredCount: Int? { answerer.count }
 
-  /// The worker sleeps: from now on its inputs are watched here.
+  /// Begins to watch the worker's inputs: it sleeps.
   func listen(at result: Result<any WakeInputs, SystemCallError>) {
     stop()
     if isOver { return }
@@ -117,11 +120,12 @@ final class WakeWatch {
     answerer.answer(at: inputs.answered, checks) { [weak self] in self?.report($0) }
   }
 
-  /// It has fallen asleep, and `timer` has been set.
+  /// Records the work that stopped with the sleep. Called when the worker has fallen asleep and
+  /// `timer` has been set.
   ///
   /// - Parameters:
-  ///   - times: its timers; empty if it has clients.
-  ///   - isWriting: it wrote regularly until now.
+  ///   - times: the worker's timers; empty if it has clients.
+  ///   - isWriting: the worker wrote regularly until now.
   func noteStoppedWork(_ times: [DueTime], isWriting: Bool) {
     guard watched != nil, timer.due == nil else { return }
     guard let found = StoppedTimer(times).map(StoppedWork.timer) ?? (isWriting ? .writing : nil)
@@ -136,7 +140,7 @@ final class WakeWatch {
     log(.warning, "may miss a wake: \(error)")
   }
 
-  /// The engine knows that it sleeps: wakes it for input that came too late for it to read.
+  /// Wakes the worker if input arrived too late for it to read. The engine knows that it sleeps.
   func wakeForWhatWaits() {
     if let why = watched?.inputs.waiting { wake(why) }
   }
@@ -152,18 +156,19 @@ final class WakeWatch {
     driver.send(.wakeNeeded(id, why))
   }
 
-  /// It couldn't be resumed: the input that had come still waits, and won't be reported again.
+  /// Reports the cause of the wake again: the worker couldn't be resumed, and the input wouldn't be
+  /// reported again.
   func repeatCall() {
     if let why = unheardCall { driver.send(.wakeNeeded(id, why)) }
   }
 
-  /// The run has ended. A suspension that is still under way can't begin another watch.
+  /// Ends the watch with the run. A suspension that is still in progress can't begin another watch.
   func end() {
     stop()
     isOver = true
   }
 
-  /// It runs again, or its end has begun.
+  /// Ends the watch: the worker runs again, or its end has begun.
   func stop() {
     unheardCall = nil
     worker?.managerWatch = nil
@@ -177,11 +182,11 @@ final class WakeWatch {
   }
 }
 
-/// Work of a worker's own that doesn't go on while it sleeps, and that nothing wakes it for.
+/// A worker's own work that stops while it sleeps, and that nothing wakes it for.
 enum StoppedWork: Hashable, Sendable {
-  /// It has no clients.
+  /// The worker's own timer. It has no clients.
   case timer(StoppedTimer)
-  /// It wrote regularly until it was put to sleep.
+  /// The worker wrote regularly until it was suspended.
   case writing
 
   var code: String {
@@ -191,14 +196,14 @@ enum StoppedWork: Hashable, Sendable {
     }
   }
 
-  /// For the log and as the first sentence of `explain`.
+  /// The text for the log, and the first sentence of `explain`.
   var sentence: String {
     switch self {
     case .timer(let timer):
       "its own timer (\(timer.repeats ? "every" : "due in") \(timer.interval.spoken)) doesn't run "
         + "while it sleeps, and it has no clients: it does nothing until it is woken; "
-        + "`background: { wake_for_timers: \(max(1, timer.interval.components.seconds))s }` wakes it for the timer, "
-        + "and `background: { suspend_after: never }` keeps it awake"
+        + "`background: { wake_for_timers: \(max(1, timer.interval.components.seconds))s }` "
+        + "wakes it for the timer, and `background: { suspend_after: never }` keeps it awake"
     case .writing:
       "it wrote regularly until it was put to sleep, and writes nothing until it is woken; "
         + "`background: { suspend_after: never }` keeps it awake"
@@ -206,14 +211,14 @@ enum StoppedWork: Hashable, Sendable {
   }
 }
 
-/// The timer that wakes one run of a worker for its own timers while it sleeps. `TimerWake` decides which of
-/// them count. Belongs to the loop's thread.
+/// Wakes one run of a worker for its own timers while it sleeps. `TimerWake` decides which of them
+/// count. Belongs to the loop's thread.
 final class WakeTimer {
   private let timers: any Timers
-  /// Called with the reason, when the time has come.
+  /// Called with the reason when the timer fires.
   private let ring: (String) -> Void
   private var alarm: (at: Instant, token: EventLoop.Token)?
-  /// When one of its timers woke it the last time.
+  /// When one of the worker's timers woke it the last time.
   private var lastRang: Instant?
 
   init(_ timers: any Timers, ring: @escaping (String) -> Void) {
@@ -221,14 +226,14 @@ final class WakeTimer {
     self.ring = ring
   }
 
-  /// When it will be woken; nil: no timer of its own wakes it.
+  /// When the worker will be woken; nil: none of its own timers wakes it.
   var due: Instant? { alarm?.at }
 
-  /// It has just fallen asleep. An earlier time isn't valid any more.
+  /// Sets the timer: the worker has just fallen asleep. An earlier time isn't valid any more.
   ///
   /// - Parameters:
-  ///   - times: its timers and time-outs.
-  ///   - shortest: `background.wake_for_timers`; nil: it is woken for none.
+  ///   - times: the worker's timers and timeouts.
+  ///   - shortest: the value of `background.wake_for_timers`; nil: no timer wakes the worker.
   func set(_ times: [DueTime], shortest: Duration?) {
     cancel()
     guard let shortest else { return }
@@ -252,7 +257,7 @@ final class WakeTimer {
     alarm = (instant, token)
   }
 
-  /// It runs again, or has ended.
+  /// Cancels the timer: the worker runs again, or has ended.
   func cancel() {
     guard let alarm else { return }
     timers.cancel(alarm.token)

@@ -5,109 +5,124 @@ import Policy
 import Supervision
 import Synchronization
 
-/// What threads do to the processes and the memory of workers: `KernelMemory` really does it; tests provide their own.
+/// What other threads do to the processes and the memory of workers. `KernelMemory` is the real
+/// implementation; tests have a fake.
 ///
-/// `then` is called on the loop, once, and never before the method returns. About one worker there is one operation at
-/// a time: the caller waits for an outcome before it begins another.
+/// `then` is called on the loop, once, and never before the method returns. A worker has one
+/// operation at a time: the caller waits for an outcome before it begins another operation.
 protocol WorkerMemory: AnyObject {
-  /// Stops it, and finds its inputs. When this fails it runs, unless the refusal says that it is still stopped.
+  /// Stops the worker, and finds its inputs. If this fails, the worker runs, unless the refusal
+  /// says that it is still stopped.
   ///
-  /// - Parameter isRestoring: the rest of its memory is still being restored, and must be there first.
+  /// - Parameter isRestoring: a lazy restore of the worker is still in progress. It is completed
+  ///   first.
   func suspend(
     _ job: SuspendJob, of name: String, isRestoring: Bool, then: @escaping (Suspended) -> Void
   ) -> Underway
 
-  /// The image gets its name when a later daemon would find the worker.
+  /// Hibernates a suspended worker. The image gets its name when a later daemon would find the
+  /// worker.
   func hibernate(_ order: HibernationOrder, then: @escaping (Hibernated) -> Void) -> Underway
 
-  /// Lets it run, when all of its memory is there. `then` gets the reason if that failed.
+  /// Lets the worker run. All of its memory is in its processes. `then` gets the reason if that
+  /// failed.
   func thaw(
     _ target: HibernationTarget, isStopped: Bool, then: @escaping (_ failure: String?) -> Void
   ) -> Underway
 
-  /// The image isn't removed before the worker's record on the disk says so.
+  /// Restores the worker's memory, and lets it run. The image is removed only when the worker's
+  /// record on the disk says that it isn't needed.
   func restore(
     _ target: HibernationTarget, from image: ImageOnDisk, keepsBase: Bool,
     then: @escaping (Result<ResumeSummary, HibernationError>) -> Void
   ) -> Underway
 
-  /// Verifies its memory, whatever state it is in, writes back what is missing, and lets it run.
+  /// Verifies the worker's memory, whatever state it is in, writes back what is missing, and lets
+  /// the worker run.
   func recover(
     _ target: HibernationTarget, expecting: ImageExpectation, then: @escaping (Recovered) -> Void
   ) -> Underway
 
-  /// Its state if it rests: `.suspended` or `.hibernated`; nil: anything is in doubt.
+  /// Determines the state of a sleeping worker: `.suspended` or `.hibernated`; nil: the state isn't
+  /// certain.
   ///
-  /// - Parameter known: the image that its memory was in when that was last known.
+  /// - Parameter known: the image with the worker's memory, according to the last operation.
   func look(
     at target: HibernationTarget, known: ImageOnDisk?,
     then: @escaping (_ rest: WorkerState?, _ image: ImageOnDisk?) -> Void
   ) -> Underway
 
-  /// The children of a prefork server run; its masters follow.
+  /// Continues the masters of a prefork server, after its children.
   func release(_ masters: PreforkMasters, of name: String)
 
-  /// The worker's remaining operations, such as a hibernation, are done before work that no client waits for.
+  /// Moves the worker's remaining operations, such as a hibernation, before work that no client
+  /// waits for.
   func prioritize(_ name: String)
 
-  /// Removes the image of a worker that has ended. The next one waits for that, by what is returned, which isn't for
-  /// the loop's thread.
+  /// Removes the image of a worker that has ended. The returned closure waits for that; it is
+  /// called before the next image is written, and not on the loop's thread.
   ///
   /// - Parameter isUnreadableNeeded: an image that can't be read is kept.
   func removeImage(
     of name: String, isUnreadableNeeded: Bool, then: (() -> Void)?
   ) -> @Sendable () -> Void
 
-  /// Removes what running workers have left on disk for their next images, before later operations.
+  /// Removes the bases that running workers have left on the disk for their next images. Later
+  /// operations wait for that.
   func dropIdleBases()
 
   // MARK: workers that another daemon or supervisor has started
 
-  /// Its memory isn't open yet. ESRCH: it has ended.
+  /// Opens a pidfd of the process. Its memory isn't opened yet. The error ESRCH means that the
+  /// process has ended.
   func hold(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess
 
-  /// All its processes; outside a cgroup only while the daemon starts.
+  /// Finds all processes of the worker. Outside a cgroup, this is called only while the daemon
+  /// starts.
   func tree(of process: WorkerProcess) throws(SystemCallError) -> ProcessTree
 
-  /// Of all its processes, with those that an earlier daemon has opened; while the daemon starts, as all below but
-  /// `findInputs`.
+  /// Opens the memory of all processes of the worker, with what an earlier daemon has opened. Like
+  /// the methods below, except `findInputs`, this is called only while the daemon starts.
   func openMemories(of process: WorkerProcess) throws(SystemCallError)
 
+  /// Determines where the memory of a worker of an earlier daemon is.
   func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest
 
-  /// What can wake it while it sleeps on.
+  /// Finds the inputs that can wake a worker that continues to sleep.
   func findInputs(
     of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
     then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
   ) -> Underway
 
-  /// Of a worker that has ended: its image, and the processes that are left in its cgroup.
+  /// Removes the image of a worker that has ended, and the processes that are left in its cgroup.
   func removeRemains(of record: WorkerRecord)
 
   /// Removes images whose workers don't exist any more.
   func removeOrphanedImages(except isRecorded: (String) -> Bool)
 }
 
-/// An operation, until its thread reports that it has ended. False while a caller still waits: its outcome was lost.
+/// Whether an operation is running on its thread. If this is false while a caller still waits, the
+/// outcome was lost.
 final class Underway: Sendable {
   private let state = Atomic(true)
   var isTrue: Bool { state.load(ordering: .acquiring) }
   func end() { state.store(false, ordering: .releasing) }
 }
 
-/// What a suspension ends with.
+/// The outcome of a suspension.
 struct Suspended: Sendable {
-  /// The memories that could be opened before it; nil: none.
+  /// The memory files that could be opened before the suspension; nil: none.
   var opened: MemoryRefresh.Outcome?
   var result: Result<Asleep, Refusal>
 }
 
-/// An error's text: errors themselves aren't sendable.
+/// The text of an error, because errors themselves aren't sendable.
 struct Refusal: Error {
   let text: String
-  /// Why the worker is still stopped though the operation has failed; nil: it is as it was before.
+  /// Why the worker is still stopped although the operation has failed; nil: it is as it was
+  /// before.
   var stillStopped: String?
 }
 
@@ -116,22 +131,22 @@ struct HibernationOrder {
   var rules: HibernationRules
   /// The image doesn't stay in the page cache.
   var dropsCache: Bool
-  /// Nil: it is measured right before.
+  /// The footprint before the hibernation; nil: it is measured right before.
   var footprint: ByteCount?
-  /// How much of its memory is still to come.
+  /// The memory that a lazy restore hasn't restored yet.
   var missing: MissingBytes?
-  /// Waits until the images of an earlier run are removed.
+  /// Waits until the images of an earlier run have been removed.
   var removal: (@Sendable () -> Void)?
 }
 
-/// What a hibernation ends with, and the footprints before and after it.
+/// The outcome of a hibernation, and the footprints before and after it.
 struct Hibernated: Sendable {
   var result: Result<HibernationSummary, HibernationError>
   var before: ByteCount
   var after: ByteCount
 }
 
-/// What a recovery ends with.
+/// The outcome of a recovery.
 struct Recovered: Sendable {
   var result: Result<ResumeSummary, HibernationError>
   /// The image that is left afterwards.
@@ -144,14 +159,14 @@ extension HibernationError {
   }
 }
 
-/// A worker's image: where all of its memory is while it is hibernated.
+/// The image of a hibernated worker, which contains all of its memory.
 struct ImageOnDisk: Sendable {
   var resting: RestingImage
-  /// Bytes on the disk; nil where nothing has noted it.
+  /// The bytes that it uses on the disk; nil: they aren't recorded.
   var length: Int64?
 
   var path: String { resting.path }
-  /// Distinguishes it from other images; nil where that isn't noted.
+  /// Distinguishes the image from others; nil: it isn't recorded.
   var mark: ImageMark? { resting.expectation.mark }
 
   init(_ resting: RestingImage, length: Int64?) {
@@ -159,24 +174,24 @@ struct ImageOnDisk: Sendable {
     self.length = length
   }
 
-  /// - Parameter mark: nil where it isn't noted.
+  /// - Parameter mark: nil: it isn't recorded.
   init(path: String, mark: ImageMark? = nil, length: Int64? = nil) {
     self.init(RestingImage(path: path, expecting: .of(mark)), length: length)
   }
 }
 
-/// Where a worker's memory is, and so how it can be resumed: decided when it is put to rest, or found at rest,
-/// and kept.
+/// Where the memory of a worker is, which determines how it is resumed. It is set when the worker
+/// is suspended or hibernated, or when it is found asleep.
 enum RestState: Sendable {
-  /// All of its memory is in its processes. `mayBeStopped`: a hibernation was tried since it was suspended, which
-  /// stops it by signal for a while.
+  /// All memory is in the worker's processes. `mayBeStopped`: a hibernation was tried since the
+  /// suspension, and it stops the worker by signal for some time.
   case thaw(mayBeStopped: Bool)
-  /// Its memory is restored from this image, as the image's own plan says.
+  /// The memory is restored from this image, as the plan in the image says.
   case image(ImageOnDisk)
-  /// An earlier daemon put it to rest, or its wake failed half-way: its memory is verified before it runs. nil:
-  /// it is not known to have an image.
+  /// An earlier daemon has left the worker asleep, or its wake failed half-way: its memory is
+  /// verified before it runs. nil: no image of it is known.
   case recover(ImageOnDisk?)
-  /// Its memory can't be verified. It never runs again.
+  /// The worker's memory can't be verified. It never runs again.
   case unverified
 
   var image: ImageOnDisk? {
@@ -187,7 +202,7 @@ enum RestState: Sendable {
     }
   }
 
-  /// The same, of a worker whose image turned out not to be there.
+  /// The state after the image turned out not to exist.
   var withoutImage: RestState {
     switch self {
     case .image, .thaw: .thaw(mayBeStopped: true)

@@ -5,9 +5,9 @@ import Linux
 import Policy
 import Supervision
 
-/// Suspends, hibernates and resumes one run of a worker: begins one operation after the other, reports each
-/// outcome to the engine once, and knows where the worker's memory is. Belongs to the loop's thread. A new run
-/// has a new instance, which gets no outcome of the last run's operations.
+/// Suspends, hibernates and resumes one run of a worker. It begins one operation after the other,
+/// reports each outcome to the engine once, and records where the worker's memory is. Belongs to
+/// the loop's thread. Each run has its own instance, which gets no outcomes of an earlier run.
 final class WorkerSleep {
   let id: WorkerID
   private(set) weak var worker: WorkerUnit?
@@ -15,15 +15,15 @@ final class WorkerSleep {
   let sleeps: WorkerSleeps
 
   private(set) var rest = RestState.thaw(mayBeStopped: false)
-  /// An operation is under way on another thread; an exit is looked at after it.
+  /// An operation waits for its outcome from another thread. The worker's exit is handled after it.
   private(set) var isBusy = false
-  /// The same, where its outcome hasn't been lost: until it has ended the worker's process may not be reaped,
-  /// which could take a stop away from the thread that traces it.
+  /// True while an operation runs. The process must not be reaped then: waitid would consume a stop
+  /// that the tracing thread waits for.
   var isActing: Bool { isBusy && isUnderWay }
   var current: Underway?
-  /// How it is resumed, and why, once it has been hibernated.
+  /// How the hibernated worker will be resumed, and why; nil: it hasn't been hibernated.
   private(set) var restoreMode: CodedText?
-  /// How much of its memory is still to come, since it was last resumed.
+  /// The memory that the lazy restore hasn't restored yet; nil: none is missing.
   private(set) var missing: MissingBytes?
   private var operations = OperationCount()
   private(set) var isOver = false
@@ -37,16 +37,16 @@ final class WorkerSleep {
     self.sleeps = sleeps
   }
 
-  /// The run has ended: no outcome counts any more.
+  /// Ends this object with the run: no outcome counts any more.
   func end() { isOver = true }
 
   var isMemoryUnverified: Bool { if case .unverified = rest { true } else { false } }
   private var isUnderWay: Bool { current?.isTrue == true }
   private var hasEnded: Bool { worker?.hasExited ?? true }
-  /// It has a process, which hasn't ended.
+  /// The worker has a process that hasn't ended.
   private var mayBegin: Bool { worker?.process != nil && !hasEnded }
 
-  /// It never runs again, even if killing it fails.
+  /// Kills the worker. Even if that fails, the worker never runs again.
   func killUnverified() {
     rest = .unverified
     sleeps.kill(id)
@@ -58,7 +58,7 @@ final class WorkerSleep {
     guard mayBegin else { return }
     if isMemoryUnverified { return driver.send(.suspendFailed(id, Self.unverified)) }
     let number = operations.begin()
-    // No answer of the worker is open any more, and then it knows that it will be suspended.
+    // First the daemon's own requests to the worker end, and then `willSuspend` is sent to it.
     worker?.onceUnasked(driver) { [weak self] in
       self?.worker?.onceTold { [weak self] in
         // An inspection may have ended the wait.
@@ -105,14 +105,14 @@ final class WorkerSleep {
     }
   }
 
-  /// The engine has had no outcome for too long, and asks what the worker's state really is. What rests is
-  /// recognised, as a new daemon does; where anything is in doubt, recovery verifies its memory and lets it run.
+  /// Determines the worker's real state, because the engine has had no outcome for too long. If it
+  /// isn't clear that the worker sleeps, a recovery verifies its memory and lets it run.
   func inspect() {
-    // Its end is under way, and answers everything.
+    // The worker's end has begun, and completes all operations.
     if hasEnded { return operationHasEnded() }
     guard mayBegin, !isBusy || !isUnderWay else { return driver.send(.found(id, .underWay)) }
     log(.warning, "an operation had no outcome: inspecting its state")
-    // An operation that has not begun by now (its worker is still being notified) does not begin any more.
+    // A suspension that still waits for the worker's reply doesn't begin any more.
     begin {
       (sleep, done: @escaping ((WorkerState?, ImageOnDisk?)) -> Void) in
       sleep.look { done(($0, $1)) }
@@ -123,10 +123,12 @@ final class WorkerSleep {
 
   // MARK: a worker of an earlier daemon
 
-  /// It rests as its record says, and sleeps on.
+  /// Adopts a worker that sleeps as its record says, and that continues to sleep.
   func adopt(asleepWith image: ImageOnDisk?) { rest = .recover(image) }
 
-  /// - Parameter then: called once; with nil where the run has ended meanwhile.
+  /// Performs an operation on the worker.
+  ///
+  /// - Parameter then: called once; with nil if the run has ended meanwhile.
   func perform<Outcome>(
     _ operation: (WorkerSleep, @escaping (Outcome) -> Void) -> Void,
     then: @escaping (Outcome?) -> Void
@@ -145,7 +147,7 @@ final class WorkerSleep {
 
   // MARK: outcomes
 
-  /// The outcome counts once, and only where no other operation has begun and the run hasn't ended.
+  /// Begins an operation. Its outcome counts once, and not after another operation has begun.
   private func begin<Outcome>(
     _ operation: (WorkerSleep, @escaping (Outcome) -> Void) -> Void,
     then: @escaping (WorkerSleep, Outcome) -> Void
@@ -160,7 +162,7 @@ final class WorkerSleep {
     }
   }
 
-  /// The process may have ended meanwhile, and its end waits for the operation.
+  /// Continues the end of the worker, which waited for the operation.
   private func operationHasEnded() {
     if let worker, worker.hasExited { worker.ending?.rootHasEnded() }
   }
@@ -183,8 +185,8 @@ final class WorkerSleep {
     driver.send(.suspendFailed(id, why))
   }
 
-  /// It is not to be suspended, and could not be woken: recovery wakes it. Where that fails too, the engine takes it
-  /// for suspended, which it is, and tries to wake it again and again.
+  /// Recovers a worker that isn't to be suspended, but couldn't be woken. If the recovery fails,
+  /// too, the engine treats the worker as suspended, and tries to wake it again and again.
   private func recoverStopped(_ why: String, _ failure: String) {
     log(.warning, "it was not suspended (\(why)), and could not be woken: \(failure)")
     begin {
@@ -214,8 +216,8 @@ final class WorkerSleep {
       driver.send(.hibernated(id, result))
     case .failure(let error):
       log(.warning, "can't be hibernated: \(error)")
-      // First of all: the engine takes it for suspended now, and may want it resumed or asked to end
-      // at once, which would let it run on whatever its memory is.
+      // This comes first: the engine treats the worker as suspended after the event, and may resume
+      // it or ask it to end at once. Both would let it run with unverified memory.
       if error.aftermath == .unverifiable { killUnverified() }
       let permanent = error.aftermath == .ineligible || error.aftermath == .unverifiable
       driver.send(.hibernateFailed(id, error.description, permanent: permanent))
@@ -240,8 +242,8 @@ final class WorkerSleep {
       driver.send(.resumed(id, timers.awake - started))
     case .failure(let error):
       log(.error, "can't be resumed: \(error)")
-      // Its memory is back, and the image is used up. A second resume would look for the image, and kill a
-      // worker that lacks nothing.
+      // The memory is restored, and the image isn't valid any more. A second resume would miss the
+      // image, and kill a worker that lacks nothing.
       if error.phase == .waking { rest = .recover(nil) }
       // The worker's end isn't a fault of its memory, and will be reported as an end.
       let hasEnded = error.aftermath == .vanished
@@ -271,7 +273,7 @@ final class WorkerSleep {
     }
   }
 
-  /// - Parameter call: why it has to be woken, where nothing watches its inputs: no input would wake it.
+  /// - Parameter call: why the worker has to be woken if its inputs aren't watched.
   private func isFoundAsleep(
     _ condition: WorkerCondition, in rest: RestState, call: String = unwatched
   ) {

@@ -2,7 +2,7 @@ import Hibernation
 import Lifecycle
 import Policy
 
-/// Makes the sleep of each run of a worker, and has what all of them use. Belongs to the loop's thread.
+/// Makes the `WorkerSleep` of each run, and has what all of them use. Belongs to the loop's thread.
 final class WorkerSleeps {
   let driver: EngineDriver
   let timers: any Timers
@@ -11,7 +11,7 @@ final class WorkerSleeps {
   let costs: HibernationCosts
   let managers: ManagerWatching
   let log: DaemonLog
-  /// Ends a worker by SIGKILL, soon.
+  /// Ends a worker by SIGKILL, soon after the call.
   let kill: (WorkerID) -> Void
   private let workers: WorkerRegistry
   private let watches: any DescriptorWatches
@@ -34,7 +34,7 @@ final class WorkerSleeps {
     self.kill = kill
   }
 
-  /// For a new run, or an adopted one.
+  /// Called for a new run, and for an adopted one.
   func makeSleep(for worker: WorkerUnit) {
     let watch = WakeWatch(
       of: worker, watches: watches, timers: timers, driver: driver, memory: memory, log: log)

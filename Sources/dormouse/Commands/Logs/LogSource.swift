@@ -21,7 +21,7 @@ final class LogSource {
   private var lines: ArraySlice<Line> = []
 
   /// A longer line is cut at this length: 64 KiB.
-  private static let longest = LogLineCutter.most
+  private static let longest = LogLineCutter.maxLine
 
   /// - Parameters:
   ///   - lastLines: The maximum number of lines before the end at which to begin.

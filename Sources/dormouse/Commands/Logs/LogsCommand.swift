@@ -40,10 +40,9 @@ struct LogsCommand: ParsableCommand {
   var since: Since?
   @Flag(
     name: .shortAndLong,
-    help:
+    help: ArgumentHelp(
       "Print the time before each line (UTC). A new line has the time at which it was read, any "
-      + "other line its time to within seconds."
-  )
+        + "other line its time to within seconds."))
   var timestamps = false
   @Flag(help: "Print no names before the lines.") var noPrefix = false
   @Flag(help: "Print JSON, an object for each line (docs/json.md).") var json = false

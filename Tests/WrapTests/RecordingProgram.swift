@@ -3,7 +3,7 @@ import Glibc
 @testable import Wrap
 
 /// A program that records the calls.
-final class NotingProgram: ProgramProcesses {
+final class RecordingProgram: ProgramProcesses {
   var hasProcess = true
   var isAsleep = false
   var caught: Set<Int32> = []
