@@ -12,7 +12,7 @@ struct WorstSearch {
   private struct Case {
     var name: String
     var policy: LifecyclePolicy
-    /// Of what all workers would hold.
+    /// The budget, as a share of what all workers would hold.
     var memoryShare: Double
   }
 

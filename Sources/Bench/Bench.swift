@@ -19,7 +19,8 @@ public enum Bench {
       do throws(SystemCallError) {
         directory = try BorrowedDirectory(newIn: options.imageDirectory, prefix: "bench-")
       } catch {
-        throw BenchError.place("can't use the state directory for images: \(escaped("\(error)"))")
+        throw BenchError.directory(
+          "can't use the state directory for images: \(escaped("\(error)"))")
       }
       defer { directory.end() }
       let subject = BenchSubject(options, directory: directory.usable, interruptions)
@@ -74,7 +75,7 @@ struct BenchRun {
       subject.interruptions.discard()
     }
     report.machine.loadAfter = BenchMachine.currentLoad
-    report.reconnections = subject.line?.reconnections ?? 0
+    report.reconnections = subject.connection?.reconnections ?? 0
     for index in report.mechanisms.indices {
       report.mechanisms[index].statistics = BenchStatistics(report.mechanisms[index].milliseconds)
     }
@@ -83,7 +84,7 @@ struct BenchRun {
 
   /// Checks that no other program listens at the address: its answers would be measured instead.
   private func checkAddressIsFree() throws {
-    if case .http(let address) = options.request, HTTPLine.isTaken(address) {
+    if case .http(let address) = options.request, HTTPConnection.isInUse(address) {
       throw BenchError.program(
         "another program listens at \(escaped(address.host)); stop it, or let the program listen "
           + "elsewhere")
@@ -119,7 +120,7 @@ struct BenchRun {
     if try subject.running.life != .hasEnded {
       return .failed(escaped("\(mechanism.title): \(error)"))
     }
-    return .program("the program ended during \(mechanism.title)\(subject.lastWords)")
+    return .program("the program ended during \(mechanism.title)\(subject.lastOutput)")
   }
 }
 

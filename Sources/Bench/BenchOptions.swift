@@ -31,7 +31,7 @@ public struct BenchOptions: Sendable {
   /// it, which is removed afterwards.
   public var imageDirectory: String
   /// The timeout of each start and of each response.
-  public var patience: Duration = .seconds(60)
+  public var timeout: Duration = .seconds(60)
 
   public init(
     command: [String], directory: String, environment: [String: String], imageDirectory: String
@@ -91,14 +91,14 @@ public enum BenchError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The program can't be started, doesn't become ready, or doesn't answer.
   case program(String)
   /// The directory for images can't be used.
-  case place(String)
+  case directory(String)
   /// An error in Dormouse.
   case failed(String)
 
   public var description: String {
     switch self {
     case .interrupted: "interrupted"
-    case .program(let text), .place(let text), .failed(let text): text
+    case .program(let text), .directory(let text), .failed(let text): text
     }
   }
 }

@@ -10,16 +10,16 @@ extension BenchSubject {
   /// complete.
   ///
   /// An HTTP request is sent before the order, and waits for the program.
-  func timeFromOrder(isAsleep: Bool = true, _ give: () throws -> Order) throws -> Int64 {
-    let deadline = Deadline(in: options.patience)
+  func timeFromOrder(isAsleep: Bool = true, _ give: () throws -> WakeOrder) throws -> Int64 {
+    let deadline = Deadline(in: options.timeout)
     switch options.request {
     case .http:
-      guard let line else { throw BenchError.failed("no connection") }
-      try line.ask()
-      if isAsleep { try line.checkSilence() }
+      guard let connection else { throw BenchError.failed("no connection") }
+      try connection.ask()
+      if isAsleep { try connection.checkSilence() }
       let start = Clocks.monotonic
       let order = try give()
-      let moment = try line.answer(to: order, until: deadline)
+      let moment = try connection.answer(to: order, until: deadline)
       try order.finish()
       return moment - start
     case .command(let text):
@@ -45,7 +45,7 @@ extension BenchSubject {
   /// Sends some requests that aren't measured: the first ones after a launch are slower.
   func warmUp() throws {
     for _ in 0..<3 {
-      _ = try timeFromOrder(isAsleep: false) { try Order.performed {} }
+      _ = try timeFromOrder(isAsleep: false) { try WakeOrder.performed {} }
     }
   }
 

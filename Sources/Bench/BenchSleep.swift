@@ -9,18 +9,18 @@ struct MechanismRefusal: Error { let reason: String }
 // The mechanisms: how the program is put to sleep, and the order that wakes it.
 
 extension BenchSubject {
-  private static let patience: Duration = .seconds(5)
+  private static let stepTimeout: Duration = .seconds(5)
 
   /// Measures a mechanism once, in ns. The program runs before and afterwards.
-  func measure(_ mechanism: BenchMechanism, _ note: (BenchHibernation) -> Void) throws -> Int64 {
+  func measure(_ mechanism: BenchMechanism, _ record: (BenchHibernation) -> Void) throws -> Int64 {
     // Pages that the last resume hasn't restored yet would be measured with the next sleep.
     try service.awaitFill(of: Self.name)
     switch mechanism {
     case .signal: return try measureSignal()
     case .freezer: return try measureFreezer()
-    case .cached: return try measureHibernation(dropped: false, note)
-    case .dropped: return try measureHibernation(dropped: true, note)
-    case .lazy: return try measureLazyRestore(note)
+    case .cached: return try measureHibernation(dropped: false, record)
+    case .dropped: return try measureHibernation(dropped: true, record)
+    case .lazy: return try measureLazyRestore(record)
     case .swap: return try measureSwap()
     case .relaunch:
       kill()
@@ -32,25 +32,25 @@ extension BenchSubject {
 
   private func measureSignal() throws -> Int64 {
     let tree = try stop()
-    return try timeFromOrder { try Order.performed { try tree.continueAll() } }
+    return try timeFromOrder { try WakeOrder.performed { try tree.continueAll() } }
   }
 
   private func stop() throws -> ProcessTree {
     let process = try running
     return try ProcessTree.stopAll(
       root: process.identity, session: process.session, cgroup: process.cgroup,
-      until: Deadline(in: Self.patience))
+      until: Deadline(in: Self.stepTimeout))
   }
 
   private func measureFreezer() throws -> Int64 {
     guard let group = try running.cgroup else {
       throw MechanismRefusal(reason: cgroupRefusal ?? "no cgroup")
     }
-    try group.freeze(until: Deadline(in: Self.patience))
+    try group.freeze(until: Deadline(in: Self.stepTimeout))
     let took = try timeFromOrder {
-      try Order.performed { try writeControl("\(group.path)/cgroup.freeze", "0") }
+      try WakeOrder.performed { try writeControl("\(group.path)/cgroup.freeze", "0") }
     }
-    try group.thaw(until: Deadline(in: Self.patience))
+    try group.thaw(until: Deadline(in: Self.stepTimeout))
     return took
   }
 
@@ -58,24 +58,24 @@ extension BenchSubject {
 
   /// Measures a lazy restore. The working set of a newly launched program is learned first, in two
   /// resumes: one with nearly all pages missing, and one without that slowdown.
-  private func measureLazyRestore(_ note: (BenchHibernation) -> Void) throws -> Int64 {
+  private func measureLazyRestore(_ record: (BenchHibernation) -> Void) throws -> Int64 {
     let identity = try running.identity
     if learned?.process != identity { learned = (identity, 0) }
     while true {
-      let isKnown = (learned?.resumes ?? 0) > 1
+      let isLearned = (learned?.resumes ?? 0) > 1
       let took = try measureHibernation(dropped: false, mode: .lazy(learns: true)) {
-        if isKnown { note($0) }
+        if isLearned { record($0) }
       }
-      if isKnown { return took }
+      if isLearned { return took }
       try service.awaitFill(of: Self.name)
       learned?.resumes += 1
     }
   }
 
   private func measureHibernation(
-    dropped: Bool, mode: RestoreMode = .eager, _ note: (BenchHibernation) -> Void
+    dropped: Bool, mode: RestoreMode = .eager, _ record: (BenchHibernation) -> Void
   ) throws -> Int64 {
-    if dropped, let reason = Self.whyNotDropped(imagePath) {
+    if dropped, let reason = Self.dropObstacle(imagePath) {
       throw MechanismRefusal(reason: reason)
     }
     let process = try running
@@ -84,7 +84,7 @@ extension BenchSubject {
     let pids = try process.tree().pids
     let before = try Footprint.measure(pids)
     if let group = process.cgroup {
-      try group.freeze(until: Deadline(in: Self.patience))
+      try group.freeze(until: Deadline(in: Self.stepTimeout))
     } else {
       _ = try stop()
     }
@@ -94,7 +94,7 @@ extension BenchSubject {
       throw MechanismRefusal(reason: refusal)
     }
     let after = try Footprint.measure(pids)
-    note(
+    record(
       BenchHibernation(
         milliseconds: summary.duration.inMilliseconds, movedBytes: summary.moved,
         imageBytes: summary.imageLength, anonymousBefore: before.anonymous,
@@ -121,8 +121,8 @@ extension BenchSubject {
     }
   }
 
-  private func beginResume(from image: RestingImage) throws -> Order {
-    let order = try Order()
+  private func beginResume(from image: RestingImage) throws -> WakeOrder {
+    let order = try WakeOrder()
     service.resume(try target, from: image) { result in
       order.complete(result.map { _ in }.mapError { $0 })
     }
@@ -137,7 +137,7 @@ extension BenchSubject {
 
   /// Returns the reason if the images can't be dropped from memory: tmpfs and ramfs have no disk
   /// (statfs(2)).
-  private static func whyNotDropped(_ path: String) -> String? {
+  private static func dropObstacle(_ path: String) -> String? {
     let directory = String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)])
     let tmpfs = 0x0102_1994
     let ramfs = 0x8584_58f6

@@ -12,7 +12,7 @@ final class BenchSubject {
   private let directory: String
   private let root: Result<CgroupRoot, CgroupError>
   private(set) var process: WorkerProcess?
-  let line: HTTPLine?
+  let connection: HTTPConnection?
 
   static let name = "bench"
   /// The process whose working set is being learned, and the number of resumes so far.
@@ -28,8 +28,8 @@ final class BenchSubject {
     root = Result { () throws(CgroupError) in
       try CgroupRoot.detect(name: "dormouse-bench-\(getpid())")
     }
-    line =
-      if case .http(let address) = options.request { HTTPLine(address, interruptions) } else {
+    connection =
+      if case .http(let address) = options.request { HTTPConnection(address, interruptions) } else {
         nil
       }
   }
@@ -73,7 +73,7 @@ final class BenchSubject {
       name: Self.name, command: options.command, directory: options.directory,
       // With nil the program runs without a cgroup, and the report gives the reason.
       environment: options.environment, cgroup: try? group.get(), logPath: logPath)
-    let deadline = Deadline(in: options.patience)
+    let deadline = Deadline(in: options.timeout)
     let start = Clocks.monotonic
     let process: WorkerProcess
     do throws(LaunchError) { process = try WorkerProcess.launch(plan) } catch {
@@ -99,7 +99,7 @@ final class BenchSubject {
       case nil: nil
       }
     guard let rule else {
-      if options.request == nil { try waitForRest(process, deadline) }
+      if options.request == nil { try waitUntilIdle(process, deadline) }
       return
     }
     let readiness = Readiness(rule, worker: process)
@@ -108,7 +108,7 @@ final class BenchSubject {
 
   /// Waits until the program hasn't used the processor for 250 ms. A program without a sign of
   /// readiness shows no better sign.
-  private func waitForRest(_ process: WorkerProcess, _ deadline: Deadline) throws {
+  private func waitUntilIdle(_ process: WorkerProcess, _ deadline: Deadline) throws {
     var used: UInt64?
     while true {
       let now = try process.tree().processes.reduce(0) { $0 + $1.cpuTicks }
@@ -123,7 +123,7 @@ final class BenchSubject {
     while true {
       switch request {
       case .http:
-        if let response = try line?.attempt(until: deadline), response.isSuccess { return }
+        if let response = try connection?.attempt(until: deadline), response.isSuccess { return }
       case .command(let text):
         if try succeeds(text, until: deadline) { return }
       }
@@ -136,21 +136,21 @@ final class BenchSubject {
   /// Pauses. Throws an error if the program has ended, or if the deadline has passed.
   private func waitForProgress(
     _ process: WorkerProcess, _ deadline: Deadline, pause: Duration = .milliseconds(1),
-    orElse what: String = "the program was not ready"
+    orElse failure: String = "the program was not ready"
   ) throws {
     let pidfd = process.pidfd.raw
     if try interruptions.wait(for: [pidfd], until: Deadline(in: pause)) != nil {
-      throw BenchError.program("the program ended before it was ready\(lastWords)")
+      throw BenchError.program("the program ended before it was ready\(lastOutput)")
     }
     if deadline.hasPassed {
-      let limit = durationText(options.patience.inMilliseconds / 1000)
-      throw BenchError.program("\(what) within \(limit)\(lastWords)")
+      let limit = durationText(options.timeout.inMilliseconds / 1000)
+      throw BenchError.program("\(failure) within \(limit)\(lastOutput)")
     }
   }
 
   /// Kills the program in any state, and waits until no process of it is left.
   func kill() {
-    line?.close()
+    connection?.close()
     guard let process else { return }
     self.process = nil
     // All of this cleans up. If a step fails, there is nothing that can be done about it.
@@ -180,7 +180,7 @@ final class BenchSubject {
   }
 
   /// The last line of the program's output, for error messages.
-  var lastWords: String {
+  var lastOutput: String {
     let text = (try? readText(logPath)) ?? ""
     guard let last = text.split(separator: "\n").last else { return "; it printed nothing" }
     return "; its last line was `\(escaped(String(last.prefix(200))))`"

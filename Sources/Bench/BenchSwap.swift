@@ -30,7 +30,7 @@ extension BenchSubject {
       try tree.continueAll()
       throw error
     }
-    let took = try timeFromOrder { try Order.performed { try tree.continueAll() } }
+    let took = try timeFromOrder { try WakeOrder.performed { try tree.continueAll() } }
     // The other mechanisms must find the program in RAM.
     for pid in try process.tree().pids { try KernelSwap.pageIn(pid, ranges[pid] ?? []) }
     return took
@@ -101,9 +101,9 @@ struct SwapDevice: Hashable {
 
   static func parse(_ text: String) -> [SwapDevice] {
     text.split(separator: "\n").dropFirst().compactMap { line in
-      let words = line.split { $0 == " " || $0 == "\t" }
-      guard words.count >= 2 else { return nil }
-      return SwapDevice(name: String(words[0]), kind: String(words[1]))
+      let fields = line.split { $0 == " " || $0 == "\t" }
+      guard fields.count >= 2 else { return nil }
+      return SwapDevice(name: String(fields[0]), kind: String(fields[1]))
     }
   }
 }

@@ -11,14 +11,14 @@ public struct HTTPAddress: Hashable, Sendable {
   public init?(_ text: String) {
     let scheme = "http://"
     guard text.lowercased().hasPrefix(scheme) else { return nil }
-    let rest = text.dropFirst(scheme.count)
-    let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
-    let authority = rest[..<end]
-    let parts = authority.split(separator: ":", omittingEmptySubsequences: false)
-    guard let name = parts.first, ["127.0.0.1", "localhost"].contains(name.lowercased()),
-      parts.count <= 2, let port = parts.count == 2 ? UInt16(parts[1]) : 80, port > 0
+    let remainder = text.dropFirst(scheme.count)
+    let end = remainder.firstIndex { $0 == "/" || $0 == "?" } ?? remainder.endIndex
+    let authority = remainder[..<end]
+    let components = authority.split(separator: ":", omittingEmptySubsequences: false)
+    guard let name = components.first, ["127.0.0.1", "localhost"].contains(name.lowercased()),
+      components.count <= 2, let port = components.count == 2 ? UInt16(components[1]) : 80, port > 0
     else { return nil }
-    let path = rest[end...].prefix { $0 != "#" }
+    let path = remainder[end...].prefix { $0 != "#" }
     // A URL must have no characters that would end the request line or add a line.
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else { return nil }
     self.port = port

@@ -3,7 +3,7 @@
 struct HTTPResponse {
   enum Failure: Error, Hashable { case malformed(String) }
 
-  private enum Part: Hashable {
+  private enum State: Hashable {
     case head
     /// The body, with the number of bytes that are missing.
     case body(Int)
@@ -12,10 +12,10 @@ struct HTTPResponse {
     case complete
   }
 
-  private var part = Part.head
+  private var state = State.head
   /// The line that is being read. No real response has a line longer than the limit.
   private var line: [UInt8] = []
-  static let maximumLine = 64 << 10
+  static let maxLine = 64 << 10
   private var isChunked = false
   private var length: Int?
 
@@ -23,26 +23,26 @@ struct HTTPResponse {
   /// True if the server will close the connection, or must close it to end the response.
   private(set) var closes = false
 
-  var isComplete: Bool { part == .complete }
+  var isComplete: Bool { state == .complete }
   var isSuccess: Bool { (200..<400).contains(status) }
 
   mutating func feed(_ bytes: ArraySlice<UInt8>) throws(Failure) {
-    var rest = bytes
-    while let byte = rest.first {
-      switch part {
+    var remaining = bytes
+    while let byte = remaining.first {
+      switch state {
       case .complete: throw .malformed("more than one response to one request")
       case .untilClose: return
       case .body(let count):
-        let taken = min(count, rest.count)
-        rest = rest.dropFirst(taken)
-        part = taken < count ? .body(count - taken) : isChunked ? .chunkEnd : .complete
+        let consumed = min(count, remaining.count)
+        remaining = remaining.dropFirst(consumed)
+        state = consumed < count ? .body(count - consumed) : isChunked ? .chunkEnd : .complete
         continue
       default: break
       }
-      rest = rest.dropFirst()
+      remaining = remaining.dropFirst()
       if byte != UInt8(ascii: "\n") {
         line.append(byte)
-        if line.count > Self.maximumLine { throw .malformed("a line without end") }
+        if line.count > Self.maxLine { throw .malformed("a line without end") }
         continue
       }
       if line.last == UInt8(ascii: "\r") { line.removeLast() }
@@ -55,12 +55,12 @@ struct HTTPResponse {
   /// Records that the server has closed the connection. Returns false if that cuts the response
   /// short.
   mutating func end() -> Bool {
-    if part == .untilClose { part = .complete }
+    if state == .untilClose { state = .complete }
     return isComplete
   }
 
   private mutating func parse(_ text: String) throws(Failure) {
-    switch part {
+    switch state {
     case .head where status == 0: try parseStatus(text)
     case .head: if text.isEmpty { endHead() } else { try parseHeader(text) }
     case .chunkSize:
@@ -68,20 +68,20 @@ struct HTTPResponse {
       guard let count = Int(size, radix: 16), count >= 0 else {
         throw .malformed("the chunk length \(text.debugDescription)")
       }
-      part = count == 0 ? .trailer : .body(count)
-    case .chunkEnd: part = .chunkSize
-    case .trailer: if text.isEmpty { part = .complete }
+      state = count == 0 ? .trailer : .body(count)
+    case .chunkEnd: state = .chunkSize
+    case .trailer: if text.isEmpty { state = .complete }
     case .body, .untilClose, .complete: break
     }
   }
 
   private mutating func parseStatus(_ text: String) throws(Failure) {
-    let words = text.split(separator: " ", maxSplits: 2)
-    guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let code = Int(words[1]),
+    let fields = text.split(separator: " ", maxSplits: 2)
+    guard fields.count >= 2, fields[0].hasPrefix("HTTP/1."), let code = Int(fields[1]),
       (100..<600).contains(code)
     else { throw .malformed("the status line \(String(text.prefix(60)).debugDescription)") }
     status = code
-    closes = words[0] == "HTTP/1.0"
+    closes = fields[0] == "HTTP/1.0"
   }
 
   private mutating func parseHeader(_ text: String) throws(Failure) {
@@ -106,13 +106,13 @@ struct HTTPResponse {
       // This is an interim response; the real one follows.
       status = 0
     } else if status == 204 || status == 304 {
-      part = .complete
+      state = .complete
     } else if isChunked {
-      part = .chunkSize
+      state = .chunkSize
     } else if let length {
-      part = length == 0 ? .complete : .body(length)
+      state = length == 0 ? .complete : .body(length)
     } else {
-      part = .untilClose
+      state = .untilClose
       closes = true
     }
   }

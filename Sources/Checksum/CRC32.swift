@@ -43,7 +43,7 @@ public struct CRC32: Sendable {
   private func sum(after start: UInt32, of bytes: UnsafeBufferPointer<UInt8>) -> UInt32 {
     table.withUnsafeBufferPointer { table in
       /// - Parameter after: the number of bytes that follow in the eight.
-      func look(_ word: UInt32, byte: UInt32, after: Int) -> UInt32 {
+      func entry(_ word: UInt32, byte: UInt32, after: Int) -> UInt32 {
         table[after << 8 | Int(word >> (byte * 8) & 0xFF)]
       }
       let raw = UnsafeRawBufferPointer(bytes)
@@ -54,10 +54,10 @@ public struct CRC32: Sendable {
           sum ^ UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
         let second = UInt32(
           littleEndian: raw.loadUnaligned(fromByteOffset: offset + 4, as: UInt32.self))
-        sum = look(first, byte: 0, after: 7) ^ look(first, byte: 1, after: 6)
-        sum ^= look(first, byte: 2, after: 5) ^ look(first, byte: 3, after: 4)
-        sum ^= look(second, byte: 0, after: 3) ^ look(second, byte: 1, after: 2)
-        sum ^= look(second, byte: 2, after: 1) ^ look(second, byte: 3, after: 0)
+        sum = entry(first, byte: 0, after: 7) ^ entry(first, byte: 1, after: 6)
+        sum ^= entry(first, byte: 2, after: 5) ^ entry(first, byte: 3, after: 4)
+        sum ^= entry(second, byte: 0, after: 3) ^ entry(second, byte: 1, after: 2)
+        sum ^= entry(second, byte: 2, after: 1) ^ entry(second, byte: 3, after: 0)
       }
       return raw[whole...].reduce(sum) { $0 >> 8 ^ table[Int(UInt8(truncatingIfNeeded: $0) ^ $1)] }
     }

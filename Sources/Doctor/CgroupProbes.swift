@@ -4,19 +4,21 @@ import Glibc
 import Linux
 
 extension Probe {
-  static let ofCgroups = [place, birth, freezer, oldFreezer, rest, account]
+  static let ofCgroups = [
+    workerGroup, launchInGroup, freezer, oldFreezer, restProtection, accounting,
+  ]
 
-  private static let place = Probe(
+  private static let workerGroup = Probe(
     "cgroup", "a cgroup for each worker",
     lost: "Workers are suspended by SIGSTOP to all of their processes, which their parents can "
       + "see; a process that has left its worker's session and lost its parent is not found.",
     enable: "systemd-run --user -p Delegate=yes dormouse daemon; or a cgroup (version 2) that "
       + "belongs to you, named in DORMOUSE_CGROUP."
   ) { examination in
-    .works("created and removed one in \(escaped(String(try examination.group.get().place)))")
+    .works("created and removed one in \(escaped(String(try examination.group.get().parentPath)))")
   }
 
-  private static let birth = Probe(
+  private static let launchInGroup = Probe(
     "clone-into-cgroup", "starting workers in their cgroup",
     lost: "Workers run without a cgroup of their own.",
     enable: "Linux 5.7 or later; where DORMOUSE_CGROUP is set, a group that has a parent with a "
@@ -68,7 +70,7 @@ extension Probe {
         ?? "none, and none is needed")
   }
 
-  private static let account = Probe(
+  private static let accounting = Probe(
     "cgroup-account", "counting by worker",
     lost: "`status` shows less. Processor time is read from /proc, in "
       + "steps of 10 ms and without children that have ended.",
@@ -84,13 +86,13 @@ extension Probe {
     ]
     let (there, missing) = (counted.filter(\.1).map(\.0), counted.filter { !$0.1 }.map(\.0))
     if there.isEmpty { throw ProbeFailure("the group counts nothing") }
-    let found = "counts " + there.joined(separator: ", ")
+    let counts = "counts " + there.joined(separator: ", ")
     return missing.isEmpty
-      ? .works(found) : .limited(found + "; not " + missing.joined(separator: ", "))
+      ? .works(counts) : .limited(counts + "; not " + missing.joined(separator: ", "))
   }
 
   /// This danger has no mechanism of its own to try.
-  private static let rest = Probe(
+  private static let restProtection = Probe(
     "rest-protection", "protection while hibernated",
     lost:
       "A hibernated worker rests stopped and traced by the daemon. If the daemon is killed and "
@@ -103,10 +105,10 @@ extension Probe {
   }
 
   private static func usable(_ examination: Examination) throws -> WorkerCgroup {
-    guard case .success(let place) = examination.group else {
+    guard case .success(let probeGroup) = examination.group else {
       throw ProbeFailure("not tried: no cgroup")
     }
-    return place.group
+    return probeGroup.group
   }
 }
 
@@ -115,7 +117,7 @@ final class ProbeGroup {
   private let root: CgroupRoot
   let group: WorkerCgroup
   /// The path of the group in which this user may create groups.
-  var place: Substring { root.path[..<(root.path.lastIndex(of: "/") ?? root.path.endIndex)] }
+  var parentPath: Substring { root.path[..<(root.path.lastIndex(of: "/") ?? root.path.endIndex)] }
 
   init() throws {
     root = try CgroupRoot.detect(name: "dormouse-doctor-\(getpid())")

@@ -4,7 +4,7 @@ import Glibc
 import Linux
 
 extension Probe {
-  static let ofTheDaemon = [spared, locked]
+  static let ofTheDaemon = [oomScore, memoryLock]
 
   /// The reason why no thread can be started, or nil. It is tried first, because the other probes
   /// need a thread.
@@ -18,7 +18,7 @@ extension Probe {
     return "pthread_create: \(String(cString: strerror(code)))"
   }
 
-  private static let spared = Probe(
+  private static let oomScore = Probe(
     "oom-score", "protecting the daemon from the OOM killer",
     lost: "When the kernel itself runs out of memory, it may kill the daemon first.",
     enable: "OOMScoreAdjust=-900 in its (system) unit, which workers don't inherit, or "
@@ -26,16 +26,16 @@ extension Probe {
   ) { _ in
     let path = "/proc/self/oom_score_adj"
     let text = try readText(path).prefix { $0 != "\n" }
-    guard let own = Int(text) else { throw ProbeFailure("\(path) says `\(text)`") }
+    guard let current = Int(text) else { throw ProbeFailure("\(path) says `\(text)`") }
     // The daemon sets the same value.
-    if own <= -900 { return .works("oom_score_adj is already \(own)") }
+    if current <= -900 { return .works("oom_score_adj is already \(current)") }
     try writeControl(path, "-900")
     // Any process may raise its own value.
-    try writeControl(path, "\(own)")
+    try writeControl(path, "\(current)")
     return .works("oom_score_adj can be lowered")
   }
 
-  private static let locked = Probe(
+  private static let memoryLock = Probe(
     "mlockall", "keeping the daemon in memory",
     lost: "Under memory pressure the kernel may drop the daemon's code from memory: it reacts some "
       + "10 ms later.",

@@ -52,7 +52,7 @@ public enum Doctor {
   static let probes: [Probe] =
     Probe.ofProcesses + Probe.ofTracing + Probe.ofMemory + Probe.ofCgroups + Probe.ofWaking
     + Probe.ofPressure
-    + Probe.ofTheDaemon + Probe.ofPlaces
+    + Probe.ofTheDaemon + Probe.ofStorage
 
   private static func verdict(
     _ checks: [DoctorCheck], _ outcome: HibernationTrial.Outcome?
@@ -67,14 +67,14 @@ public enum Doctor {
     guard let outcome else {
       // A worker that nothing would wake isn't suspended (`SuspendJob`).
       let isWatched = checks.contains { $0.id == "wake" && $0.result != .missing }
-      let rest =
+      let consequence =
         isWatched
         ? " Workers are still launched, suspended, woken and terminated."
         : " Workers are still launched and terminated; those with sockets or pipes may not be "
           + "suspended."
       return CodedText(
         daemon.isEmpty ? "hibernation_missing" : "daemon_does_not_start",
-        "Hibernation doesn't work here." + (daemon.isEmpty ? rest : daemon))
+        "Hibernation doesn't work here." + (daemon.isEmpty ? consequence : daemon))
     }
     let text =
       "Hibernation works here: a shell freed "

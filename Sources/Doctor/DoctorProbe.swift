@@ -26,7 +26,7 @@ struct Probe: Sendable {
     let finding: Finding
     do { finding = try attempt(examination) } catch { finding = .missing("\(error)") }
     return DoctorCheck(
-      id: id, name: name, need: need, result: finding.result, found: finding.found, lost: lost,
+      id: id, name: name, need: need, result: finding.result, found: finding.detail, lost: lost,
       enable: enable)
   }
 }
@@ -34,11 +34,11 @@ struct Probe: Sendable {
 /// The result of a probe.
 struct Finding: Hashable, Sendable {
   var result: DoctorCheck.Result
-  var found: String
+  var detail: String
 
-  static func works(_ found: String) -> Finding { Finding(result: .works, found: found) }
-  static func limited(_ found: String) -> Finding { Finding(result: .limited, found: found) }
-  static func missing(_ found: String) -> Finding { Finding(result: .missing, found: found) }
+  static func works(_ detail: String) -> Finding { Finding(result: .works, detail: detail) }
+  static func limited(_ detail: String) -> Finding { Finding(result: .limited, detail: detail) }
+  static func missing(_ detail: String) -> Finding { Finding(result: .missing, detail: detail) }
 }
 
 /// A mechanism works differently from the kernel's documentation; the text names the difference.

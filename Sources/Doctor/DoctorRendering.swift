@@ -8,7 +8,7 @@ extension DoctorDocument {
   ///   - width: The width of the terminal in columns.
   ///   - isVerbose: Adds a table of all checks, and what is lost without each that doesn't work.
   public func rendered(width: Int, color: Bool, isVerbose: Bool = false) -> String {
-    var lines = wrapped(report.verdict.text, to: width) + wrapped(place, to: width)
+    var lines = wrapped(report.verdict.text, to: width) + wrapped(source, to: width)
     if let daemon {
       lines += wrapped(daemon.sentence, to: width)
       if isVerbose { lines += daemon.rights.flatMap { wrapped($0, to: width) } }
@@ -23,7 +23,7 @@ extension DoctorDocument {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  private var place: String {
+  private var source: String {
     let what = "dormouse \(report.version) on Linux \(report.kernel), as user \(report.user)"
     return daemon.map { "asked of the running daemon (pid \($0.pid)): \(what)" } ?? what
   }
@@ -33,10 +33,11 @@ extension DoctorDocument {
     guard let shell else { return nil }
     let names = differences.map { "\($0.name) (\($0.result.rawValue))" }
     if names.isEmpty { return "Tried from your shell (user \(shell.user)), all of it is the same." }
-    let most = 8
-    let rest = names.count > most ? ["and \(names.count - most) more (--shell lists them)"] : []
+    let maxNames = 8
+    let others =
+      names.count > maxNames ? ["and \(names.count - maxNames) more (--shell lists them)"] : []
     return "Tried from your shell (user \(shell.user)), these are different: "
-      + (names.prefix(most) + rest).joined(separator: ", ") + "."
+      + (names.prefix(maxNames) + others).joined(separator: ", ") + "."
   }
 }
 
@@ -64,27 +65,33 @@ extension DoctorReport {
   ///   - count: The number of lines above.
   ///   - footer: The lines below.
   fileprivate func summary(width: Int, after count: Int, before footer: [String]) -> [String] {
-    let wanting = checks.filter { $0.result != .works && $0.need != .informational }
+    let notWorking = checks.filter { $0.result != .works && $0.need != .informational }
       .sorted { $0.need == .required && $1.need != .required }
     let works = checks.count { $0.result == .works }
     let all =
       ["", "\(works) of \(checks.count) mechanisms work; `dormouse doctor -v` lists them all."]
       + footer
     var lines: [String] = []
-    for (index, check) in wanting.enumerated() {
-      let part =
+    for (index, check) in notWorking.enumerated() {
+      let section =
         ["", "\(check.name): \(check.result.rawValue)"]
         + labelled("without it  ", check.lost, width: width)
         + labelled("to enable   ", check.enable, width: width)
-      // Two lines are reserved for the line that counts the omitted mechanisms.
-      if count + lines.count + part.count + 2 + all.count > Self.maxLines {
-        let count = wanting.count - index
-        lines += ["", "\(count) more \(count == 1 ? "doesn't" : "don't") work, or only partly."]
+      // Four lines are reserved for the names of the other mechanisms.
+      if count + lines.count + section.count + 4 + all.count > Self.maxLines {
+        let names = Self.names(notWorking[index...])
+        lines += [""] + wrapped("Missing, too, or limited: \(names)", to: width)
         break
       }
-      lines += part
+      lines += section
     }
     return lines + all
+  }
+
+  /// The first names, and how many there are beside them.
+  private static func names(_ checks: ArraySlice<DoctorCheck>) -> String {
+    let (shown, count) = (checks.prefix(6).map(\.name).joined(separator: ", "), checks.count - 6)
+    return count > 0 ? "\(shown), and \(count) more." : "\(shown)."
   }
 
   fileprivate func table(width: Int, color: Bool) -> [String] {
@@ -95,7 +102,8 @@ extension DoctorReport {
       + checks.flatMap { check in
         let result = check.result.rawValue
         let shown = padded(color ? check.result.color.paint(result) : result, to: second)
-        return hanging(padded(check.name, to: first) + shown, check.found, to: width, least: 24)
+        return hanging(
+          padded(check.name, to: first) + shown, check.found, to: width, minColumns: 24)
       }
   }
 
@@ -108,7 +116,7 @@ extension DoctorReport {
   }
 
   private func labelled(_ label: String, _ text: String, width: Int) -> [String] {
-    hanging("  \(label)", text, to: width, least: 24)
+    hanging("  \(label)", text, to: width, minColumns: 24)
   }
 }
 

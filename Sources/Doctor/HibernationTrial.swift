@@ -40,7 +40,7 @@ public struct HibernationTrial {
     let hibernation = try service.wait { (hibernator) throws(HibernationError) in
       try hibernator.hibernate(HibernationRequest(target, to: path))
     }
-    let back = try service.wait { (hibernator) throws(HibernationError) in
+    let resume = try service.wait { (hibernator) throws(HibernationError) in
       try hibernator.resume(target, from: hibernation.image)
     }
     try child.send("again")
@@ -50,7 +50,7 @@ public struct HibernationTrial {
     return Outcome(
       rest: cgroup == nil ? .traced : .frozen, movedBytes: hibernation.moved,
       imageBytes: hibernation.imageLength, hibernateSeconds: hibernation.duration.inSeconds,
-      resumeSeconds: back.duration.inSeconds)
+      resumeSeconds: resume.duration.inSeconds)
   }
 
   private func target(_ child: ProbeChild) throws -> HibernationTarget {
@@ -97,7 +97,7 @@ extension Examination {
       enable: "what is missing above."
     ) { _ in .missing("") }
     var failures: [String] = []
-    for cgroup in places where outcome == nil {
+    for cgroup in groups where outcome == nil {
       do {
         outcome = try withImageDirectory {
           try HibernationTrial(directory: $0, cgroup: cgroup).run()
@@ -112,8 +112,8 @@ extension Examination {
     return Trial(check: check, outcome: outcome)
   }
 
-  private var places: [WorkerCgroup?] {
-    if freezes, case .success(let place) = group { return [place.group, nil] }
+  private var groups: [WorkerCgroup?] {
+    if freezes, case .success(let probeGroup) = group { return [probeGroup.group, nil] }
     return [nil]
   }
 

@@ -38,22 +38,22 @@ final class ProbeChild {
 
   /// Returns the shell's next line. The result is nil if the shell prints no line within the time,
   /// or has ended.
-  func line(within patience: Duration = .seconds(5)) throws(SystemCallError) -> String? {
+  func line(within timeout: Duration = .seconds(5)) throws(SystemCallError) -> String? {
     var bytes: [UInt8] = []
-    let deadline = Deadline(in: patience)
+    let deadline = Deadline(in: timeout)
     while try pollDescriptor(channel.raw, for: POLLIN, until: deadline) {
-      let part = try channel.read(upTo: 1)
-      if part.isEmpty { return nil }
-      if part == [UInt8(ascii: "\n")] { return String(decoding: bytes, as: UTF8.self) }
-      bytes += part
+      let byte = try channel.read(upTo: 1)
+      if byte.isEmpty { return nil }
+      if byte == [UInt8(ascii: "\n")] { return String(decoding: bytes, as: UTF8.self) }
+      bytes += byte
     }
     return nil
   }
 
   /// Returns whether the shell runs and answers correctly.
-  func answers(within patience: Duration = .seconds(5)) throws(SystemCallError) -> Bool {
+  func answers(within timeout: Duration = .seconds(5)) throws(SystemCallError) -> Bool {
     try send("ping")
-    return try line(within: patience) == "ping"
+    return try line(within: timeout) == "ping"
   }
 
   /// Kills the shell and waits for its end. The shell must not be traced any more.

@@ -4,7 +4,7 @@ import Glibc
 import Linux
 
 extension Probe {
-  static let ofTracing = [trace, traceStrangers, suspendSeccomp, missingPages]
+  static let ofTracing = [trace, traceNonDescendants, suspendSeccomp, missingPages]
 
   private static let missingPages = Probe(
     "userfaultfd", "lazy restore",
@@ -43,7 +43,7 @@ extension Probe {
     return .works("seized a child, interrupted it, read its \(registers) registers")
   }
 
-  private static let traceStrangers = Probe(
+  private static let traceNonDescendants = Probe(
     "ptrace-after-restart", "tracing after a restart",
     lost: "A daemon may not trace workers that an earlier daemon started. Workers in a cgroup of "
       + "their own that sleep at that moment are restored: a small process keeps what the next "
@@ -63,7 +63,7 @@ extension Probe {
     let scope = (try? readText(path)).map { String($0.prefix { $0 != "\n" }) }
     let setting = scope.map { "Yama's ptrace_scope is \($0)" } ?? "no Yama in this kernel"
     do {
-      try examination.seizeStranger()
+      try examination.seizeNonDescendant()
     } catch {
       return .limited("\(setting): only descendants of this process can be traced")
     }
@@ -93,7 +93,7 @@ extension Probe {
 extension Examination {
   /// Traces a process whose parent isn't a descendant of this process, and opens its memory. The
   /// workers of an earlier daemon are such processes for a later one.
-  fileprivate func seizeStranger() throws {
+  fileprivate func seizeNonDescendant() throws {
     // A job in the background loses its standard input, so the input is passed as descriptor 3.
     let parent = try ProbeChild(
       "exec 3<&0; /bin/sh -c 'echo $$; read x' <&3 &\nread x; exit")

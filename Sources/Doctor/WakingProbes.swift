@@ -21,17 +21,17 @@ extension Probe {
     let identity = try ProcessIdentity.current(of: child.pid)
     let tree = try ProcessTree.stopAll(
       root: identity, session: child.pid, until: Deadline(in: .seconds(5)))
-    let sources = try WakeSources(of: tree, ownChannels: [])
+    let sources = try WakeSources(of: tree, daemonSockets: [])
     if let refusal = sources.refusals.first { throw refusal }
     try child.send("wake up")
-    guard let why = sources.nextReason() else {
+    guard let reason = sources.nextReason() else {
       throw ProbeFailure("data for a stopped shell was not seen at its socket")
     }
     try tree.continueAll()
     guard try child.line() == "wake up" else {
       throw ProbeFailure("the shell did not read what was sent while it was stopped")
     }
-    return .works("saw \(why) for a stopped shell, which then read it")
+    return .works("saw \(reason) for a stopped shell, which then read it")
   }
 
   private static let latch = Probe(

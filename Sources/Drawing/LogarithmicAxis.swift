@@ -16,12 +16,12 @@ public struct LogarithmicAxis: Sendable {
   /// at its beginning.
   public init(of values: [Double]) {
     let logarithms = values.filter { $0 > 0 && $0.isFinite }.map(log10)
-    let least = logarithms.min() ?? 0
-    let most = logarithms.max() ?? 1
+    let minimum = logarithms.min() ?? 0
+    let maximum = logarithms.max() ?? 1
     // The axis has at least half a decade, so that noise doesn't appear as a difference.
-    let missing = max(0, 0.5 - (most - least)) / 2
-    low = least - missing - 0.08
-    high = most + missing + 0.08
+    let missing = max(0, 0.5 - (maximum - minimum)) / 2
+    low = minimum - missing - 0.08
+    high = maximum + missing + 0.08
   }
 
   /// The position of a value on the axis, from 0 to 1.

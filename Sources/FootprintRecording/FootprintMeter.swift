@@ -20,12 +20,12 @@ struct FootprintMeter {
       guard let footprint = try Footprint.measure(process.pid),
         footprint.resident > 0 || footprint.swapped > 0
       else { continue }
-      var known = copied[process.identity]
-      if known.map({ moment - $0.at >= 1 }) ?? true {
-        known = (Self.copiedBytes(of: process.pid), moment)
+      var measured = copied[process.identity]
+      if measured.map({ moment - $0.at >= 1 }) ?? true {
+        measured = (Self.copiedBytes(of: process.pid), moment)
       }
-      seen[process.identity] = known
-      sample.add(footprint, copied: known?.bytes ?? 0)
+      seen[process.identity] = measured
+      sample.add(footprint, copied: measured?.bytes ?? 0)
     }
     copied = seen
     return sample

@@ -10,8 +10,8 @@ final class ProcessSource: RecordingSource {
   private let identity: ProcessIdentity
   private let pidfd: Descriptor
   private let warning: Int32
-  private var found = ProcessTree(processes: [])
-  private var foundAt: Int64 = .min
+  private var lastTree = ProcessTree(processes: [])
+  private var lastScan: Int64 = .min
 
   let subject = RecordingHeader.Subject.process
   let name: String
@@ -36,28 +36,28 @@ final class ProcessSource: RecordingSource {
     self.warning = warning
   }
 
-  func news(at now: Double) throws(RecordingFailure) -> RecordingNews {
+  func updates(at now: Double) throws(RecordingFailure) -> RecordingUpdates {
     let hasEnded = try recording { () throws(SystemCallError) in
       try pollDescriptor(pidfd.raw, for: POLLIN, until: Deadline(in: .zero))
     }
-    return RecordingNews(end: hasEnded ? RecordingEnd(at: now, reason: .exited) : nil)
+    return RecordingUpdates(end: hasEnded ? RecordingEnd(at: now, reason: .exited) : nil)
   }
 
   /// All processes of the machine must be read to find the descendants, so this is done at most
   /// four times a second.
   func tree() throws(RecordingFailure) -> ProcessTree {
-    if Clocks.monotonic - 250_000_000 >= foundAt {
-      found = try recording { () throws(SystemCallError) in
+    if Clocks.monotonic - 250_000_000 >= lastScan {
+      lastTree = try recording { () throws(SystemCallError) in
         try ProcessTree.discover(root: identity)
       }
-      foundAt = Clocks.monotonic
+      lastScan = Clocks.monotonic
     }
-    return found
+    return lastTree
   }
 
   func warn(at now: Double) throws(RecordingFailure) -> FootprintMark? {
     try recording { () throws(SystemCallError) in
-      try found.warn(by: warning, at: now)
+      try lastTree.warn(by: warning, at: now)
     }
   }
 
@@ -69,7 +69,7 @@ final class ProcessSource: RecordingSource {
 final class CommandSource: RecordingSource {
   private let child: ForegroundChild
   private let warning: Int32
-  private var found = ProcessTree(processes: [])
+  private var lastTree = ProcessTree(processes: [])
   private(set) var end: ForegroundChild.End?
 
   let subject = RecordingHeader.Subject.command
@@ -92,26 +92,26 @@ final class CommandSource: RecordingSource {
     } catch { throw .start(error) }
   }
 
-  func news(at now: Double) throws(RecordingFailure) -> RecordingNews {
+  func updates(at now: Double) throws(RecordingFailure) -> RecordingUpdates {
     end = child.reap()
     switch end {
-    case nil: return RecordingNews()
+    case nil: return RecordingUpdates()
     case .exited(let code)?:
-      return RecordingNews(end: RecordingEnd(at: now, reason: .exited, code: code))
+      return RecordingUpdates(end: RecordingEnd(at: now, reason: .exited, code: code))
     case .signaled(let signal)?:
-      return RecordingNews(end: RecordingEnd(at: now, reason: .exited, signal: signal))
+      return RecordingUpdates(end: RecordingEnd(at: now, reason: .exited, signal: signal))
     }
   }
 
   func tree() throws(RecordingFailure) -> ProcessTree {
-    found = try recording { () throws(SystemCallError) in
+    lastTree = try recording { () throws(SystemCallError) in
       try ProcessScan.readDescendants().tree(root: child.identity, session: nil)
     }
-    return found
+    return lastTree
   }
 
   func warn(at now: Double) throws(RecordingFailure) -> FootprintMark? {
-    try recording { () throws(SystemCallError) in try found.warn(by: warning, at: now) }
+    try recording { () throws(SystemCallError) in try lastTree.warn(by: warning, at: now) }
   }
 
   /// The program gets the terminal's signals itself. The recording lasts as long as the program.

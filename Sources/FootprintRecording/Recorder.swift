@@ -104,18 +104,19 @@ public final class Recorder {
 
   // MARK: the recording
 
-  /// Writes samples and marks until the recording ends. `look` is called after each regular sample.
+  /// Writes samples and marks until the recording ends. `onSample` is called after each regular
+  /// sample.
   ///
   /// - Returns: how the program ended, if it was started for the recording.
   public func run(
-    look: (Recorder) -> Void
+    onSample: (Recorder) -> Void
   ) throws(RecordingFailure) -> ForegroundChild.End? {
     let signals = try recording { () throws(SystemCallError) in
       try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1])
     }
     let end: RecordingEnd
     do throws(RecordingFailure) {
-      end = try follow(signals, look)
+      end = try follow(signals, onSample)
     } catch {
       if recent.samples.isEmpty {
         file.discard()
@@ -136,17 +137,17 @@ public final class Recorder {
   private var now: Double { Double(Clocks.boottime - began) / 1e9 }
 
   private func follow(
-    _ signals: borrowing SignalQueue, _ look: (Recorder) -> Void
+    _ signals: borrowing SignalQueue, _ onSample: (Recorder) -> Void
   ) throws(RecordingFailure) -> RecordingEnd {
     let every = max(settings.every.seconds, 0.001)
     var next = 0.0
     var hasSampled = false
     while true {
-      let news = try source.news(at: now)
-      for mark in news.marks { try add(mark) }
-      if let end = news.end { return end }
+      let updates = try source.updates(at: now)
+      for mark in updates.marks { try add(mark) }
+      if let end = updates.end { return end }
       // This extra sample shows the footprint at the moment of the event.
-      if !news.marks.isEmpty, now < next { try sample() }
+      if !updates.marks.isEmpty, now < next { try sample() }
       // The limit is checked only after the first sample, because the start of the recording may
       // have used all of the time.
       if hasSampled, let limit = settings.limit?.seconds, now >= limit {
@@ -155,7 +156,7 @@ public final class Recorder {
       if now >= next {
         try sample()
         hasSampled = true
-        look(self)
+        onSample(self)
         // Samples that are overdue are left out. The others stay at regular times.
         next = max(next + every, (now / every).rounded(.down) * every)
       }
@@ -170,8 +171,8 @@ public final class Recorder {
     do throws(FootprintError) {
       sample = try meter.measure(tree, at: now)
     } catch { throw .measure(error) }
-    // The process has just ended, and `news` will report it. An ended process isn't recorded as an
-    // empty footprint.
+    // The process has just ended, and `updates` will report it. An ended process isn't recorded as
+    // an empty footprint.
     if sample.processes == 0, source.subject != .worker { return }
     try write(sample.json)
     recent.samples.append(sample)

@@ -12,14 +12,14 @@ protocol RecordingSource: AnyObject {
   var pid: Int32? { get }
   /// The state of a worker when the recording begins.
   var state: String? { get }
-  /// A descriptor that is readable when there is news. Call `news` before each wait, too, because
-  /// some news may have been read already.
+  /// A descriptor that is readable when there is news. Call `updates` before each wait, too,
+  /// because some news may have been read already.
   var descriptor: Int32 { get }
 
   /// Returns what has happened since the last call.
   ///
   /// - Parameter now: seconds since the recording began.
-  func news(at now: Double) throws(RecordingFailure) -> RecordingNews
+  func updates(at now: Double) throws(RecordingFailure) -> RecordingUpdates
   /// Returns the subject's processes. The tree is empty if the subject doesn't run now.
   func tree() throws(RecordingFailure) -> ProcessTree
   /// Ends the program that was started for the recording. It is called when the recording ends.
@@ -30,7 +30,7 @@ protocol RecordingSource: AnyObject {
   func release()
 }
 
-struct RecordingNews {
+struct RecordingUpdates {
   var marks: [FootprintMark] = []
   var end: RecordingEnd?
 }

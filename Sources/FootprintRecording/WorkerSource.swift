@@ -9,8 +9,8 @@ final class WorkerSource: RecordingSource {
   private var client: ControlClient
   private var root: ProcessIdentity?
   private var group: WorkerCgroup?
-  private var found = ProcessTree(processes: [])
-  private var foundAt: Int64 = .min
+  private var lastTree = ProcessTree(processes: [])
+  private var lastScan: Int64 = .min
   private var askedAt: Int64 = .min
   /// The wall clock when the recording began. The times of events are computed from it.
   private let began: WallTime
@@ -50,20 +50,20 @@ final class WorkerSource: RecordingSource {
     // An identity is nil if the process has ended.
     group = report.cgroup.flatMap { try? WorkerCgroup(path: $0.path) }
     root = report.pid.flatMap { try? ProcessIdentity.current(of: $0) }
-    foundAt = .min
+    lastScan = .min
   }
 
-  func news(at now: Double) throws(RecordingFailure) -> RecordingNews {
-    var news = RecordingNews()
+  func updates(at now: Double) throws(RecordingFailure) -> RecordingUpdates {
+    var updates = RecordingUpdates()
     do throws(ControlError) {
       while let event = try client.nextEvent(within: .zero) {
-        if let mark = mark(of: event, at: now) { news.marks.append(mark) }
+        if let mark = mark(of: event, at: now) { updates.marks.append(mark) }
       }
     } catch {
       guard case .closedEarly = error else { throw .control(error) }
-      news.end = RecordingEnd(at: now, reason: .gone)
+      updates.end = RecordingEnd(at: now, reason: .gone)
     }
-    return news
+    return updates
   }
 
   private func mark(of event: EventRecord, at now: Double) -> FootprintMark? {
@@ -89,24 +89,24 @@ final class WorkerSource: RecordingSource {
       // The worker may be started again. A start is an event, but an adoption may not be.
       if now - 300_000_000 >= askedAt {
         do throws(RecordingFailure) { try ask() } catch {
-          // The daemon ends its workers and then itself: `news` ends the recording.
+          // The daemon ends its workers and then itself: `updates` ends the recording.
           guard case .control(.closedEarly) = error else { throw error }
         }
       }
     }
     guard let root else { return ProcessTree(processes: []) }
     // Reading the processes of a cgroup is cheap.
-    if group != nil || now - 250_000_000 >= foundAt {
+    if group != nil || now - 250_000_000 >= lastScan {
       do throws(SystemCallError) {
-        found = try ProcessTree.discover(root: root, session: root.pid, cgroup: group)
-        foundAt = now
+        lastTree = try ProcessTree.discover(root: root, session: root.pid, cgroup: group)
+        lastScan = now
       } catch {
         // The worker's cgroup doesn't exist any more, so the worker has ended.
         if error.code != ENODEV, !error.meansVanished { throw .system(error) }
-        found = ProcessTree(processes: [])
+        lastTree = ProcessTree(processes: [])
       }
     }
-    return found
+    return lastTree
   }
 
   /// The daemon warns the worker, as for `dormouse warn`, and reports the warning in its events.

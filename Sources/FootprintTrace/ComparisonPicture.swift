@@ -5,7 +5,8 @@ extension RecordingComparison {
   /// Draws an SVG: both footprints on the same axes, and a line of numbers for each.
   public func picture(_ a: Recording, _ b: Recording) -> String {
     let frame = PictureFrame(
-      most: max(self.a.statistics.peak, self.b.statistics.peak), seconds: max(a.seconds, b.seconds))
+      maxBytes: max(self.a.statistics.peak, self.b.statistics.peak),
+      seconds: max(a.seconds, b.seconds))
     let sides = [("a", "A", self.a, a), ("b", "B", self.b, b)]
     let names = sides.map { "\($0.1): \(escaped($0.2.name)), \($0.2.statistics.sentence)" }
     let curves = sides.map { letter, _, _, recording in
@@ -25,7 +26,7 @@ extension RecordingComparison {
   private var peakSentence: String {
     guard let peak = metric("peak") else { return "" }
     let change =
-      peak.percent.map { percentWords($0.magnitude) } ?? sizeWords(Int64(peak.difference))
+      peak.percent.map { percentText($0.magnitude) } ?? shortSizeText(Int64(peak.difference))
     if peak.difference == 0 { return "both have the same peak" }
     return "the peak of B is \(change) \(peak.difference > 0 ? "higher" : "lower") than that of A"
   }
@@ -35,8 +36,8 @@ extension RecordingComparison {
   }
 
   private func key(_ names: [String]) -> [String] {
-    zip(["a", "b"], names).enumerated().flatMap { place, entry in
-      let y = 70 + Double(place) * 17
+    zip(["a", "b"], names).enumerated().flatMap { index, entry in
+      let y = 70 + Double(index) * 17
       return [
         """
         <rect class="fill\(entry.0)" x="24" y="\(fixed(y, 1))" width="11" height="11" rx="2"/>

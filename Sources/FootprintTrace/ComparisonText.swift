@@ -5,13 +5,13 @@ import Drawing
 public func renderComparison(
   _ comparison: RecordingComparison, of a: Recording, with b: Recording, style: TerminalStyle
 ) -> [String] {
-  let most = max(comparison.a.statistics.peak, comparison.b.statistics.peak)
+  let peak = max(comparison.a.statistics.peak, comparison.b.statistics.peak)
   let seconds = max(a.seconds, b.seconds)
   var lines: [String] = []
   for (letter, side, recording) in [("A", comparison.a, a), ("B", comparison.b, b)] {
     let title = style.fit("\(letter): \(escaped(side.name)): \(side.statistics.sentence)")
     lines.append(style.color ? Color.bold.paint(title) : title)
-    lines += StepPlot(recording, style: style, most: most, seconds: seconds).lines + [""]
+    lines += StepPlot(recording, style: style, minBytes: peak, seconds: seconds).lines + [""]
   }
   let rows = comparison.tableLines(color: style.color).map {
     style.ascii ? TerminalStyle.plain($0) : $0
@@ -27,10 +27,10 @@ extension RecordingComparison {
     ])
     for metric in metrics { table.rows.append(metric.cells) }
     let (ours, theirs) = (a.statistics.warnings, b.statistics.warnings)
-    for place in 0..<max(ours.count, theirs.count) {
-      let one = place < ours.count ? ours[place] : nil
-      let other = place < theirs.count ? theirs[place] : nil
-      table.rows += WarningEffect.rows(place + 1, a: one, b: other)
+    for index in 0..<max(ours.count, theirs.count) {
+      let one = index < ours.count ? ours[index] : nil
+      let other = index < theirs.count ? theirs[index] : nil
+      table.rows += WarningEffect.rows(index + 1, a: one, b: other)
     }
     return table.lines(width: nil, color: color)
   }
@@ -39,7 +39,7 @@ extension RecordingComparison {
 extension RecordingComparison.Metric {
   fileprivate var cells: [Table.Cell] {
     let sign = difference > 0 ? "+" : ""
-    let share = percent.map { "\($0 > 0 ? "+" : "")\(percentWords($0))" } ?? "–"
+    let share = percent.map { "\($0 > 0 ? "+" : "")\(percentText($0))" } ?? "–"
     guard difference != 0 else {
       return [.init(title), .init(words(a)), .init(words(b)), .init("same"), .init("")]
     }
@@ -73,7 +73,7 @@ extension WarningEffect {
         .init(title), size(a?[keyPath: path]), size(b?[keyPath: path]), difference(path), .init(""),
       ]
     }
-    func time(_ effect: WarningEffect?) -> Table.Cell { .init(effect?.restWords ?? "-") }
+    func time(_ effect: WarningEffect?) -> Table.Cell { .init(effect?.fallTimeText ?? "-") }
     return [
       row("warning \(number): before", \.before), row("  after", \.after),
       row("  freed", \.givenBack),

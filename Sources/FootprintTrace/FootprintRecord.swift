@@ -26,15 +26,15 @@ public struct Recording: Hashable, Sendable {
   /// Calls `body` with each sample and the time in seconds for which it was valid. The first sample
   /// counts from the beginning.
   public func forEachSpan(_ body: (FootprintSample, Double) -> Void) {
-    for (place, sample) in samples.enumerated() {
-      let until = place + 1 < samples.count ? samples[place + 1].at : seconds
-      body(sample, max(0, until - (place == 0 ? 0 : sample.at)))
+    for (index, sample) in samples.enumerated() {
+      let until = index + 1 < samples.count ? samples[index + 1].at : seconds
+      body(sample, max(0, until - (index == 0 ? 0 : sample.at)))
     }
   }
 
   /// Returns the index of the last sample at or before a moment, or of the first sample if there is
   /// none.
-  func place(at moment: Double) -> Int {
+  func sampleIndex(at moment: Double) -> Int {
     var (low, high) = (0, samples.count)
     while low < high {
       let middle = (low + high) / 2
@@ -47,8 +47,8 @@ public struct Recording: Hashable, Sendable {
   /// `end`.
   func largest(from start: Double, to end: Double) -> FootprintSample? {
     guard start <= seconds, !samples.isEmpty else { return nil }
-    var best = samples[place(at: start)]
-    for sample in samples[(place(at: start) + 1)...] {
+    var best = samples[sampleIndex(at: start)]
+    for sample in samples[(sampleIndex(at: start) + 1)...] {
       if sample.at >= end { break }
       if sample.footprint > best.footprint { best = sample }
     }

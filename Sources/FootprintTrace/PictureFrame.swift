@@ -13,11 +13,11 @@ struct PictureFrame {
   static let upper = 112.0
   static let lower = 392.0
 
-  init(most: Int64, seconds: Double) {
-    let most = max(most, 1024)
-    let step = RoundSteps.bytes(upTo: most, count: 5)
+  init(maxBytes: Int64, seconds: Double) {
+    let maxBytes = max(maxBytes, 1024)
+    let step = RoundSteps.bytes(upTo: maxBytes, count: 5)
     self.step = step
-    top = (most + step - 1) / step * step
+    top = (maxBytes + step - 1) / step * step
     self.seconds = max(seconds, 1e-3)
   }
 
@@ -35,7 +35,8 @@ struct PictureFrame {
       [
         rule(Self.left, y(bytes), Self.right, y(bytes)),
         svgText(
-          Self.left - 8, y(bytes) + 4, bytes == 0 ? "0" : sizeWords(bytes), size: 11, kind: "dim",
+          Self.left - 8, y(bytes) + 4, bytes == 0 ? "0" : shortSizeText(bytes), size: 11,
+          kind: "dim",
           anchor: "end"),
       ]
     } + timeAxis
@@ -48,7 +49,7 @@ struct PictureFrame {
       return [
         rule(x(moment), Self.lower, x(moment), Self.lower + 5),
         svgText(
-          x(moment), Self.lower + 19, number == 0 ? "0" : momentWords(moment, step: every),
+          x(moment), Self.lower + 19, number == 0 ? "0" : momentText(moment, step: every),
           size: 11, kind: "dim", anchor: "middle"),
       ]
     }
@@ -72,7 +73,7 @@ struct PictureFrame {
     return [
       line,
       svgText(
-        Self.right - 4, y(bytes) - 4, sizeWords(bytes), size: 10, kind: "halo", anchor: "end"),
+        Self.right - 4, y(bytes) - 4, shortSizeText(bytes), size: 10, kind: "halo", anchor: "end"),
     ]
   }
 
@@ -80,7 +81,7 @@ struct PictureFrame {
 
   /// Makes the SVG document. Screen readers read `title` and `description`.
   static func document(
-    height: Double, title: String, description: String, subtitle: String, _ parts: [String]
+    height: Double, title: String, description: String, subtitle: String, _ elements: [String]
   ) -> String {
     let head = """
       \(svgOpening(width: width, height: height))
@@ -98,7 +99,7 @@ struct PictureFrame {
       \(svgText(24, 32, title, size: 17, weight: "bold"))
       \(svgText(24, 52, subtitle, size: 12, kind: "dim"))
       """
-    return ([head] + parts + ["</svg>", ""]).joined(separator: "\n")
+    return ([head] + elements + ["</svg>", ""]).joined(separator: "\n")
   }
 
   // Colour-blind people can distinguish these colours (Okabe and Ito 2008).
@@ -130,7 +131,7 @@ struct PictureFrame {
 struct StepPath {
   /// The maximum number of samples that are drawn: two for each pixel. If there are more, the
   /// highest of each half pixel is drawn.
-  private static let most = Int(PictureFrame.right - PictureFrame.left) * 2
+  private static let maxSamples = Int(PictureFrame.right - PictureFrame.left) * 2
 
   let samples: [FootprintSample]
   let end: Double
@@ -139,13 +140,13 @@ struct StepPath {
   init(_ recording: Recording, _ frame: PictureFrame) {
     self.frame = frame
     end = recording.seconds
-    guard recording.samples.count > Self.most else {
+    guard recording.samples.count > Self.maxSamples else {
       samples = recording.samples
       return
     }
-    let width = recording.seconds / Double(Self.most)
-    samples = (0..<Self.most).compactMap { place in
-      let start = width * Double(place)
+    let width = recording.seconds / Double(Self.maxSamples)
+    samples = (0..<Self.maxSamples).compactMap { index in
+      let start = width * Double(index)
       guard var sample = recording.largest(from: start, to: start + width) else { return nil }
       sample.at = start
       return sample

@@ -65,8 +65,8 @@ public struct RecordingComparison: Encodable, Sendable {
     var metrics = [
       bytes("peak", title: "peak", \.peak), bytes("average", title: "average over time", \.average),
       bytes("p95", title: "95 % of the time under", \.p95),
-      bytes("rest", title: "at rest, at the end", \.rest),
-      metric("secondsOver", title: "over \(sizeWords(a.limit))", unit: .seconds, \.secondsOver),
+      bytes("rest", title: "at rest, at the end", \.last),
+      metric("secondsOver", title: "over \(shortSizeText(a.limit))", unit: .seconds, \.secondsOver),
       metric("warnings", title: "warnings", unit: .count) { Double($0.warnings.count) },
     ]
     if !a.warnings.isEmpty || !b.warnings.isEmpty {
@@ -94,16 +94,16 @@ public enum GrowthLimit: Hashable, Sendable {
   public func excess(of metric: RecordingComparison.Metric) -> String? {
     let limit: String
     switch self {
-    case .percent(let most):
+    case .percent(let maximum):
       // A number that grows from 0 exceeds every percentage.
-      guard metric.difference > metric.a * most / 100 else { return nil }
-      limit = "\(percentWords(most))"
-    case .bytes(let most):
-      guard metric.difference > Double(most) else { return nil }
-      limit = sizeWords(most)
+      guard metric.difference > metric.a * maximum / 100 else { return nil }
+      limit = "\(percentText(maximum))"
+    case .bytes(let maximum):
+      guard metric.difference > Double(maximum) else { return nil }
+      limit = shortSizeText(maximum)
     }
-    let grown = metric.percent.map { " (\(percentWords($0)))" } ?? ""
-    return "\(metric.title): grown by \(sizeWords(Int64(metric.difference)))\(grown), "
+    let grown = metric.percent.map { " (\(percentText($0)))" } ?? ""
+    return "\(metric.title): grown by \(shortSizeText(Int64(metric.difference)))\(grown), "
       + "more than \(limit)"
   }
 }

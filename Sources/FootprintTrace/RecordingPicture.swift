@@ -19,13 +19,13 @@ private struct RecordingPicture {
     self.recording = recording
     self.limit = limit
     statistics = RecordingStatistics(recording, limit: limit)
-    frame = PictureFrame(most: statistics.peak, seconds: recording.seconds)
+    frame = PictureFrame(maxBytes: statistics.peak, seconds: recording.seconds)
   }
 
   var text: String {
     let name = shortened(escaped(recording.header.name), to: 60)
     let events = statistics.warnings.map {
-      "At \(momentWords($0.at, step: 0.1)) it was \($0.sentence)."
+      "At \(momentText($0.at, step: 0.1)) it was \($0.sentence)."
     }
     let foot = PictureFrame.lower + (states.isEmpty ? 44 : 78)
     return PictureFrame.document(
@@ -39,7 +39,7 @@ private struct RecordingPicture {
   private var origin: String {
     let header = recording.header
     let host = header.host.map { host in
-      "\(counted(host.cores, "core")), \(sizeWords(host.memory)), Linux \(escaped(host.kernel))"
+      "\(counted(host.cores, "core")), \(shortSizeText(host.memory)), Linux \(escaped(host.kernel))"
     }
     return [shortened(shellText(header.command), to: 80), host, escaped(header.time)]
       .compactMap { $0?.isEmpty == true ? nil : $0 }.joined(separator: "; ")
@@ -47,9 +47,9 @@ private struct RecordingPicture {
 
   private var summary: String {
     "The footprint of \(escaped(recording.header.name)) over \(durationText(recording.seconds)), "
-      + "as steps: it began at \(sizeWords(statistics.start)), was highest at "
-      + "\(sizeWords(statistics.peak)) after \(momentWords(statistics.peakAt, step: 0.1)), "
-      + "and ended at \(sizeWords(statistics.rest))."
+      + "as steps: it began at \(shortSizeText(statistics.start)), was highest at "
+      + "\(shortSizeText(statistics.peak)) after \(momentText(statistics.peakAt, step: 0.1)), "
+      + "and ended at \(shortSizeText(statistics.last))."
   }
 
   // MARK: kinds of memory
@@ -101,7 +101,7 @@ private struct RecordingPicture {
     var free = [0.0, 0.0]
     return statistics.warnings.flatMap { warning in
       let x = frame.x(warning.at)
-      let text = warning.givenBack > 0 ? "▼ −\(sizeWords(warning.givenBack))" : "▼ nothing"
+      let text = warning.givenBack > 0 ? "▼ −\(shortSizeText(warning.givenBack))" : "▼ nothing"
       let width = Double(text.count) * 6.6
       let start = min(max(x - 4, PictureFrame.left), PictureFrame.right - width)
       var lines = ["<g><title>\(xmlText(warning.sentence))</title>"]
@@ -138,13 +138,13 @@ private struct RecordingPicture {
 
   /// The strip of states below the time axis.
   private var strip: [String] {
-    let known = ["foreground", "background", "suspended", "hibernated", "terminated"]
+    let stableStates = ["foreground", "background", "suspended", "hibernated", "terminated"]
     let y = PictureFrame.lower + 32
     return states.flatMap { stretch in
       let (from, to) = (frame.x(stretch.from), frame.x(stretch.to))
-      let kind = known.contains(stretch.state) ? stretch.state : "moving"
+      let kind = stableStates.contains(stretch.state) ? stretch.state : "moving"
       let name = escaped(stretch.state)
-      var parts = [
+      var elements = [
         """
         <g><title>\(xmlText(name)), \(xmlText(durationText(stretch.to - stretch.from)))</title>\
         <rect class="\(kind)" x="\(fixed(from, 1))" y="\(fixed(y, 1))" \
@@ -152,10 +152,10 @@ private struct RecordingPicture {
         """
       ]
       if to - from > Double(name.count) * 6.4 + 10 {
-        parts.append(
+        elements.append(
           svgText((from + to) / 2, y + 14, name, size: 11, kind: "strip", anchor: "middle"))
       }
-      return parts
+      return elements
     }
   }
 }

@@ -20,7 +20,7 @@ public struct RecordingReader: Sendable {
   static let latest = 315_360_000.0
 
   private let file: String
-  private var rest: [UInt8] = []
+  private var remainder: [UInt8] = []
   private var line = 0
   private var header: RecordingHeader?
   private var samples: [FootprintSample] = []
@@ -35,19 +35,19 @@ public struct RecordingReader: Sendable {
       separator: UInt8(ascii: "\n"), maxSplits: Int.max, omittingEmptySubsequences: false)
     let open = pieces.removeLast()
     for piece in pieces {
-      try read(rest + piece)
-      rest = []
+      try read(remainder + piece)
+      remainder = []
     }
-    rest += open
-    guard rest.count <= Self.maxLine else {
+    remainder += open
+    guard remainder.count <= Self.maxLine else {
       throw RecordingError(file: file, line: line + 1, what: "this line has no end")
     }
   }
 
   /// Returns the recording. Call this after the whole file was fed.
   public mutating func finish() throws(RecordingError) -> Recording {
-    let last = rest
-    rest = []
+    let last = remainder
+    remainder = []
     var isCut = false
     if !last.isEmpty {
       // A complete last line without its newline is valid; an incomplete one was cut.

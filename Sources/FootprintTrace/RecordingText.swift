@@ -5,7 +5,7 @@ import Control
 /// - Parameter most: the maximum number of marks that are listed. nil: all.
 public func renderRecording(
   _ recording: Recording, limit: Int64 = RecordingStatistics.defaultLimit,
-  style: TerminalStyle, most: Int? = 20
+  style: TerminalStyle, maxMarks: Int? = 20
 ) -> [String] {
   let statistics = RecordingStatistics(recording, limit: limit)
   let name = escaped(recording.header.name)
@@ -13,9 +13,9 @@ public func renderRecording(
   var lines = [style.color ? Color.bold.paint(title) : title]
   lines += StepPlot(recording, style: style).lines
   let events = recording.eventLines(statistics.warnings, ascii: style.ascii)
-  lines += events.prefix(most ?? .max).flatMap { style.wrap($0.text, indent: $0.indent) }
-  if let most, events.count > most {
-    lines.append(style.fit("… and \(events.count - most) more (--marks all)"))
+  lines += events.prefix(maxMarks ?? .max).flatMap { style.wrap($0.text, indent: $0.indent) }
+  if let maxMarks, events.count > maxMarks {
+    lines.append(style.fit("… and \(events.count - maxMarks) more (--marks all)"))
   }
   if recording.lostItsTail { lines.append("(the last line is incomplete and skipped)") }
   return lines
@@ -29,7 +29,7 @@ public func renderLive(
   let name = escaped(recording.header.name)
   let state = recording.state(at: .infinity).map { "\(escaped($0)), " } ?? ""
   let title = style.fit(
-    "\(name): \(state)\(sizeWords(statistics.rest)), peak \(sizeWords(statistics.peak)), "
+    "\(name): \(state)\(shortSizeText(statistics.last)), peak \(shortSizeText(statistics.peak)), "
       + "\(durationText(statistics.seconds)); Ctrl-C ends it")
   let plot = StepPlot(recording, style: style).lines
   return [style.color ? Color.bold.paint(title) : title] + plot
@@ -38,12 +38,12 @@ public func renderLive(
 extension RecordingStatistics {
   /// One sentence with the numbers, without the worker's name.
   public var sentence: String {
-    var parts = [
-      "peak \(sizeWords(peak))", "\(sizeWords(average)) on average",
-      "\(sizeWords(rest)) at the end",
+    var clauses = [
+      "peak \(shortSizeText(peak))", "\(shortSizeText(average)) on average",
+      "\(shortSizeText(last)) at the end",
     ]
-    if !warnings.isEmpty { parts.append(counted(warnings.count, "warning")) }
-    return parts.joined(separator: ", ") + "; " + durationText(seconds)
+    if !warnings.isEmpty { clauses.append(counted(warnings.count, "warning")) }
+    return clauses.joined(separator: ", ") + "; " + durationText(seconds)
   }
 }
 
@@ -60,9 +60,9 @@ extension Recording {
       var text = mark.sentence
       // Warnings and their effects are in the same order.
       if mark.kind == .warning, let effect = effects.popFirst() { text = effect.sentence }
-      rows.append((momentWords(mark.at, step: resolution), mark.kind, text))
+      rows.append((momentText(mark.at, step: resolution), mark.kind, text))
     }
-    if let end { rows.append((momentWords(end.at, step: resolution), .note, end.sentence)) }
+    if let end { rows.append((momentText(end.at, step: resolution), .note, end.sentence)) }
     rows.removeAll { $0.kind.symbol(ascii: ascii) == nil }
     let width = rows.map(\.moment.count).max() ?? 0
     return rows.map { row in

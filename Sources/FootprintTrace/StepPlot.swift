@@ -31,9 +31,9 @@ public struct TerminalStyle: Hashable, Sendable {
     // The line is converted before it is wrapped, because the conversion may make it longer.
     let line = ascii ? Self.plain(line) : line
     let start = String(line.prefix(indent))
-    let rest = wrapped(String(line.dropFirst(indent)), to: max(10, width - indent))
+    let lines = wrapped(String(line.dropFirst(indent)), to: max(10, width - indent))
     let margin = String(repeating: " ", count: indent)
-    return rest.enumerated().map { fit(($0.offset == 0 ? start : margin) + $0.element) }
+    return lines.enumerated().map { fit(($0.offset == 0 ? start : margin) + $0.element) }
   }
 
   static func plain(_ text: String) -> String {
@@ -62,13 +62,13 @@ struct StepPlot {
   private let labelWidth: Int
   private let columns: Int
 
-  /// `most` in bytes and `seconds` are the minimum extents of the axes.
+  /// `minBytes` in bytes and `seconds` are the minimum extents of the axes.
   init(
-    _ recording: Recording, style: TerminalStyle, most: Int64 = 0, seconds: Double = 0
+    _ recording: Recording, style: TerminalStyle, minBytes: Int64 = 0, seconds: Double = 0
   ) {
     self.recording = recording
     self.style = style
-    let peak = max(most, recording.samples.map(\.footprint).max() ?? 0, 1024)
+    let peak = max(minBytes, recording.samples.map(\.footprint).max() ?? 0, 1024)
     let count = max(1, min(5, style.rows / 3))
     let step = RoundSteps.bytes(upTo: peak, count: count)
     let steps = Int((peak + step - 1) / step)
@@ -77,7 +77,7 @@ struct StepPlot {
     // The number of lines is a multiple of the axis' steps.
     rows = steps * max(1, style.rows / steps)
     self.seconds = max(seconds, recording.seconds, 1e-3)
-    labelWidth = (0...steps).map { sizeWords(step * Int64($0)).count }.max() ?? 0
+    labelWidth = (0...steps).map { shortSizeText(step * Int64($0)).count }.max() ?? 0
     columns = style.width - labelWidth - 3
   }
 
@@ -119,13 +119,13 @@ struct StepPlot {
     guard let sample = recording.largest(from: from, to: to) else {
       return [Character](repeating: " ", count: rows)
     }
-    let parts: [Character] = style.ascii ? Array(" .:#") : Array(" ▁▂▃▄▅▆▇█")
-    let full = parts.count - 1
+    let levels: [Character] = style.ascii ? Array(" .:#") : Array(" ▁▂▃▄▅▆▇█")
+    let full = levels.count - 1
     let height = Double(sample.footprint) / Double(top) * Double(rows * full)
     // A value above 0 is always visible.
     var filled = Int(height.rounded())
     if sample.footprint > 0 { filled = max(1, filled) }
-    return (0..<rows).map { parts[min(max(filled - $0 * full, 0), full)] }
+    return (0..<rows).map { levels[min(max(filled - $0 * full, 0), full)] }
   }
 
   private func hue(_ column: Int) -> Color {
@@ -140,7 +140,7 @@ struct StepPlot {
     let bar = style.ascii ? ("+", "|") : ("┤", "│")
     // A step's label is beside the cell that ends at it.
     let isStep = (row + 1) % perStep == 0
-    let text = isStep ? sizeWords(step * Int64((row + 1) / perStep)) : ""
+    let text = isStep ? shortSizeText(step * Int64((row + 1) / perStep)) : ""
     return padded(text, labelWidth) + " " + (isStep ? bar.0 : bar.1)
   }
 
@@ -153,10 +153,10 @@ struct StepPlot {
     var free = 0
     for number in 0...Int(seconds / every + 1e-9) {
       let moment = Double(number) * every
-      let place = column(at: moment)
-      axis[place] = line.tick
-      let text = Array(number == 0 ? "0" : momentWords(moment, step: every))
-      let start = labelWidth + 2 + place
+      let column = column(at: moment)
+      axis[column] = line.tick
+      let text = Array(number == 0 ? "0" : momentText(moment, step: every))
+      let start = labelWidth + 2 + column
       guard start >= free, start + text.count <= numbers.count else { continue }
       numbers.replaceSubrange(start..<start + text.count, with: text)
       free = start + text.count + 2
@@ -170,9 +170,9 @@ struct StepPlot {
     var line = [Character](repeating: " ", count: columns)
     for mark in recording.marks {
       guard let symbol = mark.kind.symbol(ascii: style.ascii) else { continue }
-      let place = column(at: mark.at)
+      let column = column(at: mark.at)
       // A later mark doesn't hide a warning.
-      if line[place] == " " || mark.kind == .warning { line[place] = symbol }
+      if line[column] == " " || mark.kind == .warning { line[column] = symbol }
     }
     guard line.contains(where: { $0 != " " }) else { return nil }
     return String(repeating: " ", count: labelWidth + 2) + String(line).trimmed

@@ -7,18 +7,21 @@ public struct WarningEffect: Codable, Hashable, Sendable {
   /// The footprint when it had stopped falling, in bytes.
   public var after: Int64
   /// Seconds from the warning until the footprint stopped falling.
-  public var restSeconds: Double
+  public var fallSeconds: Double
 
   /// The freed memory in bytes. 0 if the footprint only grew.
   public var givenBack: Int64 { max(0, before - after) }
 
-  enum CodingKeys: String, CodingKey { case at, before, after, restSeconds, givenBack }
+  enum CodingKeys: String, CodingKey {
+    case at, before, after, givenBack
+    case fallSeconds = "restSeconds"
+  }
 
-  public init(at: Double, before: Int64, after: Int64, restSeconds: Double) {
+  public init(at: Double, before: Int64, after: Int64, fallSeconds: Double) {
     self.at = at
     self.before = before
     self.after = after
-    self.restSeconds = restSeconds
+    self.fallSeconds = fallSeconds
   }
 
   public init(from decoder: any Decoder) throws {
@@ -27,7 +30,7 @@ public struct WarningEffect: Codable, Hashable, Sendable {
       at: try values.decode(Double.self, forKey: .at),
       before: try values.decode(Int64.self, forKey: .before),
       after: try values.decode(Int64.self, forKey: .after),
-      restSeconds: try values.decode(Double.self, forKey: .restSeconds))
+      fallSeconds: try values.decode(Double.self, forKey: .fallSeconds))
   }
 
   public func encode(to encoder: any Encoder) throws {
@@ -36,7 +39,7 @@ public struct WarningEffect: Codable, Hashable, Sendable {
     try values.encode(before, forKey: .before)
     try values.encode(after, forKey: .after)
     try values.encode(givenBack, forKey: .givenBack)
-    try values.encode(restSeconds, forKey: .restSeconds)
+    try values.encode(fallSeconds, forKey: .fallSeconds)
   }
 }
 
@@ -62,7 +65,7 @@ extension WarningEffect {
   private static func effect(
     of warning: FootprintMark, in recording: Recording, until limit: Double
   ) -> WarningEffect {
-    let first = recording.place(at: warning.at)
+    let first = recording.sampleIndex(at: warning.at)
     let before = recording.samples[first].footprint
     var (low, lowAt) = (before, warning.at)
     for sample in recording.samples[(first + 1)...] {
@@ -70,7 +73,7 @@ extension WarningEffect {
       if sample.footprint < low - noise { (low, lowAt) = (sample.footprint, sample.at) }
     }
     return WarningEffect(
-      at: warning.at, before: before, after: low, restSeconds: lowAt - warning.at)
+      at: warning.at, before: before, after: low, fallSeconds: lowAt - warning.at)
   }
 }
 

@@ -4,7 +4,7 @@ import Control
 struct Difference {
   private static let context = 1
   /// The maximum length of a shown line, in characters: a file may be one long line.
-  private static let longest = 400
+  private static let maxLength = 400
 
   private let old: [UInt8]
   private let edits: [TextEdit]
@@ -98,11 +98,11 @@ struct Difference {
   }
 
   /// The number of the line that has a byte.
-  private func number(_ place: Int) -> Int {
+  private func number(_ offset: Int) -> Int {
     var (low, high) = (0, starts.count)
     while high - low > 1 {
       let middle = (low + high) / 2
-      if starts[middle] <= place { low = middle } else { high = middle }
+      if starts[middle] <= offset { low = middle } else { high = middle }
     }
     return low
   }
@@ -149,7 +149,7 @@ struct Difference {
   private func shown(_ line: [UInt8]) -> String {
     let text = String(decoding: line.last == 0x0D ? line.dropLast() : line[...], as: UTF8.self)
     let safe = escaped(text).replacingTabs
-    return shortened(safe, to: Self.longest)
+    return shortened(safe, to: Self.maxLength)
   }
 }
 
@@ -157,12 +157,12 @@ extension String {
   /// The text with tabs as its indentation. `escaped` writes a tab as `\t`.
   fileprivate var replacingTabs: String {
     guard hasPrefix("\\t") else { return self }
-    var rest = self[...]
+    var remainder = self[...]
     var indent = ""
-    while rest.hasPrefix("\\t") {
-      rest = rest.dropFirst(2)
+    while remainder.hasPrefix("\\t") {
+      remainder = remainder.dropFirst(2)
       indent += "\t"
     }
-    return indent + rest
+    return indent + remainder
   }
 }

@@ -21,8 +21,8 @@ public struct FileOutcome: Sendable {
   }
 
   /// Records that the file, and so its servers, stay as they were.
-  mutating func fail(_ why: FileProblem) {
-    problem = why
+  mutating func fail(_ failure: FileProblem) {
+    problem = failure
     edit = nil
     for index in servers.indices {
       switch servers[index].state {

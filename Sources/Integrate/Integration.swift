@@ -9,36 +9,36 @@ public struct Integration: Sendable {
     case unwrap
   }
 
-  public var places: HostPlaces
-  public var words: WrapWords
-  /// True if the user gave options for `words`. Servers that are wrapped with other options are
-  /// reported then.
-  public var hasOwnOptions = false
+  public var context: HostContext
+  public var wrapPrefix: WrapPrefix
+  /// True if the user gave options for `wrapPrefix`. Servers that are wrapped with other options
+  /// are reported then.
+  public var hasGivenOptions = false
   /// The names of the servers to change; all servers if it is empty.
   public var servers: [String] = []
   /// The directory for copies of changed files.
   public var backupDirectory: String
 
-  public init(places: HostPlaces, words: WrapWords, backupDirectory: String) {
-    self.places = places
-    self.words = words
+  public init(context: HostContext, wrapPrefix: WrapPrefix, backupDirectory: String) {
+    self.context = context
+    self.wrapPrefix = wrapPrefix
     self.backupDirectory = backupDirectory
   }
 
   /// Reads the files of these hosts, and plans the change. Each file that exists is returned once.
   ///
   /// - Parameter change: The change to plan; nil if the servers are only listed.
-  public func look(at hosts: [IntegratedHost], for change: Change?) -> [FileOutcome] {
+  public func inspect(_ hosts: [IntegratedHost], for change: Change?) -> [FileOutcome] {
     // The project's directory may be the home directory, and links may lead to the same file.
     var (paths, targets): (Set<String>, Set<String>) = ([], [])
     return hosts.flatMap { host in
-      host.files(places).compactMap { file in
+      host.files(context).compactMap { file in
         guard paths.insert("\(host) \(file.path)").inserted else { return nil }
         do throws(FileProblem) {
-          guard let found = try ConfigFile(file.path),
-            targets.insert("\(host) \(found.target)").inserted
+          guard let configFile = try ConfigFile(file.path),
+            targets.insert("\(host) \(configFile.target)").inserted
           else { return nil }
-          return look(at: found, of: file, for: change)
+          return inspect(configFile, of: file, for: change)
         } catch {
           return FileOutcome(file, problem: error)
         }
@@ -47,39 +47,39 @@ public struct Integration: Sendable {
   }
 
   /// The paths at which a host may have a file.
-  public func paths(of host: IntegratedHost) -> [String] { host.files(places).map(\.path) }
+  public func paths(of host: IntegratedHost) -> [String] { host.files(context).map(\.path) }
 
-  private func look(
-    at found: ConfigFile, of file: HostFile, for change: Change?
+  private func inspect(
+    _ configFile: ConfigFile, of file: HostFile, for change: Change?
   ) -> FileOutcome {
     var outcome = FileOutcome(file)
-    outcome.target = found.target
+    outcome.target = configFile.target
     let document: ConfigDocument
     do throws(ConfigSyntaxError) {
-      document = try ConfigDocument(found.bytes, file.format)
+      document = try ConfigDocument(configFile.bytes, file.format)
     } catch {
-      let (line, column) = error.place(in: found.bytes)
-      outcome.problem = .syntax(line: line, column: column, why: error.why)
+      let (line, column) = error.position(in: configFile.bytes)
+      outcome.problem = .syntax(line: line, column: column, reason: error.reason)
       return outcome
     }
-    let backup = backup(of: found.target, file.format)
+    let backup = backup(of: configFile.target, file.format)
     outcome.hasBackup = backup != nil
     var edits: [TextEdit] = []
-    var changed: [CommandPlace] = []
+    var changed: [CommandLocation] = []
     var suited = self
-    suited.words = words.suiting(file.host)
-    for place in file.find(document.root) {
-      let isWanted = servers.isEmpty || servers.contains(place.name)
+    suited.wrapPrefix = wrapPrefix.suiting(file.host)
+    for location in file.find(document.root) {
+      let isWanted = servers.isEmpty || servers.contains(location.name)
       let server = ServerEdits(
-        place: place, document: document, backup: backup, change: isWanted ? change : nil,
+        location: location, document: document, backup: backup, change: isWanted ? change : nil,
         integration: suited)
       edits += server.edits
-      if !server.edits.isEmpty { changed.append(place) }
+      if !server.edits.isEmpty { changed.append(location) }
       outcome.servers.append(server.outcome)
     }
     // An obstacle only matters if the file would change.
     let couldChange = change == nil ? !outcome.servers.isEmpty : !edits.isEmpty
-    let obstacle = couldChange ? found.obstacle : nil
+    let obstacle = couldChange ? configFile.obstacle : nil
     guard let change, !edits.isEmpty else {
       outcome.problem = obstacle
       return outcome
@@ -91,7 +91,7 @@ public struct Integration: Sendable {
     do throws(FileProblem) {
       let new = try Self.verified(edits, changed, in: document)
       outcome.edit = FileEdit(
-        file: found, old: document, new: new, edits: edits, change: change,
+        file: configFile, old: document, new: new, edits: edits, change: change,
         isFirst: !outcome.servers.contains { $0.state == .wrapped },
         isLast: !outcome.servers.contains { $0.isOurs })
     } catch { outcome.fail(error) }
@@ -108,16 +108,16 @@ public struct Integration: Sendable {
   /// Returns the changed document. Throws an error if anything but the commands means something
   /// else.
   static func verified(
-    _ edits: [TextEdit], _ changed: [CommandPlace], in document: ConfigDocument
+    _ edits: [TextEdit], _ changed: [CommandLocation], in document: ConfigDocument
   ) throws(FileProblem) -> ConfigDocument {
     let new: ConfigDocument
     do throws(ConfigSyntaxError) { new = try document.applying(edits) } catch {
       throw .otherMeaning
     }
-    for place in changed {
+    for location in changed {
       // An edited command can be read before and afterwards; anything else is a defect.
-      guard let before = try? place.command(in: document.root),
-        let after = try? place.command(in: new.root), before != after,
+      guard let before = try? location.command(in: document.root),
+        let after = try? location.command(in: new.root), before != after,
         after.suffix(before.count) == before[...] || before.suffix(after.count) == after[...]
       else { throw .otherMeaning }
     }

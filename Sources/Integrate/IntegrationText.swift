@@ -25,7 +25,7 @@ public struct IntegrationText: Sendable {
     if let problem = file.problem { lines += wrapped("  \(sentence(problem))", to: width) }
     if file.servers.isEmpty { return lines }
     var table = Table(columns: [
-      .init(title: "  SERVER", least: 20), .init(title: "STATE"),
+      .init(title: "  SERVER", minWidth: 20), .init(title: "STATE"),
       .init(title: "COMMAND, OR WHY NOT"),
     ])
     table.rows = file.servers.map { server in
@@ -38,8 +38,8 @@ public struct IntegrationText: Sendable {
   }
 
   private func sentence(_ problem: FileProblem) -> String {
-    if case .syntax(let line, let column, let why) = problem {
-      return "line \(line), column \(column): \(escaped(why))"
+    if case .syntax(let line, let column, let reason) = problem {
+      return "line \(line), column \(column): \(escaped(reason))"
     }
     return "this file \(problem.text)"
   }
@@ -80,11 +80,11 @@ public struct IntegrationText: Sendable {
 
 extension FileOutcome {
   public var report: IntegrationReport.File {
-    var place: (line: Int, column: Int)?
-    if case .syntax(let line, let column, _) = problem { place = (line, column) }
+    var position: (line: Int, column: Int)?
+    if case .syntax(let line, let column, _) = problem { position = (line, column) }
     return IntegrationReport.File(
       host: host.rawValue, path: path, problem: problem.map { CodedText($0.code, $0.text) },
-      line: place?.line, column: place?.column, isChanged: isChanged, difference: difference,
+      line: position?.line, column: position?.column, isChanged: isChanged, difference: difference,
       servers: servers.map { server in
         IntegrationReport.Server(
           name: server.name, project: server.project, state: server.state.rawValue,

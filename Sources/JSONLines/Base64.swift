@@ -10,11 +10,11 @@ public enum Base64 {
     var text: [UInt8] = []
     text.reserveCapacity((bytes.count + 2) / 3 * 4)
     for start in stride(from: 0, to: bytes.count, by: 3) {
-      let part = bytes[start..<min(start + 3, bytes.count)]
-      let bits = part.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << (8 * UInt32(3 - part.count))
-      for place in 0..<4 {
+      let group = bytes[start..<min(start + 3, bytes.count)]
+      let bits = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << (8 * UInt32(3 - group.count))
+      for index in 0..<4 {
         text.append(
-          place <= part.count ? alphabet[Int(bits >> (18 - 6 * UInt32(place)) & 63)] : padding)
+          index <= group.count ? alphabet[Int(bits >> (18 - 6 * UInt32(index)) & 63)] : padding)
       }
     }
     return String(decoding: text, as: UTF8.self)
@@ -29,9 +29,9 @@ public enum Base64 {
     bytes.reserveCapacity(symbols.count / 4 * 3)
     for start in stride(from: 0, to: symbols.count, by: 4) {
       var bits: UInt32 = 0
-      for place in start..<(start + 4) {
-        let isPadding = place >= symbols.count - padded
-        guard let value = isPadding ? 0 : value(of: symbols[place]) else { return nil }
+      for index in start..<(start + 4) {
+        let isPadding = index >= symbols.count - padded
+        guard let value = isPadding ? 0 : value(of: symbols[index]) else { return nil }
         bits = bits << 6 | value
       }
       bytes += [UInt8(bits >> 16 & 255), UInt8(bits >> 8 & 255), UInt8(bits & 255)]

@@ -47,8 +47,8 @@ public enum JSON: Hashable, Sendable {
     guard case .object(var members) = self else { return }
     // `self` releases its members here, so that they aren't copied for each change.
     self = .null
-    if let place = members.firstIndex(where: { $0.name == name }) {
-      members[place].value = value
+    if let index = members.firstIndex(where: { $0.name == name }) {
+      members[index].value = value
     } else {
       members.append(Member(name, value))
     }
@@ -75,15 +75,15 @@ extension JSON {
     case .string(let value): Self.write(value, to: &bytes)
     case .array(let values):
       bytes.append(UInt8(ascii: "["))
-      for (place, value) in values.enumerated() {
-        if place > 0 { bytes.append(UInt8(ascii: ",")) }
+      for (index, value) in values.enumerated() {
+        if index > 0 { bytes.append(UInt8(ascii: ",")) }
         value.write(to: &bytes)
       }
       bytes.append(UInt8(ascii: "]"))
     case .object(let members):
       bytes.append(UInt8(ascii: "{"))
-      for (place, member) in members.enumerated() {
-        if place > 0 { bytes.append(UInt8(ascii: ",")) }
+      for (index, member) in members.enumerated() {
+        if index > 0 { bytes.append(UInt8(ascii: ",")) }
         Self.write(member.name, to: &bytes)
         bytes.append(UInt8(ascii: ":"))
         member.value.write(to: &bytes)

@@ -17,7 +17,7 @@ extension JSON {
 /// A recursive-descent parser of UTF-8 that may come from a damaged file. Each failure is a nil.
 private struct JSONParser {
   let bytes: UnsafeBufferPointer<UInt8>
-  var place = 0
+  var index = 0
 
   init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
@@ -25,24 +25,24 @@ private struct JSONParser {
   /// stack allows.
   private static let deepest = 64
 
-  var isAtEnd: Bool { place == bytes.count }
-  private var next: UInt8? { place < bytes.count ? bytes[place] : nil }
+  var isAtEnd: Bool { index == bytes.count }
+  private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
 
   mutating func skipBlanks() {
     while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 {
-      place += 1
+      index += 1
     }
   }
 
-  private mutating func take(_ byte: UInt8) -> Bool {
+  private mutating func consume(_ byte: UInt8) -> Bool {
     guard next == byte else { return false }
-    place += 1
+    index += 1
     return true
   }
 
-  private mutating func take(_ word: StaticString, _ value: JSON) -> JSON? {
+  private mutating func consume(_ word: StaticString, _ value: JSON) -> JSON? {
     for index in 0..<word.utf8CodeUnitCount {
-      guard take(word.utf8Start[index]) else { return nil }
+      guard consume(word.utf8Start[index]) else { return nil }
     }
     return value
   }
@@ -54,43 +54,43 @@ private struct JSONParser {
     case UInt8(ascii: "{"): return object(depth)
     case UInt8(ascii: "["): return array(depth)
     case UInt8(ascii: "\""): return string().map(JSON.string)
-    case UInt8(ascii: "t"): return take("true", .bool(true))
-    case UInt8(ascii: "f"): return take("false", .bool(false))
-    case UInt8(ascii: "n"): return take("null", .null)
+    case UInt8(ascii: "t"): return consume("true", .bool(true))
+    case UInt8(ascii: "f"): return consume("false", .bool(false))
+    case UInt8(ascii: "n"): return consume("null", .null)
     default: return number()
     }
   }
 
   private mutating func object(_ depth: Int) -> JSON? {
-    place += 1
+    index += 1
     var members: [JSON.Member] = []
     var names = MemberNames()
     skipBlanks()
-    if take(UInt8(ascii: "}")) { return .object([]) }
+    if consume(UInt8(ascii: "}")) { return .object([]) }
     while true {
       skipBlanks()
       guard next == UInt8(ascii: "\""), let name = string(), names.insert(name, after: members)
       else { return nil }
       skipBlanks()
-      guard take(UInt8(ascii: ":")), let value = value(depth: depth + 1) else { return nil }
+      guard consume(UInt8(ascii: ":")), let value = value(depth: depth + 1) else { return nil }
       members.append(JSON.Member(name, value))
       skipBlanks()
-      if take(UInt8(ascii: "}")) { return .object(members) }
-      guard take(UInt8(ascii: ",")) else { return nil }
+      if consume(UInt8(ascii: "}")) { return .object(members) }
+      guard consume(UInt8(ascii: ",")) else { return nil }
     }
   }
 
   private mutating func array(_ depth: Int) -> JSON? {
-    place += 1
+    index += 1
     var values: [JSON] = []
     skipBlanks()
-    if take(UInt8(ascii: "]")) { return .array([]) }
+    if consume(UInt8(ascii: "]")) { return .array([]) }
     while true {
       guard let value = value(depth: depth + 1) else { return nil }
       values.append(value)
       skipBlanks()
-      if take(UInt8(ascii: "]")) { return .array(values) }
-      guard take(UInt8(ascii: ",")) else { return nil }
+      if consume(UInt8(ascii: "]")) { return .array(values) }
+      guard consume(UInt8(ascii: ",")) else { return nil }
     }
   }
 }
@@ -98,15 +98,15 @@ private struct JSONParser {
 /// The names of one object's members. If they are sorted, as Dormouse writes them, each costs one
 /// comparison. Otherwise a set is kept, because an object may have 100,000 members.
 private struct MemberNames {
-  private var known: Set<String>?
+  private var names: Set<String>?
 
   /// Adds a name. Returns false if the name exists already.
   mutating func insert(_ name: String, after members: [JSON.Member]) -> Bool {
-    if known == nil {
+    if names == nil {
       guard let last = members.last, name <= last.name else { return true }
-      known = Set(members.map(\.name))
+      names = Set(members.map(\.name))
     }
-    return known?.insert(name).inserted == true
+    return names?.insert(name).inserted == true
   }
 }
 
@@ -114,21 +114,21 @@ private struct MemberNames {
 
 extension JSONParser {
   private mutating func number() -> JSON? {
-    let start = place
+    let start = index
     var isWhole = true
-    let isNegative = take(UInt8(ascii: "-"))
+    let isNegative = consume(UInt8(ascii: "-"))
     // After a leading zero there may be no more digits.
-    guard take(UInt8(ascii: "0")) || takeDigits() else { return nil }
-    if take(UInt8(ascii: ".")) {
+    guard consume(UInt8(ascii: "0")) || consumeDigits() else { return nil }
+    if consume(UInt8(ascii: ".")) {
       isWhole = false
-      guard takeDigits() else { return nil }
+      guard consumeDigits() else { return nil }
     }
-    if take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) {
+    if consume(UInt8(ascii: "e")) || consume(UInt8(ascii: "E")) {
       isWhole = false
-      if !take(UInt8(ascii: "+")) { _ = take(UInt8(ascii: "-")) }
-      guard takeDigits() else { return nil }
+      if !consume(UInt8(ascii: "+")) { _ = consume(UInt8(ascii: "-")) }
+      guard consumeDigits() else { return nil }
     }
-    let text = String(decoding: bytes[start..<place], as: UTF8.self)
+    let text = String(decoding: bytes[start..<index], as: UTF8.self)
     if isWhole, let value = Int64(text) {
       return isNegative && value == 0 ? .double(-0.0) : .int(value)
     }
@@ -138,10 +138,10 @@ extension JSONParser {
   }
 
   /// Skips digits. Returns false if there are none.
-  private mutating func takeDigits() -> Bool {
-    let start = place
-    while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { place += 1 }
-    return place > start
+  private mutating func consumeDigits() -> Bool {
+    let start = index
+    while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { index += 1 }
+    return index > start
   }
 }
 
@@ -149,25 +149,25 @@ extension JSONParser {
 
 extension JSONParser {
   private mutating func string() -> String? {
-    place += 1
-    let start = place
+    index += 1
+    let start = index
     while let byte = next {
       if byte == UInt8(ascii: "\"") {
-        defer { place += 1 }
-        return String(validating: bytes[start..<place], as: UTF8.self)
+        defer { index += 1 }
+        return String(validating: bytes[start..<index], as: UTF8.self)
       }
       if byte == UInt8(ascii: "\\") { return escapedString(from: start) }
       guard byte >= 0x20 else { return nil }
-      place += 1
+      index += 1
     }
     return nil
   }
 
   /// Reads a string that has escapes. It is slower than the path for strings without any.
   private mutating func escapedString(from start: Int) -> String? {
-    var text = Array(bytes[start..<place])
+    var text = Array(bytes[start..<index])
     while let byte = next {
-      place += 1
+      index += 1
       if byte == UInt8(ascii: "\"") { return String(validating: text, as: UTF8.self) }
       guard byte == UInt8(ascii: "\\") else {
         guard byte >= 0x20 else { return nil }
@@ -182,7 +182,7 @@ extension JSONParser {
 
   private mutating func escape() -> Unicode.Scalar? {
     guard let byte = next else { return nil }
-    place += 1
+    index += 1
     switch byte {
     case UInt8(ascii: "n"): return "\n"
     case UInt8(ascii: "r"): return "\r"
@@ -199,16 +199,16 @@ extension JSONParser {
     guard let first = fourDigits() else { return nil }
     // The second half of a surrogate pair, alone, is no scalar.
     guard (0xD800..<0xDC00).contains(first) else { return Unicode.Scalar(first) }
-    guard take(UInt8(ascii: "\\")), take(UInt8(ascii: "u")), let second = fourDigits(),
+    guard consume(UInt8(ascii: "\\")), consume(UInt8(ascii: "u")), let second = fourDigits(),
       (0xDC00..<0xE000).contains(second)
     else { return nil }
     return Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
   }
 
   private mutating func fourDigits() -> UInt32? {
-    guard place + 4 <= bytes.count else { return nil }
+    guard index + 4 <= bytes.count else { return nil }
     var value: UInt32 = 0
-    for byte in bytes[place..<place + 4] {
+    for byte in bytes[index..<index + 4] {
       switch byte {
       case UInt8(ascii: "0")...UInt8(ascii: "9"): value = value << 4 | UInt32(byte - 0x30)
       case UInt8(ascii: "a")...UInt8(ascii: "f"): value = value << 4 | UInt32(byte - 0x61 + 10)
@@ -216,7 +216,7 @@ extension JSONParser {
       default: return nil
       }
     }
-    place += 4
+    index += 4
     return value
   }
 }

@@ -53,11 +53,11 @@ public enum PolicyFile {
     }
     let reader = MappingReader(mapping, title: "", sink: sink)
     let policy = policyReader.read(reader, over: base)
-    var origins = policyReader.extended?.found?.origins ?? Origins()
+    var origins = policyReader.extended?.policy?.origins ?? Origins()
     origins.machine.append(
       Origins.Source(
         layer: policyReader.scope == .policy ? .policy : .overrides, file: file,
-        keys: reader.places.settings))
+        keys: reader.positions.settings))
     return sink.result(LoadedPolicy(policy: policy, origins: origins))
   }
 }

@@ -40,7 +40,7 @@ struct Accounting {
     case .resumeFailed(let worker, _, let intact):
       if !intact { unverified.insert(worker) }
       close(Asked(what: .resume, worker: worker))
-    case .found(let worker, let condition): recordFound(worker, condition)
+    case .found(let worker, let condition): recordInspection(worker, condition)
     case .launchFailed(let worker, _), .exited(let worker, _), .released(let worker):
       forget(worker)
     default: recordMemory(event, states)
@@ -73,7 +73,7 @@ struct Accounting {
   }
 
   /// Handles an inspection's result, which replaces the lost outcome.
-  private mutating func recordFound(_ worker: WorkerID, _ condition: WorkerCondition) {
+  private mutating func recordInspection(_ worker: WorkerID, _ condition: WorkerCondition) {
     inspections[worker] = nil
     switch condition {
     case .underWay: return

@@ -36,9 +36,9 @@ struct FootprintLimitCheck: Sendable {
       if excess.step != .restart || profiles[worker]?.mayBeTerminated == false {
         return "\(worker) may not be restarted for its footprint"
       }
-      let least =
+      let minDuration =
         FootprintLimits.longestWait + (profiles[worker]?.footprintLimits?.sustainedFor ?? .zero)
-      if transition.from == .foreground, excess.lasted < least {
+      if transition.from == .foreground, excess.lasted < minDuration {
         return "\(worker) was restarted in the foreground: \(excess.sentence)"
       }
     case (.background, .suspending), (.suspending, .suspended), (.suspended, .hibernating),

@@ -12,12 +12,12 @@ struct Invariants {
   private var protection = ProtectionCheck()
   private var limits = FootprintLimitCheck()
   private var notices = NoticeCheck()
-  private var vain = VainCheck()
-  private var insteadOfEnd = InsteadOfEndCheck()
+  private var vain = FutileTerminationCheck()
+  private var insteadOfEnd = HibernateInsteadCheck()
   private var now = Instant.zero
   var seen: Set<String> = []
   private var accounting = Accounting()
-  private var together = WakeTogether()
+  private var together = WakeTogetherCheck()
   /// The states before the event that is checked.
   private var earlier: [WorkerID: WorkerState] = [:]
 
@@ -44,7 +44,7 @@ struct Invariants {
         check(directive, after) ?? notices.check(directive, after: after, level: level, at: now)
         ?? insteadOfEnd.check(directive, after)
       if let complaint { return complaint }
-      if case .abort(let worker) = directive, !event.isWatchdogNews(of: worker) {
+      if case .abort(let worker) = directive, !event.isWatchdogReport(of: worker) {
         return "\(worker) is ended for a missing WATCHDOG=1 that was not looked for"
       }
       let error = accounting.check(directive, states)
@@ -94,12 +94,12 @@ struct Invariants {
       guard open.remove(request) != nil else { return "request \(request) was answered twice" }
       seen.insert("answer \(answer.code)")
       return answer.text.isEmpty ? "an answer without a text" : nil
-    case .pressureChanged(let from, let to, let why):
+    case .pressureChanged(let from, let to, let reason):
       guard from == level, from != to else { return "pressure went from \(from) at \(level)" }
       level = to
       vain.record(pressure: to, at: now)
       seen.insert("pressure \(to.name)")
-      return why.isEmpty ? "a change of pressure without a reason" : nil
+      return reason.isEmpty ? "a change of pressure without a reason" : nil
     case .report(let report): return check(report)
     case .wouldHave: seen.insert("would have")
     case .protectedLeft(let workers, let level):
@@ -133,8 +133,10 @@ struct Invariants {
   }
 
   private mutating func check(_ transition: Transition, _ after: Engine) -> String? {
-    let known = states[transition.worker] ?? .terminated
-    guard known == transition.from else { return "\(transition) starts elsewhere than in \(known)" }
+    let recorded = states[transition.worker] ?? .terminated
+    guard recorded == transition.from else {
+      return "\(transition) starts elsewhere than in \(recorded)"
+    }
     guard transition.cause == .adopted || transition.from.mayBecome(transition.to) else {
       return "\(transition) is no step"
     }
@@ -230,14 +232,14 @@ struct Invariants {
   }
 
   private func checkStates(_ engine: Engine) -> String? {
-    for (worker, known) in states where engine.state(of: worker) ?? .terminated != known {
+    for (worker, recorded) in states where engine.state(of: worker) ?? .terminated != recorded {
       return "\(worker) changed its state without a transition"
     }
     return engine.overlookedSleeper.map { "\($0) isn't hibernated though nothing prevents it" }
   }
 
   /// Checks, after the load has ended, that nothing is stuck.
-  func atRest(_ engine: Engine, at now: Instant) -> String? {
+  func finalComplaint(_ engine: Engine, at now: Instant) -> String? {
     if !open.isEmpty {
       let states = engine.snapshots().map { "\($0.worker) \($0.state)" }
       return "requests \(open.sorted()) were never answered; \(states)"
@@ -254,7 +256,7 @@ struct Invariants {
       [.suspending, .hibernating, .resuming].contains($0.state)
         && now > $0.since + Self.maxTransit
     }
-    if let lost = accounting.unanswered(at: now) ?? together.atRest { return lost }
+    if let lost = accounting.unanswered(at: now) ?? together.finalComplaint { return lost }
     return stuck.isEmpty ? nil : "stuck: \(stuck.map { "\($0.worker) \($0.state)" })"
   }
 }
@@ -279,7 +281,7 @@ extension Directive {
 
 extension Event {
   /// Returns true for the events after which a watchdog may end the worker.
-  fileprivate func isWatchdogNews(of worker: WorkerID) -> Bool {
+  fileprivate func isWatchdogReport(of worker: WorkerID) -> Bool {
     switch self {
     case .watchdogSeen(worker, _), .watchdogTriggered(worker): true
     default: false

@@ -28,9 +28,9 @@ struct NoticeCheck: Sendable {
       given[worker] = Given(notice: notice, available: after.available)
       if level == .normal { return "\(worker) got a notice without pressure" }
       return notice.until - now == times[worker] ? nil : "\(worker) got a notice of another time"
-    case .willNotTerminate(let worker, let why):
+    case .willNotTerminate(let worker, let reason):
       if given.removeValue(forKey: worker) == nil { return "\(worker) had no notice" }
-      return why.isEmpty ? "a notice was withdrawn without a reason" : nil
+      return reason.isEmpty ? "a notice was withdrawn without a reason" : nil
     case .transition(let transition): return check(transition, after: after, at: now)
     default: return nil
     }

@@ -6,7 +6,7 @@ import Policy
 struct ProtectionCheck: Sendable {
   private var byPolicy: Set<WorkerID> = []
   private var byRequest: Set<WorkerID> = []
-  private var known: Set<WorkerID> = []
+  private var existing: Set<WorkerID> = []
 
   func covers(_ worker: WorkerID) -> Bool {
     byPolicy.contains(worker) || byRequest.contains(worker)
@@ -15,10 +15,10 @@ struct ProtectionCheck: Sendable {
   mutating func record(_ event: Event) {
     switch event {
     case .added(let worker, let profile), .adopted(let worker, let profile, _):
-      known.insert(worker)
+      existing.insert(worker)
       record(profile, of: worker)
     case .profileChanged(let worker, let profile): record(profile, of: worker)
-    case .request(let request) where known.contains(request.worker):
+    case .request(let request) where existing.contains(request.worker):
       if request.verb == .protect { byRequest.insert(request.worker) }
       if request.verb == .unprotect { byRequest.remove(request.worker) }
     default: break
@@ -29,7 +29,7 @@ struct ProtectionCheck: Sendable {
   /// one.
   mutating func forgetAll(but workers: [WorkerID]) {
     let left = Set(workers)
-    known.formIntersection(left)
+    existing.formIntersection(left)
     byPolicy.formIntersection(left)
     byRequest.formIntersection(left)
   }

@@ -65,10 +65,11 @@ extension WorkerProfile {
   static func random(
     from policy: LifecyclePolicy, using generator: inout SplitMix64
   ) -> WorkerProfile {
-    var own = generator.chance(80) ? policy : .random(using: &generator)
-    own.memory = policy.memory
+    var workerPolicy = generator.chance(80) ? policy : .random(using: &generator)
+    workerPolicy.memory = policy.memory
     var profile = WorkerProfile(
-      policy: own, importance: generator.pick([0, 0, 50, 100]), canShed: generator.chance(60),
+      policy: workerPolicy, importance: generator.pick([0, 0, 50, 100]),
+      canShed: generator.chance(60),
       canAnswer: generator.chance(40), announcesReadiness: generator.chance(50))
     profile.mayBeTerminated = !generator.chance(10)
     // The workers may form circles, wake themselves, or not exist. A separate generator keeps the

@@ -21,7 +21,7 @@ public struct SimulatedMachine {
   var checker: Invariants
   /// The last events. They are formatted only if something fails.
   private var history: [(at: Instant, event: Event, directives: [Directive])] = []
-  var recording: Recording
+  var recording: SimulationRecording
   /// The percentage of steps at which a worker ends, 0–100 %.
   let deadliness: Int
   public private(set) var events = 0
@@ -40,7 +40,7 @@ public struct SimulatedMachine {
     random = SplitMix64(seed: seed)
     deadliness = random.pick([0, 0, 0, 10])
     engine = Engine(policy: .random(using: &random))
-    recording = Recording(policy: engine.policy, using: &random)
+    recording = SimulationRecording(policy: engine.policy, using: &random)
     checker = Invariants()
   }
 
@@ -69,7 +69,7 @@ public struct SimulatedMachine {
       try deliver(.memory(reading))
       try advance(to: now + Self.drainStep)
     }
-    let complaint = checker.atRest(engine, at: now) ?? recording.check(engine)
+    let complaint = checker.finalComplaint(engine, at: now) ?? recording.check(engine)
     if let complaint { throw failure(complaint) }
   }
 
@@ -84,8 +84,8 @@ public struct SimulatedMachine {
       guard let next = [outcomeAt, deadline].compactMap({ $0 }).min(), next <= target else { break }
       now = max(now, next)
       if let outcome, outcomeAt == next {
-        let news = pending.remove(at: outcome)
-        if let event = happen(news) { try deliver(event) }
+        let message = pending.remove(at: outcome)
+        if let event = resolve(message) { try deliver(event) }
       } else {
         try deliver(.deadline)
       }

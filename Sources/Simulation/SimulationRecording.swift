@@ -4,7 +4,7 @@ import Policy
 /// Records the engine's whole input, and plays it to another engine. After any prefix of the input
 /// (one is chosen for each seed) the other engine must be in the same state. Otherwise the engine
 /// would remember something that wasn't in its input.
-struct Recording {
+struct SimulationRecording {
   enum Step {
     case event(Event, Instant)
     case policy(LifecyclePolicy)

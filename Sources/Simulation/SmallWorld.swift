@@ -40,17 +40,17 @@ public struct SmallWorld: Hashable, Sendable {
     wakesTogether: Bool = false, limits: FootprintLimits? = nil
   ) throws(SmallWorldFailure) -> Exploration {
     var exploration = Exploration()
-    var known: Set<SmallWorld> = []
+    var visited: Set<SmallWorld> = []
     var frontier = [try SmallWorld(workers, policy, wakesTogether: wakesTogether, limits: limits)]
-    known.insert(frontier[0])
+    visited.insert(frontier[0])
     search: for level in 1...depth {
       var next: [SmallWorld] = []
       for world in frontier {
-        if known.count >= maxStates { break search }
+        if visited.count >= maxStates { break search }
         for event in world.possible {
           exploration.steps += 1
           let after = try world.step(event)
-          guard known.insert(after).inserted else { continue }
+          guard visited.insert(after).inserted else { continue }
           next.append(after)
         }
       }
@@ -59,7 +59,7 @@ public struct SmallWorld: Hashable, Sendable {
       if next.isEmpty { break }
     }
     exploration.isComplete = frontier.isEmpty
-    exploration.states = known.count
+    exploration.states = visited.count
     return exploration
   }
 
@@ -156,10 +156,10 @@ public struct SmallWorld: Hashable, Sendable {
   // MARK: a step
 
   /// Returns the world after an event. `nil`: the next deadline comes.
-  private func step(_ happening: Event?) throws(SmallWorldFailure) -> SmallWorld {
+  private func step(_ chosen: Event?) throws(SmallWorldFailure) -> SmallWorld {
     var world = self
-    let event = happening ?? .deadline
-    if happening == nil { world.now = engine.nextDeadline ?? now + .seconds(60) }
+    let event = chosen ?? .deadline
+    if chosen == nil { world.now = engine.nextDeadline ?? now + .seconds(60) }
     if case .memory = event { world.isShort = trail.isEmpty ? false : !isShort }
     if case .request = event { world.requests += 1 }
     world.trail.append(event)

@@ -17,9 +17,9 @@ public struct SplitMix64: RandomNumberGenerator, Sendable {
   mutating func chance(_ percent: Int) -> Bool { Int(next() % 100) < percent }
 
   /// Returns a random duration from zero up to this one, in whole milliseconds.
-  mutating func duration(upTo most: Duration) -> Duration {
+  mutating func duration(upTo maximum: Duration) -> Duration {
     let milliseconds =
-      most.components.seconds * 1000 + most.components.attoseconds / 1_000_000_000_000_000
+      maximum.components.seconds * 1000 + maximum.components.attoseconds / 1_000_000_000_000_000
     return .milliseconds(Int64(next() % UInt64(max(1, milliseconds + 1))))
   }
 

@@ -50,7 +50,7 @@ extension SimulatedMachine {
     guard other.chance(2) else { return nil }
     let time: Duration = other.pick([.milliseconds(300), .seconds(9), .seconds(3600)])
     // Operations in progress continue after the sleep.
-    for place in pending.indices { pending[place].at = pending[place].at + time }
+    for index in pending.indices { pending[index].at = pending[index].at + time }
     now = now + time
     return .machineSlept(time)
   }

@@ -94,7 +94,7 @@ public final class Worker: Sendable {
 extension Worker {
   private func receive(_ incoming: Connection.Incoming) {
     switch incoming {
-    case .ended: purgeable.daemonIsGone()
+    case .ended: purgeable.didDisconnect()
     case .message(let message, let connection): receive(message, connection)
     }
   }
@@ -131,7 +131,7 @@ extension Worker {
     switch request {
     case .didEnterBackground:
       listeners.deliver(.didEnterBackground, deadline: deadline) { [weak self] in
-        await self?.takeSnapshot()
+        await self?.sendSnapshot()
         workerkit_trim()
         answer()
       }
@@ -157,7 +157,7 @@ extension Worker {
     }
   }
 
-  private func takeSnapshot() async {
+  private func sendSnapshot() async {
     guard let provider = reported.withLock({ $0.snapshotProvider }),
       let snapshot = await provider()
     else { return }

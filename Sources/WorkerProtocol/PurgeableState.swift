@@ -41,13 +41,13 @@ public struct PurgeableState: Hashable, Sendable, RawRepresentable {
   public var nextGeneration: UInt32 { (generation + 1) & Self.lastGeneration }
 
   /// True if the slot is used, volatile, not held, and not being emptied.
-  public var isTakeable: Bool {
+  public var isPurgeable: Bool {
     rawValue & (Self.used | Self.volatile | Self.purging) == Self.used | Self.volatile
       && accesses == 0
   }
 
   /// This state, claimed by the code that empties the slot.
-  public var taken: PurgeableState { PurgeableState(rawValue: rawValue | Self.purging) }
+  public var claimed: PurgeableState { PurgeableState(rawValue: rawValue | Self.purging) }
   /// This state, no longer claimed.
   public var spared: PurgeableState { PurgeableState(rawValue: rawValue & ~Self.purging) }
   /// The state after this one: no content, and the next generation.
@@ -55,7 +55,7 @@ public struct PurgeableState: Hashable, Sendable, RawRepresentable {
 
   /// This state with one access more. The result is `nil` if the slot has no content or not the
   /// content that is meant, if the content is being emptied, or if there are too many accesses.
-  public func held(generation: UInt32) -> PurgeableState? {
+  public func retained(generation: UInt32) -> PurgeableState? {
     guard isUsed, !isPurging, self.generation == generation, accesses < .max else { return nil }
     return PurgeableState(rawValue: rawValue + 1)
   }

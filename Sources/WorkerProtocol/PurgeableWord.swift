@@ -16,11 +16,11 @@ public struct PurgeableWord {
 
   /// Begins an access to the content. The result is false if the content was discarded, or is about
   /// to be.
-  public func hold(generation: UInt32) -> Bool {
-    update { $0.held(generation: generation) } != nil
+  public func retain(generation: UInt32) -> Bool {
+    update { $0.retained(generation: generation) } != nil
   }
 
-  /// Ends an access that `hold` began.
+  /// Ends an access that `retain` began.
   ///
   /// - Returns: the new state, or `nil` if the content wasn't held.
   @discardableResult
@@ -43,15 +43,15 @@ public struct PurgeableWord {
   /// - Parameter generation: The generation of the content that is meant; `nil` means any content.
   /// - Returns: the new state, or `nil` if the content mustn't be purged. There is one attempt
   ///   only: a slot that changes at the same moment is in use.
-  public func take(generation: UInt32? = nil) -> PurgeableState? {
+  public func claim(generation: UInt32? = nil) -> PurgeableState? {
     let current = state
-    guard current.isTakeable, generation == nil || current.generation == generation else {
+    guard current.isPurgeable, generation == nil || current.generation == generation else {
       return nil
     }
-    let taken = current.taken
+    let claimed = current.claimed
     let (done, _) = address.pointee.compareExchange(
-      expected: current.rawValue, desired: taken.rawValue, ordering: .acquiringAndReleasing)
-    return done ? taken : nil
+      expected: current.rawValue, desired: claimed.rawValue, ordering: .acquiringAndReleasing)
+    return done ? claimed : nil
   }
 
   /// Claims the content for its owner, which knows that no code will access it any more, however
@@ -60,15 +60,15 @@ public struct PurgeableWord {
   public func seize(generation: UInt32) -> PurgeableState? {
     update { state in
       guard state.isUsed, !state.isPurging, state.generation == generation else { return nil }
-      return PurgeableState(generation: generation, accesses: 0).taken
+      return PurgeableState(generation: generation, accesses: 0).claimed
     }
   }
 
-  /// Discards the content, after `take` or `seize`.
-  public func empty(_ taken: PurgeableState) { publish(taken.emptied) }
+  /// Discards the content, after `claim` or `seize`.
+  public func empty(_ claimed: PurgeableState) { publish(claimed.emptied) }
 
-  /// Keeps the content after all, after `take`.
-  public func spare(_ taken: PurgeableState) { publish(taken.spared) }
+  /// Keeps the content after all, after `claim`.
+  public func spare(_ claimed: PurgeableState) { publish(claimed.spared) }
 
   /// Sets the state. Only code that has the slot to itself may call it: the slot is unused, or
   /// claimed by the caller.

@@ -115,7 +115,7 @@ public final class WrapComposition {
   }
 
   private func runToEnd() throws(StartError) -> WrapEnd {
-    defer { run.clearAway() }
+    defer { run.cleanUp() }
     do throws(SystemCallError) {
       try signals.listen(on: run.loop)
     } catch { throw .system(error) }
@@ -217,7 +217,7 @@ extension DaemonRole {
     _ settings: WrapSettings, _ program: WrappedProgram, errors: Descriptor?
   ) -> DaemonRole {
     let directory = settings.stateDirectory
-    return standingFor(
+    return wrapper(
       program, log: settings.log, errors: errors,
       pace: paceOfWrapper(idleAfter: settings.policy.foreground.idleAfter),
       sharedImages: { WrapStore.imageBytes(in: directory) })

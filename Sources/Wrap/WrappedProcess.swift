@@ -22,7 +22,7 @@ protocol ProgramProcesses: AnyObject {
   /// Reaps children, and orphans among the descendants, that have ended.
   func reap()
   /// Records a use of the program: the time until it is idle starts again.
-  func noteUse()
+  func recordUse()
 
   // The following members are for a program without a terminal.
 
@@ -143,7 +143,7 @@ final class WrappedProcess: ProgramProcesses {
   }
 
   func reap() { run.reapChildren() }
-  func noteUse() { run.noteUse() }
+  func recordUse() { run.recordUse() }
 
   // MARK: a program without a terminal
 

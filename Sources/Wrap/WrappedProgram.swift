@@ -49,16 +49,16 @@ final class WrappedProgram: CallersProgram {
 
   /// Closes the wrapper's copies of the program's descriptors. With another reader or writer here,
   /// a hang-up would not be noticed.
-  func hasLaunched() { closeInherited(inheritance.descriptors) }
+  func didLaunch() { closeInherited(inheritance.descriptors) }
 
   static func closeCopies(_ descriptors: [Int32]) {
     for number in descriptors { close(number) }
     Standard.occupy([STDIN_FILENO, STDOUT_FILENO])
   }
 
-  func hasEnded(_ status: ExitStatus) { end = WrapEnd(status) }
+  func didEnd(_ status: ExitStatus) { end = WrapEnd(status) }
 
-  func hasChanged(_ transition: Transition) {
+  func didChange(_ transition: Transition) {
     guard let wrapper else { return }
     for step in steps(after: transition, isRunning: wrapper.isRunning) { wrapper.perform(step) }
   }

@@ -15,8 +15,8 @@ import Testing
   ]
 
   @Test func `Every mechanism is measured in every round, or says why it isn't`() throws {
-    try withPlace { (place) throws in
-      var options = place.options(Self.quiet)
+    try withFixture { (fixture) throws in
+      var options = fixture.options(Self.quiet)
       options.readiness = .line("ready")
       options.rounds = 3
       var steps: [BenchMechanism?] = []
@@ -42,13 +42,13 @@ import Testing
       }
       #expect(steps.first == .some(nil))
       #expect(Set(steps.compactMap(\.self)) == Set(BenchMechanism.allCases))
-      #expect(try place.leftovers() == [])
+      #expect(try fixture.leftovers() == [])
     }
   }
 
   @Test func `A command can be the request, and its success is the answer`() throws {
-    try withPlace { (place) throws in
-      var options = place.options(Self.quiet)
+    try withFixture { (fixture) throws in
+      var options = fixture.options(Self.quiet)
       options.readiness = .line("ready")
       options.request = .command("kill -0 $PPID && true")
       options.rounds = 1
@@ -59,8 +59,8 @@ import Testing
   }
 
   @Test func `Without a request or a sign of readiness, a relaunch isn't timed`() throws {
-    try withPlace { (place) throws in
-      var options = place.options(Self.quiet)
+    try withFixture { (fixture) throws in
+      var options = fixture.options(Self.quiet)
       options.rounds = 1
       let report = try Bench.run(options)
       #expect(report.result(.relaunch)?.refusal?.contains("--ready-line") == true)
@@ -72,43 +72,43 @@ import Testing
   func `A program that ends early is an error with its last output, and leaves nothing behind`()
     throws
   {
-    try withPlace { (place) throws in
-      var options = place.options(["/bin/sh", "-c", "echo the port is taken; exit 3"])
+    try withFixture { (fixture) throws in
+      var options = fixture.options(["/bin/sh", "-c", "echo the port is taken; exit 3"])
       options.readiness = .line("ready")
       let error = #expect(throws: BenchError.self) { try Bench.run(options) }
       #expect(error?.description.contains("ended before it was ready") == true)
       #expect(error?.description.contains("the port is taken") == true)
-      #expect(try place.leftovers() == [])
+      #expect(try fixture.leftovers() == [])
     }
   }
 
   @Test func `A program that can't be started leaves nothing behind`() throws {
-    try withPlace { (place) throws in
+    try withFixture { (fixture) throws in
       let error = #expect(throws: BenchError.self) {
-        try Bench.run(place.options([place.fifo]))
+        try Bench.run(fixture.options([fixture.fifo]))
       }
-      #expect(error?.description.contains(place.fifo) == true)
-      #expect(try place.leftovers() == [])
+      #expect(error?.description.contains(fixture.fifo) == true)
+      #expect(try fixture.leftovers() == [])
     }
   }
 
   @Test func `A program that is never ready is an error after its time limit`() throws {
-    try withPlace { (place) throws in
-      var options = place.options(["/bin/sh", "-c", "read y < \"$FIFO\""])
+    try withFixture { (fixture) throws in
+      var options = fixture.options(["/bin/sh", "-c", "read y < \"$FIFO\""])
       options.readiness = .line("ready")
-      options.patience = .milliseconds(100)
+      options.timeout = .milliseconds(100)
       let error = #expect(throws: BenchError.self) { try Bench.run(options) }
       #expect(error?.description.contains("was not ready within") == true)
-      #expect(try place.leftovers() == [])
+      #expect(try fixture.leftovers() == [])
     }
   }
 
   @Test func `A program that can't be hibernated is measured without hibernation, with the reason`()
     throws
   {
-    try withPlace { (place) throws in
+    try withFixture { (fixture) throws in
       // This process never waits, so it has no thread that could free its pages.
-      var options = place.options(["/bin/sh", "-c", "echo ready; while :; do :; done"])
+      var options = fixture.options(["/bin/sh", "-c", "echo ready; while :; do :; done"])
       options.readiness = .line("ready")
       options.rounds = 1
       let report = try Bench.run(options)
@@ -119,21 +119,21 @@ import Testing
   }
 
   @Test func `A port that another program uses is an error before anything is started`() throws {
-    try withPlace { (place) throws in
+    try withFixture { (fixture) throws in
       let listener = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
       #expect(listen(listener.raw, 1) == 0)
       let url = "http://127.0.0.1:\(localPort(of: listener.raw))/"
-      var options = place.options(["/bin/sh", "-c", "touch \"$FIFO.started\""])
+      var options = fixture.options(["/bin/sh", "-c", "touch \"$FIFO.started\""])
       options.request = .http(try #require(HTTPAddress(url)))
       let error = #expect(throws: BenchError.self) { try Bench.run(options) }
       #expect(error?.description.contains("another program listens") == true)
-      #expect(access("\(place.fifo).started", F_OK) != 0)
+      #expect(access("\(fixture.fifo).started", F_OK) != 0)
     }
   }
 
   // MARK: support
 
-  private struct Place {
+  private struct Fixture {
     let directory: String
     var fifo: String { "\(directory)/fifo" }
     var images: String { "\(directory)/images" }
@@ -146,22 +146,22 @@ import Testing
 
     /// The files, cgroups and processes that are left.
     func leftovers() throws -> [String] {
-      var found = try listDirectory(directory).filter { $0 != "fifo" }
+      var leftovers = try listDirectory(directory).filter { $0 != "fifo" }
       for group in try CgroupRoot.ownGroups() {
-        found += try listDirectory(group).filter { $0 == "dormouse-bench-\(getpid())" }
+        leftovers += try listDirectory(group).filter { $0 == "dormouse-bench-\(getpid())" }
       }
-      found += try listNumbers("/proc").filter {
+      leftovers += try listNumbers("/proc").filter {
         (try? readText("/proc/\($0)/environ"))?.contains("FIFO=\(fifo)") == true
       }.map { "process \($0)" }
-      return found
+      return leftovers
     }
   }
 
-  private func withPlace(_ body: (Place) throws -> Void) throws {
+  private func withFixture(_ body: (Fixture) throws -> Void) throws {
     let directory = try BorrowedDirectory(newIn: "/tmp", prefix: "dormouse-test-")
     defer { directory.end() }
-    let place = Place(directory: directory.usable)
-    #expect(mkfifo(place.fifo, 0o600) == 0)
-    try body(place)
+    let fixture = Fixture(directory: directory.usable)
+    #expect(mkfifo(fixture.fifo, 0o600) == 0)
+    try body(fixture)
   }
 }

@@ -80,7 +80,7 @@ import Testing
     let regret = RankingReport.Regret(
       millisecondsPerMegabyte: 2.1, chance: 0.25, meanIntervalSeconds: 60, costSeconds: 0.34,
       isCostKnown: false)
-    let place = RankingReport.Place(
+    let place = RankingReport.Entry(
       worker: "notes", state: "suspended", band: 12, bandOfState: 0, bandOfImportance: 5,
       bandBonus: 7, isDemoted: false, footprint: 40 << 20, secondsSinceUse: 125,
       launchSeconds: 0.34, regret: regret, before: CodedText("band", "lower band"),

@@ -40,8 +40,8 @@ package final class FakeTimers: Timers {
   package func sleep(for duration: Duration) {
     now = now + duration
     asleep += duration
-    for place in timers.indices where timers[place].isAwake {
-      timers[place].at = timers[place].at + duration
+    for index in timers.indices where timers[index].isAwake {
+      timers[index].at = timers[index].at + duration
     }
     let due = timers.filter { $0.at <= now }.sorted { $0.at < $1.at }
     for timer in due where timers.contains(where: { $0.token == timer.token }) {

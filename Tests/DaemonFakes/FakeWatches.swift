@@ -41,8 +41,8 @@ package final class FakeWatches: DescriptorWatches {
   package func change(
     _ descriptor: Descriptor, _ token: LoopToken, to interest: Epoll.Interest
   ) throws(SystemCallError) {
-    for place in watched.indices where watched[place].token == token {
-      watched[place].interest = interest
+    for index in watched.indices where watched[index].token == token {
+      watched[index].interest = interest
     }
   }
 

@@ -26,7 +26,7 @@ struct FleetJournal {
     writer.note(
       .disk(DiskReading(total: .zero, free: .zero, images: .zero, writtenToday: .zero)), [],
       at: Instant(nanoseconds: trace.length * 1_000_000))
-    segments = [writer.encoder?.takeBytes() ?? []]
+    segments = [writer.encoder?.drainBytes() ?? []]
   }
 
   var journal: [JournalSegment] {

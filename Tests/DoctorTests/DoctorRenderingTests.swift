@@ -62,7 +62,8 @@ import Testing
       separator: "\n", omittingEmptySubsequences: false)
     #expect(lines.count <= 26)
     #expect(lines.first { $0.hasPrefix("mechanism") } == "mechanism 7: missing")
-    #expect(lines.contains { $0.hasSuffix("more don't work, or only partly.") })
+    #expect(lines.contains { $0.hasPrefix("Missing, too, or limited: mechanism ") })
+    #expect(lines.contains { $0.contains(", and ") && $0.hasSuffix(" more.") })
   }
 
   private let context = DaemonContext(

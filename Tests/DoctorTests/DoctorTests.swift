@@ -44,8 +44,8 @@ import Testing
       _ = Doctor.examine(
         stateDirectory: "\(directory)/a/b/state", socket: "\(directory)/run/control.sock")
       #expect(try listDirectory(directory) == [])
-      let place = try CgroupRoot.ownGroups()
-      for group in place {
+      let groups = try CgroupRoot.ownGroups()
+      for group in groups {
         #expect(try !listDirectory(group).contains("dormouse-doctor-\(getpid())"))
       }
       #expect(try shellsOfOurs().isEmpty)
@@ -116,7 +116,7 @@ import Testing
       guard window == .seconds(2) else { throw refusal(EINVAL, window) }
     }
     #expect(some.result == .works)
-    #expect(some.found.contains("windows of 2 s, and not of 1 s"))
+    #expect(some.detail.contains("windows of 2 s, and not of 1 s"))
   }
 
   @Test func `A refused window of 2 s makes notification missing, and no kernel version is named`()
@@ -127,9 +127,9 @@ import Testing
       let error = #expect(throws: PressureTriggerError.self) {
         try Probe.triggers { window in throw refusal(code, window) }
       }
-      let found = try #require(error?.description)
-      #expect(found.contains("/proc/pressure/memory") && found.contains("CAP_SYS_RESOURCE"))
-      for text in [found, check.enable, check.lost] {
+      let message = try #require(error?.description)
+      #expect(message.contains("/proc/pressure/memory") && message.contains("CAP_SYS_RESOURCE"))
+      for text in [message, check.enable, check.lost] {
         #expect(text.firstMatch(of: /\d\.\d/) == nil, "\(text)")
       }
     }

@@ -29,7 +29,7 @@ import Testing
     var recording = Recording.sawtooth(name: "näme\n\u{1B}[31m")
     recording.marks = marks
     let style = TerminalStyle(width: width, rows: 9, ascii: ascii)
-    for line in renderRecording(recording, style: style, most: nil) {
+    for line in renderRecording(recording, style: style, maxMarks: nil) {
       #expect(line.count <= max(width, 24), "\(line)")
       #expect(!line.unicodeScalars.contains { $0.value < 0x20 }, "\(line)")
       #expect(!ascii || line.utf8.count == line.unicodeScalars.count, "\(line)")
@@ -61,7 +61,7 @@ import Testing
   @Test func `A long list of marks is cut, and its last line says so`() {
     let marks = (0..<50).map { FootprintMark(at: Double($0), kind: .note, text: "n") }
     let recording = Recording.steps([(0, 5), (60, 5)], marks: marks)
-    let lines = renderRecording(recording, style: TerminalStyle(), most: 10)
+    let lines = renderRecording(recording, style: TerminalStyle(), maxMarks: 10)
     #expect(lines.last == "… and 40 more (--marks all)")
   }
 }

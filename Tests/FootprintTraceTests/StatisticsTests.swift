@@ -10,7 +10,7 @@ import Testing
     #expect(statistics.average == 19 * megabyte)
     #expect(statistics.p95 == 20 * megabyte && statistics.peak == 20 * megabyte)
     #expect(statistics.peakAt == 1 && statistics.seconds == 10)
-    #expect(statistics.start == 10 * megabyte && statistics.rest == 20 * megabyte)
+    #expect(statistics.start == 10 * megabyte && statistics.last == 20 * megabyte)
     #expect(abs(statistics.secondsOver - 9) < 1e-9)
   }
 
@@ -65,12 +65,12 @@ import Testing
       ).first)
     #expect(effect.before == 40 * megabyte && effect.after == 12 * megabyte)
     #expect(effect.givenBack == 28 * megabyte)
-    #expect(abs(effect.restSeconds - 0.5) < 1e-9)
+    #expect(abs(effect.fallSeconds - 0.5) < 1e-9)
   }
 
   @Test func `A footprint that only grows has freed no memory`() throws {
     let effect = try #require(effects([(0, 10), (1, 11), (2, 12)], [warning(0.5)]).first)
-    #expect(effect.givenBack == 0 && effect.restSeconds == 0)
+    #expect(effect.givenBack == 0 && effect.fallSeconds == 0)
     #expect(effect.sentence.contains("nothing"))
   }
 

@@ -33,7 +33,7 @@ private func readImports(_ text: String) {
 }
 
 private func readLog(_ bytes: [UInt8], _ text: String) {
-  for line in LastWords.lastLines(3, of: bytes) {
+  for line in LastLogLines.lastLines(3, of: bytes) {
     precondition(line.count <= 201 && !line.contains("\n"))
   }
   for line in text.split(separator: "\n") { _ = LogTimes.parse(line) }
@@ -43,9 +43,9 @@ private func readLog(_ bytes: [UInt8], _ text: String) {
   var filter = TerminalFilter()
   var shown: [UInt8] = []
   for start in stride(from: 0, to: bytes.count, by: 61) {
-    let part = Array(bytes[start..<min(start + 61, bytes.count)])
-    _ = cutter.lines(in: part)
-    shown += filter.filter(part)
+    let piece = Array(bytes[start..<min(start + 61, bytes.count)])
+    _ = cutter.lines(in: piece)
+    shown += filter.filter(piece)
   }
   _ = cutter.finish()
   shown += filter.finish()
@@ -57,10 +57,10 @@ private func readLog(_ bytes: [UInt8], _ text: String) {
 
 /// Checks that a terminal gets no control sequence but colours.
 private func checkEscapes(of shown: [UInt8]) {
-  for (place, byte) in shown.enumerated() where byte == 0x1B {
-    let rest = shown[(place + 1)...]
-    precondition(rest.first == UInt8(ascii: "["))
-    let end = rest.dropFirst().first { !"0123456789;:".utf8.contains($0) }
+  for (index, byte) in shown.enumerated() where byte == 0x1B {
+    let tail = shown[(index + 1)...]
+    precondition(tail.first == UInt8(ascii: "["))
+    let end = tail.dropFirst().first { !"0123456789;:".utf8.contains($0) }
     precondition(end == UInt8(ascii: "m"))
   }
 }

@@ -19,7 +19,7 @@ public struct CryptoLibrary: Sendable {
     nonce: [UInt8], authenticating context: [UInt8]
   ) throws(Failed) {
     target.copyMemory(from: content)
-    for place in content.count..<target.count { target[place] = 0 }
+    for index in content.count..<target.count { target[index] = 0 }
   }
 
   func open(

@@ -78,7 +78,7 @@ private func reseal(_ file: inout [UInt8]) {
   put(start, 8, 24, &file)
   put(UInt64(file.count) - start, 8, 32, &file)
   if file[10] == 1, file.count - Int(start) >= Seal.overhead {
-    for place in (file.count - Seal.overhead)..<file.count { file[place] = 0 }
+    for index in (file.count - Seal.overhead)..<file.count { file[index] = 0 }
   }
   put(UInt64(CRC32.castagnoli.checksum(of: file[Int(start)...])), 4, 12, &file)
   put(UInt64(CRC32.castagnoli.checksum(of: file[..<56])), 4, 56, &file)

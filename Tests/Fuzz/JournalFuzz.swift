@@ -28,7 +28,7 @@ private func adopt(_ bytes: [UInt8]) {
     pwrite(file.raw, slots, slots.count, 4096) == slots.count
   else { return }
   let words = stride(from: 0, to: header.count - 7, by: 8).map { number(header, $0, 8) }
-  _ = FaultJournal.Header(words, isOwnFile: true)
+  _ = FaultJournal.Header(words, isPrivateFile: true)
   // A journal that is refused is the right answer to most inputs.
   guard let journal = try? FaultJournal.adopt(file) else { return }
   _ = (journal.phase, journal.hasBegunChildren, journal.isHalfFull, journal.inode)
@@ -49,11 +49,11 @@ private func check(_ layout: PageLayout, _ messages: [FaultJournal.Message]) {
   _ = (layout.isIdentity, layout.hasMoves)
   let edges = messages.flatMap { [$0.a, $0.b, $0.a &+ $0.c, $0.b &+ $0.c] }.filter { $0 < 1 << 47 }
   for address in edges.prefix(64) + [0, 0x10000] {
-    let run = layout.now(address, 1 << 20)
+    let run = layout.currentRun(from: address, 1 << 20)
     precondition((1...(1 << 20)).contains(run.length))
-    precondition(run.address == layout.now(address))
+    precondition(run.address == layout.currentAddress(of: address))
     let last = run.length - 1
-    precondition(layout.now(address + last) == run.address.map { $0 &+ last })
+    precondition(layout.currentAddress(of: address + last) == run.address.map { $0 &+ last })
     _ = layout.original(of: address)
   }
 }
@@ -86,9 +86,9 @@ private func journalSeeds() throws -> [String: [UInt8]] {
     put(0x4655_4144_4f52_4d31, 8, 0, &bytes)
     put(2, 8, 8, &bytes)
     for slot in 0..<count {
-      let place = headerLength + slot * slotLength
-      bytes[place] = UInt8(slot % 6)
-      for word in 1...3 { put(UInt64(slot * 5 + word * 3), 8, place + 8 * word, &bytes) }
+      let offset = headerLength + slot * slotLength
+      bytes[offset] = UInt8(slot % 6)
+      for word in 1...3 { put(UInt64(slot * 5 + word * 3), 8, offset + 8 * word, &bytes) }
     }
     seeds["\(count)"] = bytes
   }

@@ -80,9 +80,9 @@ private func readHTTP(_ bytes: [UInt8]) {
   var exchange = HTTPExchange(Probe.HTTPRequest(host: "localhost", port: 80, path: "/"))
   var request = HealthRequest(paths: ["/health"])
   for start in stride(from: 0, to: bytes.count, by: 97) {
-    let part = Array(bytes[start..<min(start + 97, bytes.count)])
-    exchange.receive(part)
-    _ = request.receive(part)
+    let piece = Array(bytes[start..<min(start + 97, bytes.count)])
+    exchange.receive(piece)
+    _ = request.receive(piece)
   }
 }
 

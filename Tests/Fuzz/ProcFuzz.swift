@@ -59,7 +59,7 @@ private func readDescriptors(_ bytes: [UInt8], _ text: String) {
   _ = AwaitedDescriptors.poll(bytes)
   _ = AwaitedDescriptors.select(bytes, below: Int32(8 * min(bytes.count, 128)))
   _ = Eligibility.userfaultIsInUse(text)
-  _ = Eligibility.ringIsInUse(text)
+  _ = Eligibility.ringObstacle(text)
   var connections = UnacceptedConnections(port: 80)
   connections.add { bytes }
   _ = connections.list.map(\.isEmpty)
@@ -83,13 +83,13 @@ private func procSeeds() -> [String: [UInt8]] {
     "locks",
     "self/net/tcp", "self/net/tcp6",
   ]
-  var found = inputs(from: writtenSeeds)
+  var seeds = inputs(from: writtenSeeds)
   for name in names {
-    found[name.split(separator: "/").joined(separator: "-")] = Array(
+    seeds[name.split(separator: "/").joined(separator: "-")] = Array(
       content("/proc/\(name)").prefix(8192))
   }
-  found["smaps"] = Array(content("/proc/self/smaps").prefix(6000))
-  return found
+  seeds["smaps"] = Array(content("/proc/self/smaps").prefix(6000))
+  return seeds
 }
 
 private let writtenSeeds = [

@@ -39,12 +39,12 @@ private func purgeableSeeds() -> [String: [UInt8]] {
     put(UInt64(slots), 4, PurgeableLayout.slotCountOffset, &bytes)
     put(UInt64(dataOffset), 4, PurgeableLayout.dataOffsetOffset, &bytes)
     for slot in 0..<slots {
-      let place = PurgeableLayout.offset(ofSlot: slot)
+      let offset = PurgeableLayout.offset(ofSlot: slot)
       let state = PurgeableState(generation: UInt32(slot), accesses: slot % 3 == 2 ? 1 : 0)
-      put(state.rawValue, 8, place, &bytes)
+      put(state.rawValue, 8, offset, &bytes)
       let content = UInt64(dataOffset + slot % 8 * page)
-      put(content, 8, place + PurgeableLayout.contentOffsetOffset, &bytes)
-      put(UInt64(page), 8, place + PurgeableLayout.contentLengthOffset, &bytes)
+      put(content, 8, offset + PurgeableLayout.contentOffsetOffset, &bytes)
+      put(UInt64(page), 8, offset + PurgeableLayout.contentLengthOffset, &bytes)
     }
     // Some content, so that there is something to free.
     seeds["\(slots)"] =

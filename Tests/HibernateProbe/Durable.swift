@@ -5,12 +5,14 @@ import Linux
 /// Measures the cost of waiting for the disk before pages are freed, and the cost of a resume:
 /// rounds of both kinds, one after the other.
 func durable(_ arguments: ArraySlice<String>) throws {
-  let words = Array(arguments)
-  guard words.count >= 5, let rounds = Int(words[0]), words[3] == "--" else { throw Usage() }
-  let cgroup = try openGroup(words[2])
+  let arguments = Array(arguments)
+  guard arguments.count >= 5, let rounds = Int(arguments[0]), arguments[3] == "--" else {
+    throw Usage()
+  }
+  let cgroup = try openGroup(arguments[2])
   var ends: [Int32] = [0, 0]
   guard pipe(&ends) == 0 else { fail("pipe") }
-  let victim = try start(words[4...], input: 0, output: ends[1], cgroup: cgroup)
+  let victim = try start(arguments[4...], input: 0, output: ends[1], cgroup: cgroup)
   defer { kill(victim.pid, SIGKILL) }
   close(ends[1])
   let output = Descriptor(owning: ends[0])
@@ -21,7 +23,7 @@ func durable(_ arguments: ArraySlice<String>) throws {
   let target = HibernationTarget(
     name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
   let service = HibernationService()
-  let image = words[1] + "/image"
+  let image = arguments[1] + "/image"
   var times: [String: [Double]] = [:]
   var sizes = ""
   func note(_ name: String, _ duration: Duration) {

@@ -45,22 +45,22 @@ final class Client {
 
 /// Measures every way once in each round, so that the measurements are interleaved.
 func bench(_ arguments: ArraySlice<String>) throws {
-  let words = Array(arguments)
-  guard words.count >= 7, let rounds = Int(words[0]), let port = UInt16(words[3]), words[5] == "--"
+  let arguments = Array(arguments)
+  guard arguments.count >= 7, let rounds = Int(arguments[0]), let port = UInt16(arguments[3]),
+    arguments[5] == "--"
   else { throw Usage() }
-  guard let cgroup = try openGroup(words[2]) else { throw Usage() }
-  let victim = try start(words[6...], input: 0, output: 2, cgroup: cgroup)
+  guard let cgroup = try openGroup(arguments[2]) else { throw Usage() }
+  let victim = try start(arguments[6...], input: 0, output: 2, cgroup: cgroup)
   defer { kill(victim.pid, SIGKILL) }
   usleep(1_500_000)
   let target = HibernationTarget(
     name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
   let service = HibernationService()
-  let image = words[1] + "/image"
-  let client = try Client(port: port, path: words[4])
+  let image = arguments[1] + "/image"
+  let client = try Client(port: port, path: arguments[4])
   for _ in 0..<3 { try client.exchange() }
-  let patience = Deadline(in: .seconds(5))
   var times: [String: [Double]] = [:]
-  var notes: [String: String] = [:]
+  var details: [String: String] = [:]
   for round in 0..<rounds {
     for way in ["cont", "eager", "sealed", "pushed", "hot", "later"] {
       try cgroup.freeze(until: Deadline(in: .seconds(60)))
@@ -76,17 +76,17 @@ func bench(_ arguments: ArraySlice<String>) throws {
             Double(slept.duration.components.attoseconds) / 1e15)
         }
         if let files = slept.filePages {
-          notes[way] =
+          details[way] =
             "\(files.dropped >> 10) KiB of files" + (files.refusal.map { ", \($0)" } ?? "")
         }
-        notes[way + " image"] = "\(slept.imageLength >> 10) KiB of \(slept.moved >> 10)"
-        if let refusal = slept.lazyRefusal { notes["refusal"] = refusal }
+        details[way + " image"] = "\(slept.imageLength >> 10) KiB of \(slept.moved >> 10)"
+        if let refusal = slept.lazyRefusal { details["refusal"] = refusal }
         usleep(30_000)
       }
       let begun = Clocks.monotonic
       try client.send()
       switch way {
-      case "cont": try cgroup.thaw(until: patience)
+      case "cont": try cgroup.thaw(until: Deadline(in: .seconds(5)))
       case "eager", "sealed", "pushed":
         _ = try service.wait { (h) throws(HibernationError) in
           try h.resume(target, from: RestingImage(path: image))
@@ -95,7 +95,7 @@ func bench(_ arguments: ArraySlice<String>) throws {
         let summary = try service.wait { (h) throws(HibernationError) in
           try h.resume(target, from: RestingImage(path: image, .lazy(learns: true)))
         }
-        notes["hot"] =
+        details["hot"] =
           summary.eagerReason
           ?? "\(summary.restored >> 10) KiB first, \(summary.backgroundFill >> 10) later"
         if round > 1 {
@@ -110,12 +110,12 @@ func bench(_ arguments: ArraySlice<String>) throws {
       }
       let first = Clocks.monotonic
       try service.awaitFill(of: "victim")
-      let settled = Clocks.monotonic
+      let filled = Clocks.monotonic
       if round > 1 {
         let name = way == "later" ? "hot" : way
         times[name, default: []].append(Double(first - begun) / 1e6)
         if name == "hot" {
-          times["hot: all there", default: []].append(Double(settled - begun) / 1e6)
+          times["hot: all there", default: []].append(Double(filled - begun) / 1e6)
         }
       }
       usleep(20_000)
@@ -130,5 +130,5 @@ func bench(_ arguments: ArraySlice<String>) throws {
     }
     report("\(name): min \(at(0)) median \(at(0.5)) p95 \(at(0.95)) ms (\(values.count))")
   }
-  for (name, note) in notes.sorted(by: { $0.key < $1.key }) { report("\(name): \(note)") }
+  for (name, detail) in details.sorted(by: { $0.key < $1.key }) { report("\(name): \(detail)") }
 }

@@ -16,22 +16,23 @@ private final class Subject {
   var written: [UInt64] = []
   var last: HibernationSummary?
 
-  init(_ way: String, _ words: [String], _ number: Int) throws {
+  init(_ way: String, _ arguments: [String], _ number: Int) throws {
     self.way = way
-    guard let port = UInt16(words[3]), let cgroup = try openGroup("\(words[2])/\(way)") else {
+    guard let port = UInt16(arguments[3]), let cgroup = try openGroup("\(arguments[2])/\(way)")
+    else {
       throw Usage()
     }
-    let own = "\(port + UInt16(number))"
+    let ownPort = "\(port + UInt16(number))"
     let victim = try start(
-      words[7...].map { $0 == "PORT" ? own : $0 }[...], input: 0, output: 2, cgroup: cgroup)
+      arguments[7...].map { $0 == "PORT" ? ownPort : $0 }[...], input: 0, output: 2, cgroup: cgroup)
     usleep(1_500_000)
     target = HibernationTarget(
       name: way, root: victim.identity, session: victim.pid, cgroup: cgroup)
     var features = KernelFeatures.detect()
     if way != "tracked" { features.writeTracking = false }
     service = HibernationService(features: features)
-    image = "\(words[1])/\(way).image"
-    client = try Client(port: port + UInt16(number), path: words[4])
+    image = "\(arguments[1])/\(way).image"
+    client = try Client(port: port + UInt16(number), path: arguments[4])
     for _ in 0..<3 { try client.exchange() }
   }
 
@@ -76,14 +77,14 @@ private func processorTime() -> Double {
 
 /// Measures every way once in each round, so that the measurements are interleaved.
 func second(_ arguments: ArraySlice<String>) throws {
-  let words = Array(arguments)
-  guard words.count >= 8, let rounds = Int(words[0]), let requests = Int(words[5]),
-    words[6] == "--"
+  let arguments = Array(arguments)
+  guard arguments.count >= 8, let rounds = Int(arguments[0]), let requests = Int(arguments[5]),
+    arguments[6] == "--"
   else { throw Usage() }
   let chosen = getenv("DORMOUSE_WAYS").map { String(cString: $0).split(separator: ",") }
   let ways = chosen?.map(String.init) ?? ["full", "compared", "tracked"]
   let subjects = try ways.enumerated().map {
-    try Subject($1, words, $0)
+    try Subject($1, arguments, $0)
   }
   defer { for subject in subjects { subject.end() } }
   for round in 0..<rounds {

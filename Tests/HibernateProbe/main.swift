@@ -68,9 +68,9 @@ func start(
 
 func serve(_ arguments: ArraySlice<String>) throws {
   guard arguments.count >= 5, arguments[arguments.startIndex + 3] == "--" else { throw Usage() }
-  let words = Array(arguments)
-  let cgroup = try openGroup(words[1])
-  let victim = try start(words[4...], input: 0, output: 1, cgroup: cgroup)
+  let arguments = Array(arguments)
+  let cgroup = try openGroup(arguments[1])
+  let victim = try start(arguments[4...], input: 0, output: 1, cgroup: cgroup)
   report("victim \(victim.pid) \(victim.startTime)")
   let target = HibernationTarget(
     name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
@@ -80,14 +80,14 @@ func serve(_ arguments: ArraySlice<String>) throws {
   let service = HibernationService(features: features)
   let isLazy = getenv("DORMOUSE_RESUME") != nil
   if getenv("DORMOUSE_STANDBY") != nil {
-    service.set(try Standby(command: [ownPath(), "pager"]))
+    service.set(try Standby(command: [executablePath(), "pager"]))
   }
-  let orders = try Descriptor.open(words[0])
+  let orders = try Descriptor.open(arguments[0])
   var text = ""
   while true {
-    let part = try orders.read(upTo: 256)
-    if part.isEmpty { return }
-    text += String(decoding: part, as: UTF8.self)
+    let bytes = try orders.read(upTo: 256)
+    if bytes.isEmpty { return }
+    text += String(decoding: bytes, as: UTF8.self)
     while let end = text.firstIndex(of: "\n") {
       let order = text[..<end]
       text = String(text[text.index(after: end)...])
@@ -97,7 +97,8 @@ func serve(_ arguments: ArraySlice<String>) throws {
           let summary = try service.wait { (h) throws(HibernationError) in
             try h.hibernate(
               HibernationRequest(
-                target, to: words[2], restore: isLazy ? .lazy : .eager, overlay: overlays != nil))
+                target, to: arguments[2], restore: isLazy ? .lazy : .eager, overlay: overlays != nil
+              ))
           }
           report("done \(summary.moved)")
         } else if order == "settle" {
@@ -107,7 +108,7 @@ func serve(_ arguments: ArraySlice<String>) throws {
           let mode = isLazy ? RestoreMode.lazy(learns: true) : .eager
           let summary = try service.wait { (h) throws(HibernationError) in
             try h.resume(
-              target, from: RestingImage(path: words[2], mode), keepsBase: overlays != nil)
+              target, from: RestingImage(path: arguments[2], mode), keepsBase: overlays != nil)
           }
           report("done \(summary.restored)")
         }
@@ -116,22 +117,22 @@ func serve(_ arguments: ArraySlice<String>) throws {
   }
 }
 
-func ownPath() -> String {
+func executablePath() -> String {
   var buffer = [CChar](repeating: 0, count: 4096)
   let count = max(0, readlink("/proc/self/exe", &buffer, buffer.count))
   return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
 func recover(_ arguments: ArraySlice<String>) throws {
-  let words = Array(arguments)
-  guard words.count == 4, let pid = Int32(words[0]), let time = UInt64(words[1]) else {
+  let arguments = Array(arguments)
+  guard arguments.count == 4, let pid = Int32(arguments[0]), let time = UInt64(arguments[1]) else {
     throw Usage()
   }
   let target = HibernationTarget(
     name: "victim", root: ProcessIdentity(pid: pid, startTime: time), session: pid,
-    cgroup: try openGroup(words[2]))
+    cgroup: try openGroup(arguments[2]))
   let summary = try HibernationService().wait { (h) throws(HibernationError) in
-    try h.recover(target, from: words[3])
+    try h.recover(target, from: arguments[3])
   }
   report("done \(summary.restored)")
 }
@@ -171,14 +172,16 @@ func startTorture(
 }
 
 func selfcheck(_ arguments: ArraySlice<String>) throws {
-  let words = Array(arguments)
-  guard words.count >= 4, let rounds = Int(words[0]), words[2] == "--" else { throw Usage() }
-  let (victim, torture) = try startTorture(words[3...], cgroup: nil)
+  let arguments = Array(arguments)
+  guard arguments.count >= 4, let rounds = Int(arguments[0]), arguments[2] == "--" else {
+    throw Usage()
+  }
+  let (victim, torture) = try startTorture(arguments[3...], cgroup: nil)
   defer { kill(victim.pid, SIGKILL) }
   let sum = try torture.ask("sum")
   let target = HibernationTarget(name: "victim", root: victim.identity, session: victim.pid)
   let service = HibernationService()
-  let image = words[1] + "/image"
+  let image = arguments[1] + "/image"
   for round in 1...max(1, rounds) {
     let slept = try service.wait { (h) throws(HibernationError) in
       try h.hibernate(HibernationRequest(target, to: image))
@@ -196,14 +199,16 @@ func selfcheck(_ arguments: ArraySlice<String>) throws {
 }
 
 func mortal(_ arguments: ArraySlice<String>) throws {
-  let words = Array(arguments)
-  guard words.count >= 5, let rounds = Int(words[0]), words[3] == "--" else { throw Usage() }
-  let cgroup = try openGroup(words[2])
+  let arguments = Array(arguments)
+  guard arguments.count >= 5, let rounds = Int(arguments[0]), arguments[3] == "--" else {
+    throw Usage()
+  }
+  let cgroup = try openGroup(arguments[2])
   let service = HibernationService()
   var outcomes: [String: Int] = [:]
   var before: (descriptors: Int, threads: Int)?
   for round in 0...max(1, rounds) {
-    let how = try outlive(words[4...], round, words[1] + "/image", cgroup, service)
+    let how = try outlive(arguments[4...], round, arguments[1] + "/image", cgroup, service)
     outcomes[how, default: 0] += 1
     // The first round opens descriptors that stay open.
     if round == 0 { before = (try count("fd"), try workingThreads()) }
@@ -216,7 +221,8 @@ func mortal(_ arguments: ArraySlice<String>) throws {
     if deadline.hasPassed { fail("\(try workingThreads()) threads, \(before.threads) before") }
     usleep(1000)
   }
-  if !(try listDirectory(words[1])).isEmpty { fail("left behind: \(try listDirectory(words[1]))") }
+  let remaining = try listDirectory(arguments[1])
+  if !remaining.isEmpty { fail("left behind: \(remaining)") }
   report(
     "outlived " + outcomes.sorted { $0.key < $1.key }.map { "\($0) \($1)" }.joined(separator: ", "))
 }

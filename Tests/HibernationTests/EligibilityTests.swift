@@ -108,12 +108,12 @@ struct EligibilityTests {
 
   @Test("Memory with tags is refused, because the tags would be lost with its pages")
   func taggedMemory() throws {
-    let own = try ProcessStat.read(getpid())
+    let process = try ProcessStat.read(getpid())
     var mapping = MemoryMapping(start: 16 * pageSize, end: 32 * pageSize)
-    try Eligibility.check(mappings: [mapping], of: own)
+    try Eligibility.check(mappings: [mapping], of: process)
     mapping.flags.insert(.tagged)
     let error = #expect(throws: HibernationError.self) {
-      try Eligibility.check(mappings: [mapping], of: own)
+      try Eligibility.check(mappings: [mapping], of: process)
     }
     #expect(error?.description.contains("has memory with tags (MTE)") == true)
     #expect(error?.aftermath == .ineligible)
@@ -163,7 +163,7 @@ struct EligibilityTests {
   /// Starts a program of a kind. It is `nil` if this machine doesn't permit that kind.
   private static func start(_ kind: String, _ rest: Victim.Rest) throws -> Victim? {
     let pages = kind == "hugetlb" ? HugePages() : nil
-    defer { pages?.giveBack() }
+    defer { pages?.release() }
     let victim = try Victim([try Fixture.compile("ineligible"), kind], rest: rest)
     let line = try victim.line()
     if line == "ready" { return victim }
@@ -182,7 +182,7 @@ private struct HugePages {
     if let before, let count = Int(before) { try? writeControl(Self.path, "\(count + 1)") }
   }
 
-  func giveBack() {
+  func release() {
     if let before { try? writeControl(Self.path, String(before)) }
   }
 }

@@ -125,14 +125,14 @@ struct HugePagesTests {
   private static func areas(of pid: Int32) throws -> [Area] {
     var areas: [Area] = []
     for line in try readText("/proc/\(pid)/smaps").split(separator: "\n") {
-      let words = line.split(separator: " ")
-      guard let first = words.first, words.count > 1 else { continue }
-      if !first.hasSuffix(":") { areas.append(Area(isUnnamed: words.count == 5)) }
+      let fields = line.split(separator: " ")
+      guard let first = fields.first, fields.count > 1 else { continue }
+      if !first.hasSuffix(":") { areas.append(Area(isUnnamed: fields.count == 5)) }
       guard let last = areas.indices.last else { continue }
       switch first {
-      case "Anonymous:": areas[last].anonymous = (UInt64(words[1]) ?? 0) * 1024
-      case "Referenced:": areas[last].used = (UInt64(words[1]) ?? 0) * 1024
-      case "VmFlags:": areas[last].wantsHugePages = words.contains("hg")
+      case "Anonymous:": areas[last].anonymous = (UInt64(fields[1]) ?? 0) * 1024
+      case "Referenced:": areas[last].used = (UInt64(fields[1]) ?? 0) * 1024
+      case "VmFlags:": areas[last].wantsHugePages = fields.contains("hg")
       default: break
       }
     }

@@ -279,19 +279,19 @@ struct RecoveryTests {
   }
 
   func recoverAndCheck(
-    _ probe: Probe, _ sum: String, _ note: Comment? = nil, in group: WorkerCgroup? = nil
+    _ probe: Probe, _ sum: String, _ comment: Comment? = nil, in group: WorkerCgroup? = nil
   ) throws {
     let (target, image) = (try target(of: probe, in: group), probe.image)
     _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
-    try #require(try probe.talk.ask("sum") == sum, note)
-    #expect(try probe.talk.ask("wake").hasPrefix("woke"), note)
+    try #require(try probe.talk.ask("sum") == sum, comment)
+    #expect(try probe.talk.ask("wake").hasPrefix("woke"), comment)
     let errors = try probe.talk.ask("errors")
-    #expect(errors == "errors 0 eintr 0", note)
-    #expect(access(image, F_OK) != 0, note)
-    #expect(access(image + ".partial", F_OK) != 0, note)
+    #expect(errors == "errors 0 eintr 0", comment)
+    #expect(access(image, F_OK) != 0, comment)
+    #expect(access(image + ".partial", F_OK) != 0, comment)
     let leftover = try MemoryMapping.all(of: probe.victim.pid).filter {
       $0.executable && !$0.writable && !$0.hasFile && $0.name.isEmpty
     }
-    #expect(leftover.isEmpty, note)
+    #expect(leftover.isEmpty, comment)
   }
 }

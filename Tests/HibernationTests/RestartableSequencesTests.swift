@@ -28,10 +28,10 @@ struct RestartableSequencesTests {
       return nil
     }
     let areas = try victim.ask("areas").split(separator: " ").dropFirst().map { word in
-      let parts = word.split(separator: ":")
+      let fields = word.split(separator: ":")
       return Area(
-        thread: try #require(Int32(parts[0])),
-        address: try #require(UInt64(parts[1], radix: 16)))
+        thread: try #require(Int32(fields[0])),
+        address: try #require(UInt64(fields[1], radix: 16)))
     }
     return (victim, areas)
   }
@@ -42,10 +42,10 @@ struct RestartableSequencesTests {
     try victim.suspend()
     let session = try TraceSession.seize(pid: victim.process.pid)
     defer { session.detach() }
-    let found = try RestartableSequences(of: session).ranges
-    guard KernelTrial.asTracer.showsRseq == 1 else { return #expect(found.isEmpty) }
-    #expect(found.map(\.lowerBound).sorted() == areas.map(\.address).sorted())
-    #expect(found.allSatisfy { $0.count >= 32 })
+    let ranges = try RestartableSequences(of: session).ranges
+    guard KernelTrial.asTracer.showsRseq == 1 else { return #expect(ranges.isEmpty) }
+    #expect(ranges.map(\.lowerBound).sorted() == areas.map(\.address).sorted())
+    #expect(ranges.allSatisfy { $0.count >= 32 })
     #expect(areas.count == 4)
   }
 
@@ -77,7 +77,7 @@ struct RestartableSequencesTests {
     }
     let target = victim.target
     _ = try service.wait { (h) throws(HibernationError) in
-      try h.bringBack(target, from: RestingImage(path: path), run: false)
+      try h.restoreMemory(target, from: RestingImage(path: path), run: false)
     }
     for (index, area) in areas.enumerated() {
       #expect(try memory.readBytes(at: area.address, count: 32) == during[index])

@@ -23,14 +23,14 @@ struct ShortageTests {
 
   /// Wakes a worker again, as the daemon does after a wake that has failed.
   private func wakeAgain(
-    _ victim: Victim, _ hibernator: Hibernator, from place: RestingImage,
+    _ victim: Victim, _ hibernator: Hibernator, from restingImage: RestingImage,
     after error: HibernationError
   ) throws {
     #expect(error.aftermath == .intact, "\(error)")
     if error.phase == .waking {
-      try hibernator.recover(victim.target, from: place.path)
+      try hibernator.recover(victim.target, from: restingImage.path)
     } else {
-      try hibernator.resume(victim.target, from: place)
+      try hibernator.resume(victim.target, from: restingImage)
     }
   }
 
@@ -42,13 +42,13 @@ struct ShortageTests {
     let victim = try Victim([try Fixture.compile("layers"), "64"], rest: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
-    let place = RestingImage(path: path, lazy ? .lazy(learns: true) : .eager)
+    let restingImage = RestingImage(path: path, lazy ? .lazy(learns: true) : .eager)
     for step in 0... {
       try sleep(victim, hibernator, at: path, lazy: lazy)
       let fault = InjectedFault(Self.codes[step % Self.codes.count], at: step..<(step + 1))
-      do { try fault.during { try wake(victim, hibernator, place) } } catch {
+      do { try fault.during { try wake(victim, hibernator, restingImage) } } catch {
         let failure = try #require(error as? HibernationError)
-        try wakeAgain(victim, hibernator, from: place, after: failure)
+        try wakeAgain(victim, hibernator, from: restingImage, after: failure)
       }
       try #require(try victim.ask("verify") == "same", "\(fault.subjects.last ?? "")")
       if fault.subjects.count <= step {
@@ -61,8 +61,8 @@ struct ShortageTests {
 
   @Test("A wake that can't open a file at one of its steps leaves the worker asleep with its image")
   func eager() throws {
-    try eachStep { victim, hibernator, place in
-      try hibernator.resume(victim.target, from: place)
+    try eachStep { victim, hibernator, restingImage in
+      try hibernator.resume(victim.target, from: restingImage)
     }
   }
 
@@ -70,15 +70,15 @@ struct ShortageTests {
     "A lazy wake that can't open a file leaves the worker asleep, or fills it later",
     .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
   func lazy() throws {
-    try eachStep(lazy: true) { victim, hibernator, place in
-      try hibernator.resume(victim.target, from: place)
+    try eachStep(lazy: true) { victim, hibernator, restingImage in
+      try hibernator.resume(victim.target, from: restingImage)
     }
   }
 
   @Test("A new daemon that can't open a file at one of its steps leaves the worker asleep")
   func start() throws {
-    try eachStep { victim, hibernator, place in
-      try hibernator.recover(victim.target, from: place.path, expecting: .hibernated)
+    try eachStep { victim, hibernator, restingImage in
+      try hibernator.recover(victim.target, from: restingImage.path, expecting: .hibernated)
     }
   }
 
@@ -118,25 +118,25 @@ struct ShortageTests {
   func reading() {
     for code in [EIO, EMFILE, ENFILE, ENOMEM, ESTALE, EACCES] {
       let error = SystemCallError("read", on: "image", code: code)
-      #expect(HibernationError.mayPass(ImageError.unreadable(path: "image", error)))
+      #expect(HibernationError.isTransient(ImageError.unreadable(path: "image", error)))
     }
     let gone = SystemCallError("open", on: "image", code: ENOENT)
-    #expect(!HibernationError.mayPass(ImageError.unreadable(path: "image", gone)))
-    #expect(!HibernationError.mayPass(ImageError.damaged(path: "image", part: "all")))
-    #expect(!HibernationError.mayPass(SystemCallError("write", on: "memory", code: EFAULT)))
+    #expect(!HibernationError.isTransient(ImageError.unreadable(path: "image", gone)))
+    #expect(!HibernationError.isTransient(ImageError.damaged(path: "image", reason: "all")))
+    #expect(!HibernationError.isTransient(SystemCallError("write", on: "memory", code: EFAULT)))
   }
 }
 
 /// The repeated steps of a fill, without a worker.
-@Suite("Steps of a fill that are repeated") struct FillPatienceTests {
+@Suite("Steps of a fill that are repeated") struct FillRetryTests {
   private static let shortage = SystemCallError("read", on: "userfaultfd", code: EMFILE)
 
   @Test("A step is repeated until it succeeds, and a delay that lasts is reported once")
-  func patience() throws {
+  func repeats() throws {
     var reports: [HibernationError] = []
-    let patience = FillPatience([try .current(of: getpid())]) { reports.append($0) }
+    let retry = FillRetry([try .current(of: getpid())]) { reports.append($0) }
     let end = Clocks.monotonic + 1_300_000_000
-    let result = try patience.of { () throws(SystemCallError) in
+    let result = try retry.run { () throws(SystemCallError) in
       if Clocks.monotonic < end { throw Self.shortage }
       return 7
     }
@@ -146,13 +146,13 @@ struct ShortageTests {
 
   @Test("A step of a worker that has ended, or that no repetition helps, fails at once")
   func ends() throws {
-    let ended = FillPatience([ProcessIdentity(pid: getpid(), startTime: 1)]) { _ in }
+    let ended = FillRetry([ProcessIdentity(pid: getpid(), startTime: 1)]) { _ in }
     #expect(throws: Self.shortage) {
-      try ended.of { () throws(SystemCallError) in throw Self.shortage }
+      try ended.run { () throws(SystemCallError) in throw Self.shortage }
     }
-    let lives = FillPatience([try .current(of: getpid())]) { _ in }
+    let lives = FillRetry([try .current(of: getpid())]) { _ in }
     #expect(throws: ImageError.self) {
-      try lives.of { () throws(ImageError) in throw .damaged(path: "image", part: "all") }
+      try lives.run { () throws(ImageError) in throw .damaged(path: "image", reason: "all") }
     }
   }
 
@@ -160,9 +160,9 @@ struct ShortageTests {
   func chunk() {
     var order = FillOrder([(0, 0x1000), (1, 0x2000)])
     #expect(order.claimNext() == 0)
-    order.giveBack(0)
+    order.unclaim(0)
     #expect(order.claimNext() == 0 && order.claimNext() == 1 && order.claimNext() == nil)
-    order.giveBack(1)
+    order.unclaim(1)
     #expect(order.claim(1) && order.claimNext() == nil)
   }
 }

@@ -58,11 +58,11 @@ struct SignalTests {
       try victim.target.wake()
     }
     if !one.isInterrupted { try victim.send("") }
-    let words = try victim.line().split(separator: " ").map(String.init)
+    let fields = try victim.line().split(separator: " ").map(String.init)
     let expected = one.isInterrupted ? ["-1", "\(EINTR)"] : ["1", "0"]
-    #expect(words[0] == one.kind)
-    #expect(Array(words[1...2]) == expected)
-    #expect(words[3] == "1", "the handler ran \(words[3]) times")
+    #expect(fields[0] == one.kind)
+    #expect(Array(fields[1...2]) == expected)
+    #expect(fields[3] == "1", "the handler ran \(fields[3]) times")
   }
 
   @Test(

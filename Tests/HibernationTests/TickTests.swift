@@ -88,17 +88,18 @@ struct TickTests {
     }
     // A busy machine makes the program miss ticks; a defect does so each time.
     var seen: [Ticks] = []
-    for _ in 0..<4 where seen.last.map({ $0.count < $0.least }) ?? true {
+    for _ in 0..<4 where seen.last.map({ $0.count < $0.minCount }) ?? true {
       seen.append(try Self.ticks(of: command))
     }
     #expect(
-      seen.allSatisfy { $0.count <= $0.most } && seen.contains { $0.count >= $0.least }, "\(seen)")
+      seen.allSatisfy { $0.count <= $0.maxCount } && seen.contains { $0.count >= $0.minCount },
+      "\(seen)")
   }
 
   private struct Ticks {
     var count: Int64
-    var least: Int64
-    var most: Int64
+    var minCount: Int64
+    var maxCount: Int64
     var asleep: [Int64]
   }
 
@@ -146,7 +147,7 @@ struct TickTests {
     // A tick that is due while it sleeps comes when it wakes, and the next period begins then.
     let longest = period + (asleep.max() ?? 0) + 50_000_000
     return Ticks(
-      count: count, least: took / longest - 1, most: took / period + 1,
+      count: count, minCount: took / longest - 1, maxCount: took / period + 1,
       asleep: asleep.map { $0 / 1_000_000 })
   }
 }

@@ -103,13 +103,13 @@ struct TimeoutTests {
 
     /// Returns the duration of each call in ms, by kind.
     func results() throws -> [String: Int64] {
-      var found: [String: Int64] = [:]
+      var durations: [String: Int64] = [:]
       while case let line = try victim.line(), line != "done" {
-        let words = line.split(separator: " ").map(String.init)
-        #expect(words.count == 3 && words[1] == "ok", "\(line)")
-        if words.count == 3 { found[words[0]] = Int64(words[2]) }
+        let fields = line.split(separator: " ").map(String.init)
+        #expect(fields.count == 3 && fields[1] == "ok", "\(line)")
+        if fields.count == 3 { durations[fields[0]] = Int64(fields[2]) }
       }
-      return found
+      return durations
     }
   }
 
@@ -122,13 +122,15 @@ struct TimeoutTests {
 
   /// Checks that no call ends too early. A busy machine makes some calls late; a defect does so
   /// each time.
-  private func expectInTime(_ least: Int64, _ attempt: () throws -> Attempt) throws {
+  private func expectInTime(_ minDuration: Int64, _ attempt: () throws -> Attempt) throws {
     var late: [String] = []
     for _ in 0..<5 {
       let (results, latest) = try attempt()
-      for (kind, took) in results { #expect(took >= least, "\(kind) took \(took) ms of \(least)") }
+      for (kind, took) in results {
+        #expect(took >= minDuration, "\(kind) took \(took) ms of \(minDuration)")
+      }
       late = results.filter { $0.value >= latest }.map {
-        "\($0.key) took \($0.value) ms of \(least), at most \(latest)"
+        "\($0.key) took \($0.value) ms of \(minDuration), at most \(latest)"
       }
       if late.isEmpty { return }
     }
@@ -232,9 +234,9 @@ struct TimeoutTests {
     let connection = try Talk(connectedTo: port)
     usleep(3_200_000)
     try victim.wake(service, from: path)
-    let words = try victim.line().split(separator: " ")
+    let fields = try victim.line().split(separator: " ")
     // On a busy machine the call may have ended before the sleep.
-    #expect(words[0] == "accept" && (Int(words[1]) ?? -1 >= 0 || !isAsleepInTime), "\(words)")
+    #expect(fields[0] == "accept" && (Int(fields[1]) ?? -1 >= 0 || !isAsleepInTime), "\(fields)")
     withExtendedLifetime(connection) {}
   }
 
@@ -268,10 +270,10 @@ struct TimeoutTests {
       #expect(Set(times.map(\.remaining)).count >= kinds.count - 1)
       for time in times {
         // It isn't known how long a socket's timeout had run before this wake.
-        let most = before + (round > 1 ? subject.age : 0)
+        let limit = before + (round > 1 ? subject.age : 0)
         let remaining = Int64(time.remaining / .milliseconds(1))
         #expect(
-          remaining >= left - 50 && remaining < most + Self.slack + subject.effort,
+          remaining >= left - 50 && remaining < limit + Self.slack + subject.effort,
           "round \(round): \(time)")
         // For a call with an absolute end, the whole is at most the time since the thread waits.
         let whole = Int64((time.whole ?? .seconds(60)) / .milliseconds(1))

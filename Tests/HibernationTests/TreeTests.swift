@@ -24,9 +24,9 @@ struct TreeTests {
     for round in 0..<rounds {
       try victim.suspend()
       // No process starts, ends or runs while the tree is suspended.
-      let before = try Self.look(victim)
+      let before = try Self.state(of: victim)
       usleep(2000)
-      #expect(try Self.look(victim) == before, "round \(round)")
+      #expect(try Self.state(of: victim) == before, "round \(round)")
       let path = Fixture.imagePath()
       do {
         try victim.sleep(service, at: path)
@@ -36,22 +36,22 @@ struct TreeTests {
         // A process is between vfork and exec (then its parent can't be stopped), or in a
         // computation.
         #expect(error.aftermath == .intact, "\(error)")
-        let known = ["shares its memory", "busy", "can't be stopped"]
-        #expect(known.contains(where: error.description.contains), "\(error)")
+        let reasons = ["shares its memory", "busy", "can't be stopped"]
+        #expect(reasons.contains(where: error.description.contains), "\(error)")
         try victim.carryOn()
       }
-      let words = try victim.ask("sum").split(separator: " ")
-      try #require(words.first == "sum", "round \(round): \(words)")
-      #expect(words[1] == first[1])
-      let now = try #require(Int(words[2]))
+      let fields = try victim.ask("sum").split(separator: " ")
+      try #require(fields.first == "sum", "round \(round): \(fields)")
+      #expect(fields[1] == first[1])
+      let now = try #require(Int(fields[2]))
       #expect(now >= births)
       births = now
     }
     #expect(hibernated * 7 >= rounds, "only \(hibernated) of \(rounds) rounds were possible")
     // The processes still fork and execute.
     let forks = try eventually {
-      let words = try victim.ask("sum").split(separator: " ")
-      return words.count == 3 && (Int(words[2]) ?? 0) > births
+      let fields = try victim.ask("sum").split(separator: " ")
+      return fields.count == 3 && (Int(fields[2]) ?? 0) > births
     }
     #expect(forks)
   }
@@ -106,7 +106,7 @@ struct TreeTests {
   }
 
   /// Returns the processes, and the state of every thread.
-  private static func look(_ victim: Victim) throws -> [String] {
+  private static func state(of victim: Victim) throws -> [String] {
     try victim.target.discover().pids.flatMap { pid in
       try threads(of: pid).map {
         "\(pid)/\($0) \(try ProcessStat.read(thread: $0, of: pid).cpuTicks)"

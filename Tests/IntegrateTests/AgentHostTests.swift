@@ -58,7 +58,7 @@ import Testing
     for host in [IntegratedHost.windsurf, .lmStudio, .cline] {
       #expect(home.states(host) == ["s": "not_wrapped", "w": "remote"])
     }
-    #expect(home.look(.cline).count == 3)
+    #expect(home.inspect(.cline).count == 3)
   }
 
   private static let config = """

@@ -4,17 +4,17 @@ import Testing
 
 /// Expects that the text can't be parsed, with this error at this position.
 func expectError(
-  _ text: String, _ format: ConfigDocument.Format, line: Int, column: Int, why: String,
+  _ text: String, _ format: ConfigDocument.Format, line: Int, column: Int, reason: String,
   at location: SourceLocation = #_sourceLocation
 ) {
   do throws(ConfigSyntaxError) {
     _ = try ConfigDocument(Array(text.utf8), format)
     Issue.record("\(text) was read", sourceLocation: location)
   } catch {
-    let place = error.place(in: Array(text.utf8))
+    let position = error.position(in: Array(text.utf8))
     #expect(
-      place.line == line && place.column == column, "\(text): \(place) \(error.why)",
+      position.line == line && position.column == column, "\(text): \(position) \(error.reason)",
       sourceLocation: location)
-    #expect(error.why.contains(why), "\(text): \(error.why)", sourceLocation: location)
+    #expect(error.reason.contains(reason), "\(text): \(error.reason)", sourceLocation: location)
   }
 }

@@ -18,7 +18,7 @@ import Testing
       home.states(.claudeCode) == [
         "user": "not_wrapped", "a": "not_wrapped", "b": "disabled", "shared": "not_wrapped",
       ])
-    #expect(home.look(.claudeCode).map(\.isOfProject) == [false, true])
+    #expect(home.inspect(.claudeCode).map(\.isOfProject) == [false, true])
     home.change(.claudeCode)
     #expect(try home.read(".claude.json").contains(#""a": {"command": "/usr/bin/dormouse""#))
     home.environment["CLAUDE_CONFIG_DIR"] = "\(home.scratch.path)/other"
@@ -144,7 +144,7 @@ import Testing
     let states = home.states(.jupyter)
     #expect(states["py"] == "not_wrapped" && states["v"] == "not_wrapped")
     #expect(states["bare"] == "python_of_jupyter" && states["p"] == "other_provisioner")
-    let files = home.look(.jupyter).filter { $0.path.hasPrefix(home.scratch.path) }
+    let files = home.inspect(.jupyter).filter { $0.path.hasPrefix(home.scratch.path) }
     #expect(files.count == 4)
     home.environment["JUPYTER_DATA_DIR"] = "\(home.scratch.path)/nowhere"
     #expect(home.states(.jupyter)["py"] == nil)
@@ -159,22 +159,22 @@ import Testing
       "project/.codex/config.toml": "[mcp_servers.c]\ncommand = 'sleep'\n",
     ])
     #expect(home.states(.claudeDesktop) == ["s": "not_wrapped"])
-    #expect(home.look(.cursor).map(\.isOfProject) == [true])
+    #expect(home.inspect(.cursor).map(\.isOfProject) == [true])
     #expect(home.states(.vscode) == ["v": "not_wrapped"])
     #expect(home.states(.codex) == ["c": "not_wrapped"])
   }
 
-  @Test("Neovim and Emacs have a snippet with the words, and no files")
+  @Test("Neovim and Emacs have a snippet with the wrapped command, and no files")
   func snippets() throws {
     let home = try IntegrateHome([:])
-    #expect(home.look(.neovim).isEmpty && home.look(.emacs).isEmpty)
-    let words = WrapWords(program: "/usr/bin/dormouse", options: ["--idle-after", "1m"])
-    let lua = try #require(IntegratedHost.neovim.snippet(words))
+    #expect(home.inspect(.neovim).isEmpty && home.inspect(.emacs).isEmpty)
+    let wrapPrefix = WrapPrefix(program: "/usr/bin/dormouse", options: ["--idle-after", "1m"])
+    let lua = try #require(IntegratedHost.neovim.snippet(wrapPrefix))
     #expect(
       lua.contains(
         #"{ "/usr/bin/dormouse", "wrap", "--idle-after", "1m", "--", "clangd" }"#))
-    let elisp = try #require(IntegratedHost.emacs.snippet(words))
+    let elisp = try #require(IntegratedHost.emacs.snippet(wrapPrefix))
     #expect(elisp.count { $0 == "(" } == elisp.count { $0 == ")" })
-    #expect(IntegratedHost.codex.snippet(words) == nil)
+    #expect(IntegratedHost.codex.snippet(wrapPrefix) == nil)
   }
 }

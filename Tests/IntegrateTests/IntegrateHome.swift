@@ -7,23 +7,23 @@ import TestSupport
 struct IntegrateHome {
   let scratch: Scratch
   var environment = ["PATH": "/usr/bin:/bin"]
-  var words = WrapWords(program: "/usr/bin/dormouse")
+  var wrapPrefix = WrapPrefix(program: "/usr/bin/dormouse")
 
   init(_ files: [String: String]) throws { scratch = try Scratch(files) }
 
   var integration: Integration {
     // The directory belongs to another project, and has no files.
     Integration(
-      places: HostPlaces(
+      context: HostContext(
         environment: environment, home: scratch.path, directory: "\(scratch.path)/project"),
-      words: words, backupDirectory: "\(scratch.path)/state/integrate")
+      wrapPrefix: wrapPrefix, backupDirectory: "\(scratch.path)/state/integrate")
   }
 
-  func look(_ host: IntegratedHost) -> [FileOutcome] { integration.look(at: [host], for: nil) }
+  func inspect(_ host: IntegratedHost) -> [FileOutcome] { integration.inspect([host], for: nil) }
 
   @discardableResult
   func change(_ host: IntegratedHost, _ change: Integration.Change = .wrap) -> [FileOutcome] {
-    var files = integration.look(at: [host], for: change)
+    var files = integration.inspect([host], for: change)
     for index in files.indices { integration.apply(&files[index]) }
     return files
   }
@@ -32,7 +32,7 @@ struct IntegrateHome {
 
   /// The code of each server's reason, or its state, by the server's name.
   func states(_ host: IntegratedHost) -> [String: String] {
-    let servers = look(host).flatMap(\.servers)
+    let servers = inspect(host).flatMap(\.servers)
     return Dictionary(servers.map { ($0.name, $0.refusal?.code ?? $0.state.rawValue) }) { $1 }
   }
 }

@@ -64,7 +64,8 @@ import Testing
       """#
     let home = try IntegrateHome([".cursor/mcp.json": text])
     home.change(.cursor)
-    #expect(home.look(.cursor).flatMap(\.servers).map(\.state) == [.wrapped, .wrapped, .wrapped])
+    #expect(
+      home.inspect(.cursor).flatMap(\.servers).map(\.state) == [.wrapped, .wrapped, .wrapped])
     let undone = home.change(.cursor, .unwrap)
     #expect(undone.first?.servers.map(\.refusal) == [nil, .unclear, .wrappedBefore])
     #expect(try home.read(".cursor/mcp.json") == text)
@@ -95,8 +96,8 @@ import Testing
     #expect(try home.read(".cursor/mcp.json") == Self.sleepers)
     try home.scratch.write(".cursor/mcp.json", "{\n  \"mcpServers\": {,}}")
     var integration = home.integration
-    integration.places.directory = home.scratch.path
-    #expect(integration.look(at: [.cursor], for: .wrap).count == 1)
+    integration.context.directory = home.scratch.path
+    #expect(integration.inspect([.cursor], for: .wrap).count == 1)
     let problem = home.change(.cursor).first?.problem
     #expect(problem?.sentence("f").hasPrefix("f:2:18: a key in quotes") == true)
     #expect(problem?.exit == .badConfiguration)
@@ -106,10 +107,10 @@ import Testing
   func damage() throws {
     let document = try ConfigDocument(
       Array(#"{"mcpServers": {"s": {"command": "x", "args": ["y"]}}, "z": 1}"#.utf8), .json)
-    let places = MCPServers.find(at: ["mcpServers"], in: document.root)
-    let good = try WrapEdits(document: document, words: WrapWords(program: "/bin/dormouse"))
-      .edits(places[0])
-    #expect(try Integration.verified(good, places, in: document).root["z"] != nil)
+    let locations = MCPServers.find(at: ["mcpServers"], in: document.root)
+    let good = try WrapEdits(document: document, wrapPrefix: WrapPrefix(program: "/bin/dormouse"))
+      .edits(locations[0])
+    #expect(try Integration.verified(good, locations, in: document).root["z"] != nil)
     let z = try #require(document.root["z"]).range
     let y = try #require(document.root[["mcpServers", "s", "args"]]?.list?[0]).range
     for bad in [
@@ -117,11 +118,11 @@ import Testing
       TextEdit(0..<0, "{".utf8),
     ] {
       #expect(throws: FileProblem.otherMeaning) {
-        try Integration.verified(good + [bad], places, in: document)
+        try Integration.verified(good + [bad], locations, in: document)
       }
     }
     #expect(throws: FileProblem.otherMeaning) {
-      try Integration.verified([TextEdit(z, "1".utf8)], places, in: document)
+      try Integration.verified([TextEdit(z, "1".utf8)], locations, in: document)
     }
   }
 
@@ -136,7 +137,7 @@ import Testing
       let codes = file.servers.map { $0.refusal?.code }
       #expect(codes == (change == .wrap ? ["remote", "missing_program"] : [nil, nil]))
     }
-    #expect(home.look(.cursor).first?.problem == .readOnly)
+    #expect(home.inspect(.cursor).first?.problem == .readOnly)
   }
 
   @Test("A file of another user isn't changed", .enabled(if: getuid() == 0, "chown takes root"))
@@ -150,7 +151,7 @@ import Testing
   @Test("A file that a host writes at the same time isn't replaced")
   func race() throws {
     let home = try IntegrateHome([".cursor/mcp.json": Self.sleepers])
-    var file = try #require(home.integration.look(at: [.cursor], for: .wrap).first)
+    var file = try #require(home.integration.inspect([.cursor], for: .wrap).first)
     try home.scratch.write(".cursor/mcp.json", Self.sleepers + "\n")
     home.integration.apply(&file)
     #expect(file.problem == .changedMeanwhile)
@@ -196,20 +197,20 @@ import Testing
   @Test("Servers that are wrapped with other options are reported only if options are given")
   func options() throws {
     var home = try IntegrateHome([".cursor/mcp.json": Self.sleepers, "bin/dormouse": ""])
-    home.words = WrapWords(
+    home.wrapPrefix = WrapPrefix(
       program: "\(home.scratch.path)/bin/dormouse", options: ["--idle-after", "10m"])
     home.change(.cursor)
     #expect(
       try home.read(".cursor/mcp.json").contains(
         #"["wrap", "--idle-after", "10m", "--", "sleep", "700"]"#))
-    home.words.options = []
+    home.wrapPrefix.options = []
     #expect(home.change(.cursor).first?.servers.first?.refusal == nil)
     var integration = home.integration
-    integration.words.options = ["--idle-after", "1m"]
-    integration.hasOwnOptions = true
-    let refusal = integration.look(at: [.cursor], for: .wrap).first?.servers.first?.refusal
+    integration.wrapPrefix.options = ["--idle-after", "1m"]
+    integration.hasGivenOptions = true
+    let refusal = integration.inspect([.cursor], for: .wrap).first?.servers.first?.refusal
     #expect(refusal == .wrappedOtherwise)
-    #expect(unlink(home.words.program) == 0)
+    #expect(unlink(home.wrapPrefix.program) == 0)
     #expect(home.states(.cursor) == ["s": "lost_wrapper"])
   }
 
@@ -221,7 +222,7 @@ import Testing
     var home = try IntegrateHome([".cursor/mcp.json": text, "bin/dormouse": "", "bin/npx": ""])
     chmod("\(home.scratch.path)/bin/npx", 0o755)
     home.environment["PATH"] = "\(home.scratch.path)/bin:/bin"
-    home.words = WrapWords(program: "\(home.scratch.path)/bin/dormouse", addsOptions: true)
+    home.wrapPrefix = WrapPrefix(program: "\(home.scratch.path)/bin/dormouse", addsOptions: true)
     home.change(.cursor)
     let changed = try home.read(".cursor/mcp.json")
     let named = #"["wrap", "--end-with-host", "--name", "my-files", "--", "npx", "x"]"#
@@ -229,8 +230,8 @@ import Testing
     #expect(changed.contains(#"["wrap", "--end-with-host", "--", "/bin/sleep"]"#), "\(changed)")
     // The servers count as wrapped with the same options.
     var integration = home.integration
-    integration.hasOwnOptions = true
-    let refusals = integration.look(at: [.cursor], for: .wrap).flatMap(\.servers).map(\.refusal)
+    integration.hasGivenOptions = true
+    let refusals = integration.inspect([.cursor], for: .wrap).flatMap(\.servers).map(\.refusal)
     #expect(refusals == [nil, nil])
     home.change(.cursor, .unwrap)
     #expect(try home.read(".cursor/mcp.json") == text)
@@ -246,7 +247,7 @@ import Testing
     var home = try IntegrateHome([
       ".cursor/mcp.json": "{\"mcpServers\":{\n\(json)\n}}", ".codex/config.toml": toml,
     ])
-    home.words = WrapWords(program: "/d")
+    home.wrapPrefix = WrapPrefix(program: "/d")
     for host in [IntegratedHost.cursor, .codex] {
       let file = try #require(home.change(host).first)
       #expect(file.isChanged && file.problem == nil)
@@ -283,7 +284,7 @@ import Testing
 
       """
     ])
-    let file = try #require(home.integration.look(at: [.cursor], for: .wrap).first)
+    let file = try #require(home.integration.inspect([.cursor], for: .wrap).first)
     #expect(
       file.difference == [
         "@@ -4,5 +4,6 @@", "     \"s\": {", "-      \"command\": \"sleep\",",

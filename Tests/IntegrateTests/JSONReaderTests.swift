@@ -55,8 +55,8 @@ import Testing
       ("{'a': 1}", 1, 2, "a key in quotes"),
       ("[+1]", 1, 2, "a value"),
     ])
-  func errors(text: String, line: Int, column: Int, why: String) {
-    expectError(text, .json, line: line, column: column, why: why)
+  func errors(text: String, line: Int, column: Int, reason: String) {
+    expectError(text, .json, line: line, column: column, reason: reason)
   }
 
   @Test("Thousands of open brackets are an error, not a crash")

@@ -13,7 +13,7 @@ struct RandomConfig {
 
   mutating func chance(_ percent: UInt64) -> Bool { random.next() % 100 < percent }
 
-  mutating func count(_ most: Int) -> Int { Int(random.next() % UInt64(most + 1)) }
+  mutating func count(_ limit: Int) -> Int { Int(random.next() % UInt64(limit + 1)) }
 
   /// A text with quotes that both formats read alike.
   mutating func string() -> String {

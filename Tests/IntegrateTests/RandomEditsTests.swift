@@ -5,30 +5,31 @@ import Testing
 @testable import Integrate
 
 @Suite("Wrapping in random files") struct RandomEditsTests {
-  private static let words = WrapWords(
+  private static let wrapPrefix = WrapPrefix(
     program: "/usr/bin/dormouse", options: ["--idle-after", "10m"])
 
   /// Wraps all servers, and undoes it.
   @discardableResult
   private func roundTrip(
     _ text: String, _ format: ConfigDocument.Format,
-    _ find: (ConfigValue) -> [CommandPlace] = { MCPServers.find(at: ["m"], in: $0) }
+    _ find: (ConfigValue) -> [CommandLocation] = { MCPServers.find(at: ["m"], in: $0) }
   ) throws -> (old: ConfigDocument, new: ConfigDocument) {
     let old = try ConfigDocument(Array(text.utf8), format)
-    let places = find(old.root)
+    let locations = find(old.root)
     let new = try old.applying(
-      places.flatMap { try WrapEdits(document: old, words: Self.words).edits($0) })
-    for place in places {
-      #expect(try place.command(in: new.root) == Self.words.all + place.command(in: old.root))
+      locations.flatMap { try WrapEdits(document: old, wrapPrefix: Self.wrapPrefix).edits($0) })
+    for location in locations {
+      #expect(
+        try location.command(in: new.root) == Self.wrapPrefix.all + location.command(in: old.root))
     }
-    let commands = places.flatMap(\.paths).map { $0[...] }
+    let commands = locations.flatMap(\.paths).map { $0[...] }
     #expect(
       new.root.removing(commands).means(theSameAs: old.root.removing(commands)), "\(text)")
     let undone = try new.applying(
-      find(new.root).flatMap { place -> [TextEdit] in
-        guard case .split(let table, _, let arguments) = place.shape else { return [] }
+      find(new.root).flatMap { location -> [TextEdit] in
+        guard case .split(let table, _, let arguments) = location.shape else { return [] }
         let hadList = old.root[table]?[arguments] != nil
-        return try UnwrapEdits(document: new).edits(place, keepsEmptyList: hadList)
+        return try UnwrapEdits(document: new).edits(location, keepsEmptyList: hadList)
       })
     if undone.bytes != old.bytes {
       Issue.record("\(text)\n---\n\(String(decoding: undone.bytes, as: UTF8.self))")
@@ -57,7 +58,7 @@ import Testing
     }
   }
 
-  @Test("A damaged YAML file is an error with a place in it, or is read")
+  @Test("A damaged YAML file is an error with a position in it, or is read")
   func damaged() throws {
     var config = RandomConfig(random: TestRandom())
     for _ in 0..<1000 {
@@ -73,7 +74,7 @@ import Testing
       do throws(ConfigSyntaxError) {
         _ = try ConfigDocument(bytes, .yaml)
       } catch {
-        let (line, column) = error.place(in: bytes)
+        let (line, column) = error.position(in: bytes)
         #expect(line >= 1 && column >= 0 && (0...bytes.count).contains(error.offset))
       }
     }
@@ -88,9 +89,9 @@ import Testing
       guard case .object(let servers)? = expected["m"] else { continue }
       let wrapped = servers.map { server in
         var value = server.value
-        let words = Self.words.all + [value["command"]?.text ?? ""]
-        value.set("command", .string(words[0]))
-        let moved = words.dropFirst().map(JSON.string)
+        let command = Self.wrapPrefix.all + [value["command"]?.text ?? ""]
+        value.set("command", .string(command[0]))
+        let moved = command.dropFirst().map(JSON.string)
         value.set("args", .array(moved + (value["args"]?.elements ?? [])))
         return JSON.Member(server.name, value)
       }
@@ -108,9 +109,9 @@ import Testing
       let lines = try #require(JSON(new.bytes)).line
       let rewritten = try ConfigDocument(lines, .json)
       let undone = try rewritten.applying(
-        MCPServers.find(at: ["m"], in: rewritten.root).flatMap { place in
-          let hadList = old.root[["m", place.name]]?["args"] != nil
-          return try UnwrapEdits(document: rewritten).edits(place, keepsEmptyList: hadList)
+        MCPServers.find(at: ["m"], in: rewritten.root).flatMap { location in
+          let hadList = old.root[["m", location.name]]?["args"] != nil
+          return try UnwrapEdits(document: rewritten).edits(location, keepsEmptyList: hadList)
         })
       #expect(JSON(undone.bytes) == JSON(old.bytes))
     }

@@ -95,8 +95,8 @@ import Testing
       ("a = [1", 1, 7, "the file ends"),
       ("a = [1]\n[[a]]", 2, 3, "defined twice"),
     ])
-  func errors(text: String, line: Int, column: Int, why: String) {
-    expectError(text, .toml, line: line, column: column, why: why)
+  func errors(text: String, line: Int, column: Int, reason: String) {
+    expectError(text, .toml, line: line, column: column, reason: reason)
   }
 
   @Test("A file that is cut anywhere is an error or a shorter document, never a crash")

@@ -4,24 +4,25 @@ import Testing
 
 /// Compares the bytes of a file before and after an edit.
 @Suite("Wrapping a command in a file") struct WrapEditsTests {
-  private static let words = WrapWords(program: "/usr/bin/dormouse")
+  private static let wrapPrefix = WrapPrefix(program: "/usr/bin/dormouse")
 
   /// The location of the server `s` in the table `m`.
-  private static let split = CommandPlace(
+  private static let split = CommandLocation(
     name: "s", shape: .split(table: ["m", "s"], command: "command", arguments: "args"))
-  private static let list = CommandPlace(name: "s", shape: .list(["argv"]))
+  private static let list = CommandLocation(name: "s", shape: .list(["argv"]))
 
   private func check(
     _ before: String, _ after: String, _ format: ConfigDocument.Format = .json,
-    at place: CommandPlace = split, keepsEmptyList: Bool = true
+    at location: CommandLocation = split, keepsEmptyList: Bool = true
   ) throws {
     let old = try ConfigDocument(Array(before.utf8), format)
-    let new = try old.applying(WrapEdits(document: old, words: Self.words).edits(place))
+    let new = try old.applying(
+      WrapEdits(document: old, wrapPrefix: Self.wrapPrefix).edits(location))
     #expect(String(decoding: new.bytes, as: UTF8.self) == after)
-    let command = try place.command(in: new.root)
-    #expect(try command == Self.words.all + place.command(in: old.root))
+    let command = try location.command(in: new.root)
+    #expect(try command == Self.wrapPrefix.all + location.command(in: old.root))
     let undone = try new.applying(
-      UnwrapEdits(document: new).edits(place, keepsEmptyList: keepsEmptyList))
+      UnwrapEdits(document: new).edits(location, keepsEmptyList: keepsEmptyList))
     #expect(String(decoding: undone.bytes, as: UTF8.self) == before)
   }
 
@@ -81,7 +82,7 @@ import Testing
       keepsEmptyList: false)
   }
 
-  @Test("Tables of TOML are edited in the place where they are written")
+  @Test("Tables of TOML are edited where they are written")
   func toml() throws {
     try check(
       "[m.s]\ncommand = 'npx'  # c\nargs = [\n  \"-y\", # d\n]\n",
@@ -119,7 +120,7 @@ import Testing
       .toml)
   }
 
-  @Test("A list that has the program as its first word gets the words before it")
+  @Test("A list that has the program as its first element gets the arguments before it")
   func lists() throws {
     try check(
       "{\n \"argv\": [\n  \"/usr/bin/python3\",\n  \"-m\"\n ]\n}",
@@ -142,7 +143,7 @@ import Testing
     #expect(String(decoding: try document.applying(edits).bytes, as: UTF8.self) == after)
   }
 
-  @Test("Undoing removes only its words from a file that was changed or formatted since")
+  @Test("Undoing removes only inserted arguments, also from a file that was changed since")
   func changedSince() throws {
     try undo(
       """

@@ -2,9 +2,9 @@ import Testing
 
 @testable import Integrate
 
-@Suite("YAML with the place of each value") struct YAMLReaderTests {
-  @Test("Each value's place is the bytes that it is written with")
-  func places() throws {
+@Suite("YAML with the range of each value") struct YAMLReaderTests {
+  @Test("Each value's range is that of the bytes it is written with")
+  func locations() throws {
     let text = "\u{FEFF}# é\na: ['é', \"😀\", x y]\r\nb:\n  - |\n    t\n  - z # c\n\"k\": {l: 1}\n"
     let document = try ConfigDocument(Array(text.utf8), .yaml)
     func source(_ value: ConfigValue?) throws -> String {
@@ -30,11 +30,11 @@ import Testing
 
   @Test("An error names its line and column")
   func errors() {
-    expectError("x: 1\na: b: c\n", .yaml, line: 2, column: 5, why: "not allowed in this context")
-    expectError("a: 1\n---\nb: 2\n", .yaml, line: 2, column: 1, why: "second document")
-    expectError("é: 1\né: 2\n", .yaml, line: 2, column: 1, why: "already in this mapping")
+    expectError("x: 1\na: b: c\n", .yaml, line: 2, column: 5, reason: "not allowed in this context")
+    expectError("a: 1\n---\nb: 2\n", .yaml, line: 2, column: 1, reason: "second document")
+    expectError("é: 1\né: 2\n", .yaml, line: 2, column: 1, reason: "already in this mapping")
     let nested = String(repeating: "[", count: 300)
-    expectError(nested, .yaml, line: 1, column: 201, why: "levels are nested")
+    expectError(nested, .yaml, line: 1, column: 201, reason: "levels are nested")
   }
 
   @Test("A text that would be another one between brackets isn't moved there")
@@ -42,14 +42,14 @@ import Testing
     for command in ["a,b", "a[0]", "|\n      npx", "\"a\n      b\""] {
       let text = "m:\n  s:\n    command: \(command)\n    args: [x]\n"
       let document = try ConfigDocument(Array(text.utf8), .yaml)
-      let place = try #require(MCPServers.find(at: ["m"], in: document.root).first)
+      let location = try #require(MCPServers.find(at: ["m"], in: document.root).first)
       #expect(throws: Refusal.needsQuotes("`command`")) {
-        try WrapEdits(document: document, words: WrapWords(program: "/d")).edits(place)
+        try WrapEdits(document: document, wrapPrefix: WrapPrefix(program: "/d")).edits(location)
       }
     }
   }
 
-  @Test("Undoing keeps comments that were written between the words since")
+  @Test("Undoing keeps comments that were written since between the inserted arguments")
   func commentsBetween() throws {
     let text = """
       m:
@@ -64,10 +64,10 @@ import Testing
 
       """
     let document = try ConfigDocument(Array(text.utf8), .yaml)
-    let place = try #require(MCPServers.find(at: ["m"], in: document.root).first)
+    let location = try #require(MCPServers.find(at: ["m"], in: document.root).first)
     let undone = try document.applying(
-      UnwrapEdits(document: document).edits(place, keepsEmptyList: true))
-    #expect(try place.command(in: undone.root) == ["npx", "-y"])
+      UnwrapEdits(document: document).edits(location, keepsEmptyList: true))
+    #expect(try location.command(in: undone.root) == ["npx", "-y"])
     let result = String(decoding: undone.bytes, as: UTF8.self)
     #expect(result.contains("# first") && result.contains("# second"))
   }
@@ -76,10 +76,10 @@ import Testing
   func emptyList() throws {
     let text = "m:\n  s:\n    args:\n    - wrap\n    - --\n    - npx\n    command: /bin/dormouse\n"
     let document = try ConfigDocument(Array(text.utf8), .yaml)
-    let place = try #require(MCPServers.find(at: ["m"], in: document.root).first)
+    let location = try #require(MCPServers.find(at: ["m"], in: document.root).first)
     let undone = try document.applying(
-      UnwrapEdits(document: document).edits(place, keepsEmptyList: true))
-    #expect(try place.command(in: undone.root) == ["npx"])
+      UnwrapEdits(document: document).edits(location, keepsEmptyList: true))
+    #expect(try location.command(in: undone.root) == ["npx"])
     #expect(String(decoding: undone.bytes, as: UTF8.self).contains("args: []\n"))
   }
 }

@@ -9,7 +9,7 @@ import Testing
   private struct Recorder {
     var engine: Engine
     var ledger = Ledger()
-    var narrator = Narrator()
+    var formatter = EventFormatter()
     var sentences: [String] = []
     var now = Instant.zero
 
@@ -22,7 +22,7 @@ import Testing
       now = .zero + .seconds(seconds)
       let directives = engine.handle(event, at: now)
       ledger.record(event, directives: directives, engine: engine, at: now)
-      sentences += narrator.notices(of: event, directives, engine, at: now).map(\.text)
+      sentences += formatter.notices(of: event, directives, engine, at: now).map(\.text)
     }
 
     mutating func tally(at seconds: Int64) -> WorkerTally {

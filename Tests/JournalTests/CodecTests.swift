@@ -116,7 +116,7 @@ import Testing
       #expect(SampleBatch.accepts(event) && batch.hasRoom(for: event))
       batch.add(event, at: Instant(nanoseconds: at))
     }
-    let taken = batch.takeBytes()
+    let taken = batch.drainBytes()
     let line = try #require(taken)
     let record = try #require(SealedLine.open(line.dropLast()))
     let read = try SampleBatch.read(record)

@@ -61,7 +61,7 @@ import Testing
     ) { wall }
     let groups = ledger.close()[web]?.groups ?? []
     #expect(groups.map(\.cause) == [.deadline, .launch])
-    #expect(groups.map(\.why) == ["wasn't ready within 20 s", "no such file"])
+    #expect(groups.map(\.reason) == ["wasn't ready within 20 s", "no such file"])
   }
 
   @Test("Of more causes than are kept, the one that is the longest ago is dropped")
@@ -69,7 +69,7 @@ import Testing
     var groups = CrashGroups()
     for status in Int32(1)...40 {
       groups.add(
-        CrashGroup(cause: .status(status), at: Int64(status), why: "", lines: nil))
+        CrashGroup(cause: .status(status), at: Int64(status), reason: "", lines: nil))
     }
     #expect(groups.groups.map(\.cause) == (25...40).map { CrashCause.status($0) })
   }
@@ -82,8 +82,9 @@ import Testing
     #expect(try DayRecord(day.encoded()) == day)
     #expect(try !String(decoding: day.encoded(), as: UTF8.self).contains("\"crashes\":{"))
     var groups = CrashGroups()
-    groups.add(CrashGroup(cause: .signal(11), at: 7, why: "ended by SIGSEGV", lines: ["a \"b\""]))
-    groups.add(CrashGroup(cause: .launch, at: 8, why: "no such file", lines: nil))
+    groups.add(
+      CrashGroup(cause: .signal(11), at: 7, reason: "ended by SIGSEGV", lines: ["a \"b\""]))
+    groups.add(CrashGroup(cause: .launch, at: 8, reason: "no such file", lines: nil))
     day.add([:], crashes: [web: groups])
     #expect(try DayRecord(day.encoded()) == day)
   }

@@ -14,7 +14,7 @@ import Testing
       JournalSegment(name: "segment-\(place)") { bytes }
     }
     player.play(journal) { step, _ in
-      switch step.what {
+      switch step.kind {
       case .event: events += 1
       case .began(_, .afterGap): gaps += 1
       default: break

@@ -17,7 +17,7 @@ import Testing
     var place = 0
     player.play(recording.journal) { step, engine in
       check.visit(step)
-      guard case .event = step.what else { return }
+      guard case .event = step.kind else { return }
       defer { place += 1 }
       guard place < recording.engines.count else { return }
       #expect(engine.visible == recording.engines[place].visible)

@@ -57,7 +57,7 @@ struct Recording {
         try encoder?.record(step.event, at: step.at, directives: step.directives)
         engines.append(step.after)
         if let size = encoder?.size, size > segmentSize {
-          segments.append(encoder?.takeBytes() ?? [])
+          segments.append(encoder?.drainBytes() ?? [])
           try begin(step.after, at: step.at)
         }
       } catch { preconditionFailure("\(error)") }
@@ -72,7 +72,7 @@ struct Recording {
         engine: engine)
     }
 
-    func finished() -> [[UInt8]] { segments + [encoder?.takeBytes() ?? []] }
+    func finished() -> [[UInt8]] { segments + [encoder?.drainBytes() ?? []] }
   }
 }
 

@@ -6,7 +6,8 @@ struct SwapInMemoryTests {
   @Test("Only the free part of zram areas is swap in memory")
   func zram() {
     let text = """
-      Filename                                Type            Size            Used            Priority
+      Filename                                Type            Size            Used            \
+      Priority
       /dev/zram0                              partition       4194304         1048576         100
       /swapfile                               file            2097152         0               -2
       /dev/block/zram1                        partition       1024            0               99

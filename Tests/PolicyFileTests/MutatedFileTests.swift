@@ -95,7 +95,8 @@ import Testing
       ProcessComposeImport.convert(text: text, file: "p.yaml", environmentFile: variables)
     case "unit":
       UnitImport.convert(
-        unit: "a@b.service", files: [.init(path: "a@.service", text: text)], isThere: { _ in true })
+        unit: "a@b.service", files: [.init(path: "a@.service", text: text)],
+        pathExists: { _ in true })
     case "supervisor": SupervisorImport.convert(text: text, file: "s.conf", directory: "/srv")
     case "pm2": PM2Import.convert(text: text, file: "ecosystem.config.js")
     case "quadlet": QuadletImport.convert(text: text, file: "a.container") { _ in true }

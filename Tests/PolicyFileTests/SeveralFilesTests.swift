@@ -44,8 +44,8 @@ import Testing
     let directory = try Scratch(["conf.d/a.yaml": "workers: { a: { command: run } }"])
     #expect(directory.load().value?.workers.map(\.name) == ["a"])
     #expect(directory.load("dormouse.yaml").value?.workers.map(\.name) == ["a"])
-    #expect(ConfigurationFiles.isThere(directory.path))
-    #expect(try !ConfigurationFiles.isThere(Scratch().path))
+    #expect(ConfigurationFiles.exist(at: directory.path))
+    #expect(try !ConfigurationFiles.exist(at: Scratch().path))
   }
 
   @Test func `The directory conf.d isn't read where the main file isn't called dormouse.yaml`()

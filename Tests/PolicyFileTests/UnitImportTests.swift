@@ -14,12 +14,12 @@ import Testing
   }
 
   private func unit(
-    _ name: String, _ texts: String..., isThere: @escaping (String) -> Bool = { _ in true }
+    _ name: String, _ texts: String..., pathExists: @escaping (String) -> Bool = { _ in true }
   ) throws -> (text: String, DaemonConfiguration) {
     let files = texts.enumerated().map {
       UnitImport.File(path: "/etc/systemd/system/\($0.offset)", text: $0.element)
     }
-    return try read(UnitImport.convert(unit: name, files: files, isThere: isThere))
+    return try read(UnitImport.convert(unit: name, files: files, pathExists: pathExists))
   }
 
   @Test("Debian's redis unit becomes a worker with the same command, limits and ending")
@@ -89,7 +89,7 @@ import Testing
       Restart=on-failure
       RestartSec=100ms
       """, "[Service]\nRestartSec=5\nMemoryMax=1G\nWorkingDirectory=~\n",
-      isThere: { _ in false })
+      pathExists: { _ in false })
     #expect(!text.contains("env_file:") && text.contains("/etc/default/none isn't there"))
     #expect(text.contains(#""exec /usr/sbin/sshd -D $SSHD_OPTS -o \"Port $${PORT}\"""#), "\(text)")
     #expect(text.contains("reload_signal: HUP") && text.contains("ExecReload=/usr/sbin/sshd -t"))

@@ -48,7 +48,7 @@ struct FleetTests {
   @Test("A worker's own work wakes it, and counts neither as a use nor as a wait")
   func ownWork() {
     var trace = trace([0, 1000])
-    trace.uses[1].isOwnWork = true
+    trace.uses[1].isSelfInitiated = true
     let report = run(trace, policy { $0.hibernate.after = .seconds(60) })
     #expect(report.found == [.cold: 1])
     #expect(report.wake.p99 == report.wake.p50)

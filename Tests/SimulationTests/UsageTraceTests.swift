@@ -59,7 +59,7 @@ struct TraceTests {
     trace.workers[2].start = .running
     trace.workers[3].start = .hibernated
     trace.uses[5].count = 0
-    trace.uses[6].isOwnWork = true
+    trace.uses[6].isSelfInitiated = true
     trace.ends = [Trace.End(at: 60_000, worker: 1), Trace.End(at: 90_000, worker: 2)]
     var again = try load(text(trace, .dormouse))
     again.name = trace.name

@@ -43,15 +43,15 @@ final class WorkersMemory {
   deinit { munmap(mapping, size) }
 
   func word(_ slot: Int) -> PurgeableWord {
-    let place = mapping + PurgeableLayout.offset(ofSlot: slot)
-    return PurgeableWord(place.assumingMemoryBound(to: Atomic<UInt64>.self))
+    let pointer = mapping + PurgeableLayout.offset(ofSlot: slot)
+    return PurgeableWord(pointer.assumingMemoryBound(to: Atomic<UInt64>.self))
   }
 
   func set(_ slot: Int, _ state: PurgeableState, offset: UInt64, length: UInt64) {
-    let place = mapping + PurgeableLayout.offset(ofSlot: slot)
-    place.storeBytes(
+    let pointer = mapping + PurgeableLayout.offset(ofSlot: slot)
+    pointer.storeBytes(
       of: offset, toByteOffset: PurgeableLayout.contentOffsetOffset, as: UInt64.self)
-    place.storeBytes(
+    pointer.storeBytes(
       of: length, toByteOffset: PurgeableLayout.contentLengthOffset, as: UInt64.self)
     word(slot).publish(state)
   }
@@ -82,7 +82,7 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     memory.fill(1, page: 4, pages: 4, PurgeableState(generation: 1, accesses: 1))
     memory.fill(2, page: 8, pages: 4, PurgeableState(generation: 1, accesses: 0, isVolatile: false))
     memory.fill(3, page: 12, pages: 4, .unused(generation: 3))
-    memory.fill(4, page: 16, pages: 4, volatileState.taken)
+    memory.fill(4, page: 16, pages: 4, volatileState.claimed)
     memory.fill(5, page: 20, pages: 2, volatileState)
     let region = try PurgeableRegion(memory.descriptor)
     #expect(region.volatileBytes() == 6 * page)
@@ -93,7 +93,7 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     }
     #expect(memory.holds(0, page: 20, pages: 2))
     #expect(memory.word(0).state == .unused(generation: 8))
-    #expect(memory.word(4).state == volatileState.taken)
+    #expect(memory.word(4).state == volatileState.claimed)
     #expect(region.volatileBytes() == 0)
     #expect(region.purge() == 0)
   }
@@ -101,14 +101,14 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
   @Test func `A worker can't hold content of another generation`() throws {
     let memory = try WorkersMemory()
     memory.fill(0, page: 0, pages: 1, volatileState)
-    #expect(!memory.word(0).hold(generation: 6))
-    #expect(memory.word(0).hold(generation: 7))
+    #expect(!memory.word(0).retain(generation: 6))
+    #expect(memory.word(0).retain(generation: 7))
     let region = try PurgeableRegion(memory.descriptor)
     #expect(region.purge() == 0)
-    #expect(memory.word(0).release(generation: 7)?.isTakeable == true)
+    #expect(memory.word(0).release(generation: 7)?.isPurgeable == true)
     #expect(memory.word(0).release(generation: 7) == nil)
     #expect(region.purge() == page)
-    #expect(!memory.word(0).hold(generation: 7))
+    #expect(!memory.word(0).retain(generation: 7))
   }
 
   @Test func `A purge stops when enough memory has been freed`() throws {

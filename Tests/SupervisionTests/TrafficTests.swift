@@ -13,14 +13,14 @@ import Testing
   /// Takes one sample, as the daemon does once a second.
   private func look(_ monitor: TrafficMonitor, _ worker: Sleeper) throws -> Bool {
     latches.collect()
-    return monitor.look(at: try worker.tree())
+    return monitor.sample(try worker.tree())
   }
 
   @Test func `A connection that began and ended between two looks counts as traffic`() throws {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let port = try worker.port()
     let threads = try worker.threadCount()
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
     #expect(try !look(monitor, worker))
     for _ in 0..<20 {
       #expect(try !look(monitor, worker))
@@ -43,7 +43,7 @@ import Testing
       "os.dup2(os.open('/dev/null', os.O_RDWR), 0); print('ready', flush=True)\n"
         + "while True: time.sleep(0.2)")
     for (worker, hasClients) in [(server, true), (job, false)] {
-      let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
+      let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
       latches.collect()
       let look = monitor.begin()
       _ = look.perform(at: try worker.tree())
@@ -57,7 +57,7 @@ import Testing
     try client.writeAll("hello\n")
     #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
     try worker.waitForEmptyQueues()
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
     #expect(try !look(monitor, worker))
     for _ in 0..<20 { #expect(try !look(monitor, worker)) }
     try client.writeAll("hello\n")
@@ -70,7 +70,7 @@ import Testing
   @Test func `The source of traffic is the peer of a connection, or its port`() throws {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let port = try worker.port()
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
     _ = try look(monitor, worker)
     do {
       let short = try Client.connect(port: port)
@@ -115,7 +115,7 @@ import Testing
       time.sleep(60)
       """)
     let client = try Client.connect(port: try worker.port())
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
     _ = try look(monitor, worker)
     let asked = Clocks.monotonic
     try client.writeAll("question")
@@ -127,7 +127,7 @@ import Testing
     }
     // The worker slept and woke in the meantime: the first sample of a new monitor detects the
     // request.
-    let second = try TrafficMonitor(latches: latches, ownChannels: [])
+    let second = try TrafficMonitor(latches: latches, daemonSockets: [])
     let isSeen = try look(second, worker)
     if Clocks.monotonic - asked < 1_500_000_000 { #expect(isSeen) }
     try worker.stdin?.writeAll("\n")
@@ -158,7 +158,7 @@ import Testing
       time.sleep(60)
       """)
     let port = try worker.port()
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
     _ = try look(monitor, worker)
     let client = try Client.connect(port: port)
     let asked = Clocks.monotonic
@@ -184,7 +184,7 @@ import Testing
           os.write(writing, b'x'); os.read(reading, 1)
           time.sleep(0.001)
       """)
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
     for _ in 0..<20 {
       #expect(try !look(monitor, worker))
       usleep(2000)
@@ -196,7 +196,7 @@ import Testing
   {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let port = try worker.port()
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
     _ = try look(monitor, worker)
     kill(worker.process.pid, SIGKILL)
     #expect(try eventually { Client.isRefused(port: port) })

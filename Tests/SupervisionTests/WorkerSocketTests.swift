@@ -50,21 +50,21 @@ private final class Peer {
   }
 
   /// Services the socket. Each process counts as the worker's.
-  private func service() throws -> [WorkerSocket.News] { try socket.service { _ in true } }
+  private func service() throws -> [WorkerSocket.Update] { try socket.service { _ in true } }
 
-  private func messages(_ news: [WorkerSocket.News]) -> [WorkerMessage] {
-    news.compactMap { if case .said(_, let message, _) = $0 { message } else { nil } }
+  private func messages(_ news: [WorkerSocket.Update]) -> [WorkerMessage] {
+    news.compactMap { if case .received(_, let message, _) = $0 { message } else { nil } }
   }
 
-  private func ends(_ news: [WorkerSocket.News]) -> [String?] {
-    news.compactMap { if case .left(_, let why) = $0 { .some(why) } else { nil } }
+  private func ends(_ news: [WorkerSocket.Update]) -> [String?] {
+    news.compactMap { if case .closed(_, let reason) = $0 { .some(reason) } else { nil } }
   }
 
   /// Services the socket until `isEnough`.
   private func news(
-    until isEnough: ([WorkerSocket.News]) -> Bool
-  ) throws -> [WorkerSocket.News] {
-    var all: [WorkerSocket.News] = []
+    until isEnough: ([WorkerSocket.Update]) -> Bool
+  ) throws -> [WorkerSocket.Update] {
+    var all: [WorkerSocket.Update] = []
     let deadline = Deadline(in: .seconds(60))
     while !isEnough(all) {
       guard try pollDescriptor(socket.descriptor.raw, for: POLLIN, until: deadline) else {
@@ -125,7 +125,7 @@ private final class Peer {
     let long = try Peer(socket.path)
     _ = try service()
     let part = [UInt8](repeating: UInt8(ascii: "x"), count: 4096)
-    var all: [WorkerSocket.News] = []
+    var all: [WorkerSocket.Update] = []
     for _ in 0..<100 where socket.isConnected {
       _ = send(long.socket.raw, part, part.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
       all += try service()
@@ -168,7 +168,7 @@ private final class Peer {
     while socket.send(line, to: id), sent < 10_000 { sent += 1 }
     #expect(sent < 10_000)
     #expect(!socket.isConnected)
-    #expect(socket.takeShutOut() == [id])
+    #expect(socket.drainClosed() == [id])
     // Another thread closes it.
     #expect(try eventually { peer.isClosed })
   }
@@ -226,7 +226,9 @@ private final class Peer {
     var all = try news { messages($0) == [.purgeable] }
     #expect(try eventually { try isAtEnd(many) })
     #expect(try !isAtEnd(last))
-    guard case .said(_, _, .some)? = all.last else { throw TestFailure("no descriptor: \(all)") }
+    guard case .received(_, _, .some)? = all.last else {
+      throw TestFailure("no descriptor: \(all)")
+    }
     all = []
     #expect(try eventually { try isAtEnd(last) })
     // The end of the connection discards the unfinished line with its descriptor.

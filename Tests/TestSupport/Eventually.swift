@@ -13,7 +13,7 @@ public func eventually(
   return try condition()
 }
 
-/// The same without blocking one of the few threads that tasks run on.
+/// Waits for the condition without blocking one of the few threads that tasks run on.
 public func eventually(
   within limit: Duration = .seconds(60), isolation: isolated (any Actor)? = #isolation,
   _ condition: () throws -> Bool

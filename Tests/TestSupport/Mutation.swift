@@ -1,5 +1,5 @@
 extension TestRandom {
-  /// The same bytes with one to four random changes: other bytes, parts left out, repeated or
+  /// The bytes with one to four random changes: other bytes, parts left out, repeated or
   /// exchanged with zeros, large numbers, line ends.
   public mutating func mutated(_ bytes: [UInt8]) -> [UInt8] {
     var result = bytes

@@ -7,7 +7,8 @@ struct Ratchet {
   static let path = "Tests/TidyTests/ratchet.txt"
   static let heading = """
     # What TidyTests permits: RULE PLACE NUMBER. The numbers only fall. `scripts/tidy` lowers those
-    # that are too high; a number that would have to rise is a rule to keep instead (CONTRIBUTING.md).
+    # that are too high; a number that would have to rise is a rule to keep instead \
+    (CONTRIBUTING.md).
 
     """
 

@@ -21,7 +21,7 @@ final class Commands: Sendable {
     case ("fill", 4):
       shelf.fill(numbers[0], held: numbers[1], bytes: numbers[2])
       return "filled"
-    case ("look", 1): return shelf.look()
+    case ("look", 1): return shelf.verify()
     case ("race", 3): return await shelf.race(threads: numbers[0], accesses: numbers[1])
     case ("enough", 1):
       shelf.endRace()
@@ -60,9 +60,9 @@ final class Commands: Sendable {
       ) {
         begin.finish()
         for await _ in ended {}
-        log.note("\(name) \(Task.isCancelled ? "cancelled" : "done")")
+        log.append("\(name) \(Task.isCancelled ? "cancelled" : "done")")
       } onExpiration: {
-        log.note("\(name) expired, deadline \(Worker.deadline == nil ? "unknown" : "known")")
+        log.append("\(name) expired, deadline \(Worker.deadline == nil ? "unknown" : "known")")
       }
     }
     for await _ in begun {}
@@ -73,20 +73,20 @@ final class Commands: Sendable {
     switch event {
     case .didResume(let resumption):
       let milliseconds = resumption.asleep / .milliseconds(1)
-      log.note("didResume \(Int(milliseconds)) \(resumption.cause)")
+      log.append("didResume \(Int(milliseconds)) \(resumption.cause)")
     case .willSuspend:
-      log.note("willSuspend")
+      log.append("willSuspend")
       guard beginsTaskBeforeSleep.exchange(false, ordering: .relaxed) else { break }
       _ = await begin("late", milliseconds: 0)
     case .willTerminate(let reason):
-      log.note("willTerminate \(reason)")
+      log.append("willTerminate \(reason)")
       // The work takes a while: only the deadline limits it.
       try? await Task.sleep(for: .milliseconds(300))
-      log.note("saved")
-    case .didReceiveMemoryWarning: log.note("didReceiveMemoryWarning")
-    case .pressureChanged(let level): log.note("pressure \(level.rawValue)")
-    case .didEnterBackground: log.note("didEnterBackground")
-    case .didEnterForeground: log.note("didEnterForeground")
+      log.append("saved")
+    case .didReceiveMemoryWarning: log.append("didReceiveMemoryWarning")
+    case .pressureChanged(let level): log.append("pressure \(level.rawValue)")
+    case .didEnterBackground: log.append("didEnterBackground")
+    case .didEnterForeground: log.append("didEnterForeground")
     }
   }
 }

@@ -22,7 +22,7 @@ import WorkerKit
     Task.detached { await run(listener, log) }
     var signal: Int32 = 0
     while sigwait(&signals, &signal) != 0 {}
-    log.note("SIGTERM")
+    log.append("SIGTERM")
     exit(0)
   }
 

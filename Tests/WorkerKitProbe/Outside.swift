@@ -9,7 +9,7 @@ final class LogFile: Sendable {
     if file < 0 { return nil }
   }
 
-  func note(_ text: String) {
+  func append(_ text: String) {
     let bytes = Array("\(text)\n".utf8)
     _ = write(file, bytes, bytes.count)
   }

@@ -10,32 +10,32 @@ final class Shelf: Sendable {
     var data: PurgeableData
     var isHeld = false
   }
-  private final class Place: Sendable {
+  private final class Slot: Sendable {
     let item: Mutex<Item>
     init(_ item: Item) { self.item = Mutex(item) }
   }
 
-  private let places = Mutex<[Place]>([])
+  private let slots = Mutex<[Slot]>([])
   private let lastID = Atomic<UInt64>(0)
   private let mayEnd = Atomic(false)
 
   private func make(_ bytes: Int, isHeld: Bool = false) -> Item {
     let id = lastID.add(1, ordering: .relaxed).newValue
     let data = PurgeableData(count: bytes, isHeld: isHeld) { buffer in
-      for place in 0..<bytes / 8 {
-        buffer.storeBytes(of: Self.word(id, place), toByteOffset: place * 8, as: UInt64.self)
+      for index in 0..<bytes / 8 {
+        buffer.storeBytes(of: Self.word(id, index), toByteOffset: index * 8, as: UInt64.self)
       }
     }
     return Item(id: id, data: data, isHeld: isHeld)
   }
 
-  private static func word(_ id: UInt64, _ place: Int) -> UInt64 {
-    (id &+ 1) &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(place)
+  private static func word(_ id: UInt64, _ index: Int) -> UInt64 {
+    (id &+ 1) &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(index)
   }
 
   func fill(_ count: Int, held: Int, bytes: Int) {
-    places.withLock { places in
-      places = (0..<count + held).map { Place(make(bytes, isHeld: $0 >= count)) }
+    slots.withLock { slots in
+      slots = (0..<count + held).map { Slot(make(bytes, isHeld: $0 >= count)) }
     }
   }
 
@@ -51,10 +51,10 @@ final class Shelf: Sendable {
 
   /// Returns a text such as `whole 1, gone 2, torn 0; held 3`. Contents that are held and whole are
   /// counted apart.
-  func look() -> String {
+  func verify() -> String {
     var (whole, gone, torn, held) = (0, 0, 0, 0)
-    for place in places.withLock({ $0 }) {
-      let item = place.item.withLock { $0 }
+    for slot in slots.withLock({ $0 }) {
+      let item = slot.item.withLock { $0 }
       switch Self.isWhole(item, step: 1) {
       case true? where item.isHeld: held += 1
       case true?: whole += 1
@@ -65,7 +65,7 @@ final class Shelf: Sendable {
     return "whole \(whole), gone \(gone), torn \(torn); held \(held)"
   }
 
-  var summary: String { "\(places.withLock { $0.count }) contents" }
+  var summary: String { "\(slots.withLock { $0.count }) contents" }
 
   func endRace() { mayEnd.store(true, ordering: .relaxed) }
 
@@ -95,20 +95,20 @@ final class Shelf: Sendable {
   }
 
   private func run(seed: UInt64, accesses: Int) -> (accesses: Int, gone: Int, torn: Int) {
-    let places = places.withLock { $0 }
+    let slots = slots.withLock { $0 }
     var random = Random(state: seed)
     var result = (accesses: 0, gone: 0, torn: 0)
     while result.accesses < accesses || !mayEnd.load(ordering: .relaxed) {
       result.accesses += 1
-      let place = places[Int(random.next() % UInt64(places.count))]
-      let item = place.item.withLock { $0 }
+      let slot = slots[Int(random.next() % UInt64(slots.count))]
+      let item = slot.item.withLock { $0 }
       switch Self.isWhole(item, step: 511) {
       case true?: break
       case false?: result.torn += 1
       case nil:
         result.gone += 1
         let new = make(8 * Int(512 + random.next() % 4096))
-        place.item.withLock { $0 = new }
+        slot.item.withLock { $0 = new }
       }
     }
     return result

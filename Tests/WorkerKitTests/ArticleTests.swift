@@ -22,19 +22,19 @@ import Testing
     let samples = try Self.lines("Tests/WorkerKitTests/ArticleSamples.swift")
     let article = try Self.lines("Sources/WorkerKit/WorkerKit.docc/\(name).md")
     var sample: [String]?
-    var found = 0
+    var count = 0
     for line in article {
       if line == "```swift" {
         sample = []
       } else if line == "```", let block = sample {
         #expect(Self.contains(samples, block), "\(block.joined(separator: "\n"))")
         sample = nil
-        found += 1
+        count += 1
       } else {
         sample?.append(line)
       }
     }
-    #expect(found > 0)
+    #expect(count > 0)
     #expect(sample == nil)
   }
 

@@ -13,8 +13,8 @@ import Testing
     var cost: Int { entries.reduce(0) { $0 + $1.cost } }
 
     mutating func get(_ key: Int) -> Int? {
-      guard let place = entries.firstIndex(where: { $0.key == key }) else { return nil }
-      let entry = entries.remove(at: place)
+      guard let index = entries.firstIndex(where: { $0.key == key }) else { return nil }
+      let entry = entries.remove(at: index)
       entries.append(entry)
       return entry.value
     }
@@ -49,8 +49,8 @@ import Testing
         cache.insert(step, for: key, cost: cost)
         model.put(key, step, cost)
       case 9..<17:
-        let (found, expected) = (cache.value(for: key), model.get(key))
-        if found != expected { Issue.record("seed \(seed), step \(step): \(found as Any)") }
+        let (cached, expected) = (cache.value(for: key), model.get(key))
+        if cached != expected { Issue.record("seed \(seed), step \(step): \(cached as Any)") }
       case 17:
         cache.removeValue(for: key)
         model.entries.removeAll { $0.key == key }

@@ -10,10 +10,10 @@ import Testing
   private let megabyte: Int64 = 1 << 20
 
   @Test func `WorkerKit measures the footprint that the daemon measures`() throws {
-    let daemons = try #require(try Linux.Footprint.measure(getpid()))
-    let own = WorkerKit.Footprint.current()
-    #expect(own.total > 0)
-    #expect(abs(own.total - daemons.footprint) < 64 * megabyte)
+    let expected = try #require(try Linux.Footprint.measure(getpid()))
+    let measured = WorkerKit.Footprint.current()
+    #expect(measured.total > 0)
+    #expect(abs(measured.total - expected.footprint) < 64 * megabyte)
     let mappings = WorkerKit.Footprint.byMapping()
     #expect(mappings.contains { $0.name == "[heap]" || $0.name == "[anonymous]" })
     #expect(mappings.map(\.bytes) == mappings.map(\.bytes).sorted(by: >))
@@ -23,7 +23,7 @@ import Testing
     let worker = Worker(socketPath: nil)
     let size = 96 << 20
     let data = PurgeableData(count: size, worker: worker) { bytes in
-      for place in stride(from: 0, to: size, by: 4096) { bytes[place] = 1 }
+      for offset in stride(from: 0, to: size, by: 4096) { bytes[offset] = 1 }
     }
     #expect(WorkerKit.Footprint.current().sharedMemory >= Int64(size))
     #expect(

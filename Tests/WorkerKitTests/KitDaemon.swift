@@ -7,7 +7,7 @@ import WorkerProtocol
 /// A daemon on a socket of a test's own. Its threads are its own, too: tests run on the few threads
 /// that the worker's tasks need, and must not block them.
 final class KitDaemon: Sendable {
-  enum Heard: Sendable {
+  enum Received: Sendable {
     case connected(Peer)
     case message(WorkerMessage, Peer)
     /// A descriptor, which came with the line before it.
@@ -17,30 +17,32 @@ final class KitDaemon: Sendable {
 
   var path: String { daemon.path }
   private let daemon: FakeDaemon
-  private let hearing: AsyncStream<Heard>.Continuation
+  private let continuation: AsyncStream<Received>.Continuation
   private let iterator: Reader
 
   /// - Parameter listens: False if the socket doesn't exist before `listen`.
   init(listens: Bool = true) throws {
-    let (stream, hearing) = AsyncStream.makeStream(of: Heard.self)
-    self.hearing = hearing
+    let (stream, continuation) = AsyncStream.makeStream(of: Received.self)
+    self.continuation = continuation
     iterator = Reader(stream)
     daemon = try FakeDaemon(listens: listens) { connection in
       let peer = Peer(connection)
-      hearing.yield(.connected(peer))
-      peer.readAll { hearing.yield($0) }
-      hearing.yield(.closed(peer))
+      continuation.yield(.connected(peer))
+      peer.readAll { continuation.yield($0) }
+      continuation.yield(.closed(peer))
     }
   }
 
-  deinit { hearing.finish() }
+  deinit { continuation.finish() }
 
   func listen() throws { try daemon.listen() }
 
   /// Returns the next thing that the daemon receives. The test's time limit ends the wait.
-  func next() async throws -> Heard {
-    guard let heard = await iterator.next() else { throw TestFailure("nothing more is heard") }
-    return heard
+  func next() async throws -> Received {
+    guard let received = await iterator.next() else {
+      throw TestFailure("the daemon receives nothing more")
+    }
+    return received
   }
 
   /// Returns the next connection, after both sides have sent `hello`. Until then the worker sends
@@ -70,11 +72,11 @@ final class KitDaemon: Sendable {
 
   /// Makes sure that one task reads at a time.
   private actor Reader {
-    private let stream: AsyncStream<Heard>
-    init(_ stream: AsyncStream<Heard>) { self.stream = stream }
+    private let stream: AsyncStream<Received>
+    init(_ stream: AsyncStream<Received>) { self.stream = stream }
 
-    func next() async -> Heard? {
-      for await heard in stream { return heard }
+    func next() async -> Received? {
+      for await received in stream { return received }
       return nil
     }
   }
@@ -96,14 +98,14 @@ final class Peer: Sendable {
   /// Closes the connection.
   func close() { connection.hangUp() }
 
-  func readAll(_ hear: (KitDaemon.Heard) -> Void) {
+  func readAll(_ report: (KitDaemon.Received) -> Void) {
     var framer = LineFramer()
     while let (bytes, descriptor) = receive() {
       framer.append(bytes)
       while let line = try? framer.next() {
-        if let message = try? WorkerMessage.read(line) { hear(.message(message, self)) }
+        if let message = try? WorkerMessage.read(line) { report(.message(message, self)) }
       }
-      if let descriptor { hear(.descriptor(descriptor, self)) }
+      if let descriptor { report(.descriptor(descriptor, self)) }
     }
   }
 
@@ -113,9 +115,9 @@ final class Peer: Sendable {
     var header = msghdr()
     let count = buffer.withUnsafeMutableBytes { bytes in
       control.withUnsafeMutableBytes { control in
-        var part = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)
-        return withUnsafeMutablePointer(to: &part) { part in
-          header.msg_iov = part
+        var vector = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)
+        return withUnsafeMutablePointer(to: &vector) { vector in
+          header.msg_iov = vector
           header.msg_iovlen = 1
           header.msg_control = control.baseAddress
           header.msg_controllen = control.count

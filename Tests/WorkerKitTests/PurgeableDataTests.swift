@@ -49,7 +49,8 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     #expect(held.withContent { Array($0) } == Array("held".utf8))
   }
 
-  @Test func `Content is made in place, empty content stays, and an error frees the content`()
+  @Test
+  func `Content is made in its own memory, empty content stays, and an error frees the content`()
     throws
   {
     let data = PurgeableData(count: 10_000, worker: worker) { bytes in
@@ -67,7 +68,8 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     }
   }
 
-  @Test func `A place that is used again is empty, and its old owner doesn't find the new content`()
+  @Test
+  func `A slot that is used again is empty, and its old owner doesn't find the new content`()
     throws
   {
     let region = try region(of: worker)
@@ -90,7 +92,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     }
     #expect(region.volatileBytes() == 0)
     let heap = try #require(worker.purgeable.make(nil))
-    #expect(heap.givenCount == 0)
+    #expect(heap.allocatedCount == 0)
     var status = stat()
     fstat(heap.file, &status)
     // Only the table takes memory.
@@ -98,17 +100,19 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
   }
 
   @Test(arguments: [true, false])
-  func `Where there is no room, new content is discarded from the beginning`(_ isShared: Bool)
+  func `Without room, new content is discarded from the beginning`(_ isShared: Bool)
     throws
   {
     let mapping = try #require(
       PurgeableMapping(sizes: [1 << 20], slots: 64, isShared: isShared))
     let heap = PurgeableHeap(mapping)
     #expect((heap.file >= 0) == isShared)
-    var places: [PurgeableHeap.Place] = []
-    while let place = heap.allocate(bytes: page) { places.append(place) }
-    #expect(places.count == 64)
-    for place in places { heap.word(place).release(generation: place.generation) }
+    var allocations: [PurgeableHeap.Allocation] = []
+    while let allocation = heap.allocate(bytes: page) { allocations.append(allocation) }
+    #expect(allocations.count == 64)
+    for allocation in allocations {
+      heap.word(allocation).release(generation: allocation.generation)
+    }
     if isShared {
       // The daemon purges the contents, and only an allocation that needs room notices it.
       let region = try PurgeableRegion(Descriptor(owning: dup(heap.file)))
@@ -118,44 +122,45 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     }
     #expect(heap.allocate(bytes: page) != nil)
     #expect(heap.allocate(bytes: 2 << 20) == nil)
-    for place in places { heap.release(place) }
-    #expect(heap.givenCount == 1)
+    for allocation in allocations { heap.release(allocation) }
+    #expect(heap.allocatedCount == 1)
   }
 
   @Test
-  func `Content that a daemon was taking when it ended is lost, and its place isn't used again`()
+  func
+    `Content that a daemon was emptying when it ended is lost, and its slot isn't used again`()
     throws
   {
     let mapping = try #require(PurgeableMapping(sizes: [1 << 20], slots: 4))
     let heap = PurgeableHeap(mapping)
-    let places = try (0..<4).map { _ in try #require(heap.allocate(bytes: page)) }
-    for place in places {
-      heap.bytes(place, count: page).initializeMemory(as: UInt8.self, repeating: 5)
-      heap.word(place).release(generation: place.generation)
+    let allocations = try (0..<4).map { _ in try #require(heap.allocate(bytes: page)) }
+    for allocation in allocations {
+      heap.bytes(allocation, count: page).initializeMemory(as: UInt8.self, repeating: 5)
+      heap.word(allocation).release(generation: allocation.generation)
     }
-    let interrupted = try #require(heap.word(places[0]).take())
-    let orphan = try #require(heap.word(places[1]).take())
-    let spared = try #require(heap.word(places[2]).take())
+    let interrupted = try #require(heap.word(allocations[0]).claim())
+    let orphan = try #require(heap.word(allocations[1]).claim())
+    let spared = try #require(heap.word(allocations[2]).claim())
     // If the owner is freed while the daemon empties its content, the slot is freed later.
-    heap.release(places[1])
-    heap.release(places[2])
+    heap.release(allocations[1])
+    heap.release(allocations[2])
     #expect(heap.allocate(bytes: page) == nil)
-    #expect(!heap.word(places[0]).hold(generation: places[0].generation))
-    heap.word(places[2]).spare(spared)
+    #expect(!heap.word(allocations[0]).retain(generation: allocations[0].generation))
+    heap.word(allocations[2]).spare(spared)
     let again = try #require(heap.allocate(bytes: page))
     #expect(heap.bytes(again, count: page).allSatisfy { $0 == 0 })
-    heap.word(places[1]).empty(orphan)
+    heap.word(allocations[1]).empty(orphan)
     #expect(heap.allocate(bytes: page) != nil)
     #expect(heap.allocate(bytes: page) == nil)
-    heap.daemonIsGone()
+    heap.didDisconnect()
     // The pages are freed, but aren't allocated again: the next daemon may be emptying them.
-    #expect(heap.bytes(places[0], count: page).allSatisfy { $0 == 0 })
-    #expect(!heap.word(places[0]).hold(generation: places[0].generation))
+    #expect(heap.bytes(allocations[0], count: page).allSatisfy { $0 == 0 })
+    #expect(!heap.word(allocations[0]).retain(generation: allocations[0].generation))
     #expect(heap.allocate(bytes: page) == nil)
-    heap.word(places[0]).empty(interrupted)
+    heap.word(allocations[0]).empty(interrupted)
     #expect(heap.allocate(bytes: page) != nil)
-    #expect(heap.word(places[3]).hold(generation: places[3].generation))
-    #expect(heap.bytes(places[3], count: page).allSatisfy { $0 == 5 })
+    #expect(heap.word(allocations[3]).retain(generation: allocations[3].generation))
+    #expect(heap.bytes(allocations[3], count: page).allSatisfy { $0 == 5 })
   }
 
   @Test func `The daemon gets the descriptor of the purgeable memory once on each connection`()
@@ -203,8 +208,8 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
           owners[page] = step
         }
         held.append((start, count))
-      } else if let place = held.indices.randomElement(using: &random) {
-        let (start, count) = held.remove(at: place)
+      } else if let allocation = held.indices.randomElement(using: &random) {
+        let (start, count) = held.remove(at: allocation)
         for page in start..<start + count { owners[page] = nil }
         extents.release(start, count)
       }

@@ -9,14 +9,14 @@ import Testing
 
 /// Content that can be verified: each word is made from the content's number and the word's index.
 private struct Pattern {
-  static func word(_ id: UInt64, _ place: Int) -> UInt64 {
-    (id &+ 1) &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(place)
+  static func word(_ id: UInt64, _ index: Int) -> UInt64 {
+    (id &+ 1) &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(index)
   }
 
   static func make(_ id: UInt64, words: Int, _ worker: Worker) -> PurgeableData {
     PurgeableData(count: words * 8, isHeld: false, worker: worker) { bytes in
-      for place in 0..<words {
-        bytes.storeBytes(of: word(id, place), toByteOffset: place * 8, as: UInt64.self)
+      for index in 0..<words {
+        bytes.storeBytes(of: word(id, index), toByteOffset: index * 8, as: UInt64.self)
       }
     }
   }
@@ -25,12 +25,12 @@ private struct Pattern {
   /// page, and the last word.
   static func isWhole(_ data: PurgeableData, _ id: UInt64) -> Bool? {
     data.withContent { bytes in
-      var place = 0
-      while place < bytes.count / 8 {
-        guard bytes.load(fromByteOffset: place * 8, as: UInt64.self) == word(id, place) else {
+      var index = 0
+      while index < bytes.count / 8 {
+        guard bytes.load(fromByteOffset: index * 8, as: UInt64.self) == word(id, index) else {
           return false
         }
-        place += 127
+        index += 127
       }
       let last = bytes.count / 8 - 1
       return bytes.load(fromByteOffset: last * 8, as: UInt64.self) == word(id, last)
@@ -45,26 +45,26 @@ private struct Pattern {
       var id: UInt64
       var data: PurgeableData
     }
-    final class Place: Sendable {
+    final class Slot: Sendable {
       let content: Mutex<Content>
       init(_ content: Content) { self.content = Mutex(content) }
     }
-    let places: [Place]
+    let slots: [Slot]
     let lastID = Atomic<UInt64>(0)
     let worker: Worker
 
     init(_ count: Int, _ worker: Worker) {
       self.worker = worker
-      places = (0..<count).map { place in
-        Place(Content(id: UInt64(place), data: Pattern.make(UInt64(place), words: 512, worker)))
+      slots = (0..<count).map { index in
+        Slot(Content(id: UInt64(index), data: Pattern.make(UInt64(index), words: 512, worker)))
       }
       lastID.store(UInt64(count), ordering: .relaxed)
     }
 
-    func replace(_ place: Int, words: Int) {
+    func replace(_ index: Int, words: Int) {
       let id = lastID.add(1, ordering: .relaxed).newValue
       let data = Pattern.make(id, words: words, worker)
-      places[place].content.withLock { $0 = Content(id: id, data: data) }
+      slots[index].content.withLock { $0 = Content(id: id, data: data) }
     }
   }
 
@@ -103,14 +103,14 @@ private struct Pattern {
       var random = TestRandom(seed: UInt64(thread))
       var (kept, gone) = (0, 0)
       for _ in 0..<accesses / threads {
-        let place = Int.random(in: 0..<64, using: &random)
-        let content = shelf.places[place].content.withLock { $0 }
+        let index = Int.random(in: 0..<64, using: &random)
+        let content = shelf.slots[index].content.withLock { $0 }
         switch Pattern.isWhole(content.data, content.id) {
         case true?: kept += 1
         case false?: torn.append(content.id)
         case nil:
           gone += 1
-          shelf.replace(place, words: Int.random(in: 1...4096, using: &random))
+          shelf.replace(index, words: Int.random(in: 1...4096, using: &random))
         }
       }
       counts.withLock {
@@ -153,7 +153,7 @@ private struct Pattern {
     // No page is lost: all of them can be allocated again.
     region.purge()
     _ = PurgeableData([1], worker: worker)
-    #expect(heap.givenCount == 0)
+    #expect(heap.allocatedCount == 0)
   }
 }
 

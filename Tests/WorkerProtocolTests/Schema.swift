@@ -39,16 +39,16 @@ struct Schema {
     case "properties":
       guard case .object(let properties) = argument else { return "no properties" }
       for property in properties {
-        guard let part = value[property.name] else { continue }
-        if let problem = problem(part, property.value) { return "\(property.name): \(problem)" }
+        guard let member = value[property.name] else { continue }
+        if let problem = problem(member, property.value) { return "\(property.name): \(problem)" }
       }
       return nil
     case "required":
       let missing = (argument.elements ?? []).first { value[$0.text ?? ""] == nil }
       return missing.map { "\($0) is missing" }
     case "minimum":
-      guard let number = value.number, let least = argument.number else { return nil }
-      return number >= least ? nil : "less than \(least)"
+      guard let number = value.number, let minimum = argument.number else { return nil }
+      return number >= minimum ? nil : "less than \(minimum)"
     case "minLength", "maxLength":
       guard let text = value.text, let limit = argument.integer else { return nil }
       let length = Int64(text.unicodeScalars.count)

@@ -36,7 +36,7 @@ final class RecordingProgram: ProgramProcesses {
     done.append("stop wrapper \(signal)")
     isStoppingWrapper = true
   }
-  func noteUse() { done.append("use") }
+  func recordUse() { done.append("use") }
   func reportStops(_ reported: Bool) {}
   func reap() { reaped += 1 }
   func signalGroup(_ signal: Int32) -> Bool {

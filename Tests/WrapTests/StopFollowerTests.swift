@@ -42,9 +42,9 @@ import Testing
     // After `fg` and Ctrl-Z, only the second stop of the program is noticed.
     program.isStoppingWrapper = false
     stops.follow()
-    timers.advance(by: StopFollower.pace)
+    timers.advance(by: StopFollower.pollInterval)
     #expect(program.take() == ["use"])
-    timers.advance(by: StopFollower.pace)
+    timers.advance(by: StopFollower.pollInterval)
     #expect(program.take() == ["stop wrapper \(SIGTSTP)"])
   }
 
@@ -67,7 +67,7 @@ import Testing
     for _ in 0..<10 {
       stops.follow()
       program.isStoppingWrapper = false
-      timers.advance(by: StopFollower.pace)
+      timers.advance(by: StopFollower.pollInterval)
     }
     #expect(program.take().filter { $0.hasPrefix("stop") }.count == 3)
     program.stopSignal = nil

@@ -18,7 +18,7 @@ import Testing
   /// The witness answers. It has received these signals.
   private func answer(having got: [Int32] = []) {
     for signal in got { signals.receive(.signal(signal)) }
-    timers.advance(by: TerminalSignals.patience)
+    timers.advance(by: TerminalSignals.deliveryDelay)
     signals.receive(.answer)
   }
 
@@ -55,11 +55,11 @@ import Testing
   @Test("Without an answer within half a second, or without a witness, signals are passed on")
   func silence() {
     signals.receive(SIGHUP)
-    timers.advance(by: TerminalSignals.patience + TerminalSignals.answerLimit)
+    timers.advance(by: TerminalSignals.deliveryDelay + TerminalSignals.answerLimit)
     #expect(program.take() == ["signal \(SIGHUP)"])
     signals.loseWitness()
     signals.receive(SIGHUP)
-    timers.advance(by: TerminalSignals.patience)
+    timers.advance(by: TerminalSignals.deliveryDelay)
     #expect(program.take() == ["signal \(SIGHUP)"])
     #expect(program.asked == 1)
   }
@@ -124,7 +124,7 @@ import Testing
     timers.advance(by: .seconds(3))
     #expect(program.take().isEmpty)
     program.foregroundGroup = 100
-    timers.advance(by: TerminalSignals.foregroundPace)
+    timers.advance(by: TerminalSignals.foregroundPollInterval)
     #expect(program.take().count == 1)
     signals.programRuns()
     #expect(timers.pending.isEmpty)

@@ -33,7 +33,7 @@ import Testing
   func inherits() {
     change(.terminated, .launching)
     #expect(closed.descriptors.isEmpty)
-    program.hasLaunched()
+    program.didLaunch()
     #expect(closed.descriptors == [[5, 9]])
   }
 
@@ -68,7 +68,7 @@ import Testing
       (.signaled(15), .signaled(15)), (.outOfMemory, .signaled(9)),
     ])
   func ends(status: Lifecycle.ExitStatus, end: WrapEnd) {
-    program.hasEnded(status)
+    program.didEnd(status)
     #expect(program.end == end)
     #expect(change(.foreground, .terminated, .exited(status)) == [.report, .end])
     #expect(program.end == end)
@@ -82,7 +82,7 @@ import Testing
 
   @Test("A program whose end wasn't seen has an unknown exit status")
   func unknownEnd() {
-    program.hasEnded(.unknown)
+    program.didEnd(.unknown)
     #expect(program.end == .notStarted("exit status unknown"))
   }
 

@@ -42,7 +42,7 @@ private final class World {
         configuration: configuration, stateDirectory: scratch.path + "/state",
         socket: scratch.path + "/wrapper.sock", environment: [:], version: "1",
         reload: { ParseResult(value: nil, diagnostics: []) }),
-      .standingFor(
+      .wrapper(
         program, log: scratch.path + "/log", pace: SamplingPace(), sharedImages: { 0 }))
     registration = WrapperRegistration(
       of: WrapperRegistration.Wrapper(

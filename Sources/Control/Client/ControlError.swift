@@ -31,8 +31,8 @@ extension ControlError: CustomStringConvertible {
     case .noDaemon(let path):
       "no daemon answers at \(escaped(path)); start one with `dormouse daemon -d`"
     case .noDaemonOfProject(let name, let file, let path):
-      "project \(escaped(name)) has no daemon that runs (none answers at \(escaped(path))); "
-        + "`dormouse up` starts one with \(escaped(file))"
+      "the daemon of project \(escaped(name)) isn't running (none answers at \(escaped(path))); "
+        + "`dormouse up` starts it with \(escaped(file))"
     case .refusedByPermissions(let path):
       "you may not connect to \(escaped(path)): only the daemon's user and root may"
     case .foreignDaemon(let path, let uid):

@@ -28,12 +28,6 @@ func savingsLines(_ savings: RecentSavingsReport?) -> [String] {
   }
 }
 
-/// A text such as `3.2 GB·h`.
-func byteHoursText(_ byteHours: Double) -> String {
-  guard byteHours.isFinite, byteHours < 9e18 else { return "?" }
-  return "\(sizeText(Int64(max(byteHours, 0))))·h"
-}
-
 private func resumesText(_ savings: SavingsReport) -> String {
   let quantiles = [("p50", savings.resumeP50), ("p95", savings.resumeP95)].compactMap {
     name, time in

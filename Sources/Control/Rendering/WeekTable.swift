@@ -5,7 +5,7 @@ public func renderWeeks(
   let weeks = Set(reports.map(\.week)).sorted(by: >)
   let blocks = weeks.map { week -> String in
     var table = Table(columns: [
-      .init(title: "NAME", least: 12), .init(title: "LAUNCHES", alignsRight: true),
+      .init(title: "NAME", minWidth: 12), .init(title: "LAUNCHES", alignsRight: true),
       .init(title: "CRASHES", alignsRight: true), .init(title: "TIME-OUTS", alignsRight: true),
       .init(title: "JETSAM", alignsRight: true), .init(title: "SLEPT", alignsRight: true),
       .init(title: "HIBERNATED", alignsRight: true), .init(title: "RESUMED", alignsRight: true),
@@ -35,6 +35,13 @@ private func leakLines(_ reports: [WeekReport], _ width: Int?) -> [String] {
     to: width)
 }
 
+/// The memory that hibernation saved, on average over the time that the worker was alive.
+private func averageSavedText(_ report: WeekReport) -> String {
+  guard report.aliveSeconds > 0 else { return "-" }
+  let average = max(report.savedByteHours * 3600 / report.aliveSeconds, 0)
+  return average < 9e18 ? sizeText(Int64(average)) : "?"
+}
+
 private func weekRow(_ report: WeekReport) -> [Table.Cell] {
   func bad(_ count: Int) -> Table.Cell { .init("\(count)", count > 0 ? .red : nil) }
   let crashes = report.crashes + report.failedLaunches + report.watchdogTerminations
@@ -47,7 +54,7 @@ private func weekRow(_ report: WeekReport) -> [Table.Cell] {
     .init(
       report.aliveSeconds > 0
         ? percentText(min(report.asleepSeconds / report.aliveSeconds * 100, 100)) : "-"),
-    .init(byteHoursText(report.savedByteHours)),
+    .init(averageSavedText(report)),
     .init(sizeText(report.averageFootprint)), .init(sizeText(report.peakFootprint)),
     .init(durationText(report.aliveSeconds)),
   ]

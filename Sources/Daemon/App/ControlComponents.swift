@@ -38,16 +38,18 @@ struct ControlComponents {
       clock: loop, driver: driver, wrappers: components.wrappers,
       configuration: shared.configuration, facts: facts, status: status,
       resumeOverride: role.resumeOverride)
-    let firstMoments = FirstMoments(
+    let startConfirmation = StartConfirmation(
       timers: loop, driver: driver, workers: shared.workers, requests: shared.requests,
       restarts: shared.restarts, scanner: senses.scanner)
     workers = WorkerVerbs(
       driver: driver, ending: ending, requests: shared.requests, starter: shared.starter,
-      firstMoments: firstMoments, supervision: components.supervision, externals: externals,
+      startConfirmation: startConfirmation, supervision: components.supervision,
+      externals: externals,
       memory: runs.sleeps.memory, imageDisk: senses.imageDisk)
     undeclared = UndeclaredWorkers(
       driver: driver, workers: shared.workers, ending: ending, requests: shared.requests,
-      restarts: shared.restarts, firstMoments: firstMoments, supervision: components.supervision,
+      restarts: shared.restarts, startConfirmation: startConfirmation,
+      supervision: components.supervision,
       wrappers: components.wrappers, learnedMemory: shared.learnedMemory, jobs: services.jobs,
       logs: shared.state.logs)
     daemon = DaemonVerbs(

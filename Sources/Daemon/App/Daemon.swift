@@ -96,7 +96,7 @@ public final class Daemon {
       externals: runs.externals, program: role.program)
     driver.connect(
       [shared.chronicle, runs.launcher], carryOut: directives.execute,
-      whenQuiet: ending.engineIsQuiet)
+      whenQuiet: ending.engineDidBecomeQuiet)
   }
 
   // Reference cycles: a worker's run holds components, which hold the registry. The closures and
@@ -116,7 +116,7 @@ public final class Daemon {
       shared.cgroups?.remove()
       shared.earlierCgroups?.remove()
     }
-    OwnProcess.protect(services.log)
+    DaemonProcess.protect(services.log)
     do throws(SystemCallError) { try signals.follow() } catch { throw .system(error) }
     try control.openSocket()
     shared.pressure.follow(driver.state.policy)

@@ -38,9 +38,9 @@ final class DaemonEnd {
   /// Workers that didn't end after SIGKILL.
   private var outlived: Set<WorkerID> = []
   /// Only workers that outlived SIGKILL remain, and the last timeout for them has begun.
-  private var isPatient = false
+  private var isLastTimeoutSet = false
   /// A worker with very much memory needs some seconds to end after SIGKILL.
-  static let lastPatience = Duration.seconds(10)
+  static let lastTimeout = Duration.seconds(10)
   /// Workers that are woken because only the daemon keeps them asleep. The value is whether the
   /// wake has ended.
   private var woken: [WorkerID: Bool] = [:]
@@ -68,7 +68,7 @@ final class DaemonEnd {
 
   /// Handles SIGTERM or SIGINT. The first one stops the workers; the second one ends the daemon at
   /// once.
-  func signalHasCome() {
+  func didReceiveSignal() {
     guard phase.isEnding else {
       log(
         .notice, "stopping: all workers are stopped first (a second signal ends the daemon at once)"
@@ -85,9 +85,9 @@ final class DaemonEnd {
   func endAtOnce() { hasEnded = true }
 
   /// The driver calls this when the engine has handled all events so far.
-  func engineIsQuiet() {
-    if phase.isEnding { endWhenAllIsQuiet() }
-    if phase.isLeaving { leaveWhenAllIsQuiet() }
+  func engineDidBecomeQuiet() {
+    if phase.isEnding { endIfQuiet() }
+    if phase.isLeaving { leaveIfQuiet() }
   }
 
   /// The reason for which the worker isn't suspended any more; nil if it may be suspended. A
@@ -125,7 +125,7 @@ final class DaemonEnd {
     phase.isEnding = true
     phase.isLeaving = false
     releaseExternals()
-    endWhenAllIsQuiet()
+    endIfQuiet()
   }
 
   private func releaseExternals() {
@@ -136,12 +136,12 @@ final class DaemonEnd {
     guard releasing.insert(id).inserted else { return }
     externals.release(id) { [unowned self] failure in
       releasing.remove(id)
-      if let failure { releaseHasFailed(id, failure) }
-      endWhenAllIsQuiet()
+      if let failure { releaseDidFail(id, failure) }
+      endIfQuiet()
     }
   }
 
-  private func releaseHasFailed(_ id: WorkerID, _ failure: String) {
+  private func releaseDidFail(_ id: WorkerID, _ failure: String) {
     let pause = OrderlyStop.pauses.delay(afterRestarts: failedReleases[id, default: 0])
     failedReleases[id, default: 0] += 1
     log(.error, "\(id): can't be released: \(failure); next attempt in \(pause.spoken)")
@@ -151,19 +151,19 @@ final class DaemonEnd {
     }
   }
 
-  private func endWhenAllIsQuiet() {
+  private func endIfQuiet() {
     starter.stopWaiting("the daemon is ending")
     stopping.advance()
     let alive = alive
-    if alive.isEmpty { return finish(saying: lastWords) }
+    if alive.isEmpty { return finish(saying: closingText) }
     // The next attempt to stop such a worker begins its end again, so this is recorded now.
     outlived.formUnion(alive.filter(driver.state.hasOutlivedKill))
-    guard !isPatient, outlived.isSuperset(of: alive) else { return }
-    isPatient = true
-    timers.after(Self.lastPatience) { [weak self] in self?.endWithoutLast() }
+    guard !isLastTimeoutSet, outlived.isSuperset(of: alive) else { return }
+    isLastTimeoutSet = true
+    timers.after(Self.lastTimeout) { [weak self] in self?.endWithoutUnkillable() }
   }
 
-  private var lastWords: String {
+  private var closingText: String {
     let unadopted = unadopted
     if unadopted.isEmpty { return "all workers have ended; the daemon ends" }
     let names = unadopted.map { "\($0.id)" }.joined(separator: ", ")
@@ -182,10 +182,10 @@ final class DaemonEnd {
 
   /// Ends the daemon without the workers that outlived SIGKILL: nothing can end a process that
   /// waits in the kernel without limit.
-  private func endWithoutLast() {
-    isPatient = false
+  private func endWithoutUnkillable() {
+    isLastTimeoutSet = false
     let alive = alive
-    guard !hasEnded, outlived.isSuperset(of: alive) else { return endWhenAllIsQuiet() }
+    guard !hasEnded, outlived.isSuperset(of: alive) else { return endIfQuiet() }
     save(alive)
     let names = alive.map { "\($0)" }.joined(separator: ", ")
     finish(
@@ -203,10 +203,10 @@ final class DaemonEnd {
     guard !phase.isClosing else { return }
     log(.notice, "stopping: the workers keep running for the next daemon")
     phase.isLeaving = true
-    leaveWhenAllIsQuiet()
+    leaveIfQuiet()
   }
 
-  private func leaveWhenAllIsQuiet() {
+  private func leaveIfQuiet() {
     // Such a start could begin after the daemon's last check of its workers.
     starter.stopWaiting("the daemon is ending")
     guard !hasEnded, !returning.isUnderWay, driver.isQuiet else { return }
@@ -236,7 +236,7 @@ final class DaemonEnd {
       if answer.code != .done { log(.error, answer.text) }
       // The answer may come after the engine's last event, since it waits until the records are on
       // disk.
-      leaveWhenAllIsQuiet()
+      leaveIfQuiet()
     }
   }
 

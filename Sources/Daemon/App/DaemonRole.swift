@@ -19,7 +19,7 @@ package struct DaemonRole {
   var resumeOverride: ResumePreference?
   /// The processes of a worker without a cgroup are searched only among the descendants of this
   /// process.
-  var looksAtDescendantsOnly: Bool
+  var scansOnlyDescendants: Bool
   var pace = SamplingPace()
   /// A running program's writes and new processes count as activity (`WorkMeter`).
   var metersWork: Bool
@@ -35,7 +35,7 @@ package struct DaemonRole {
     DaemonRole(
       log: DaemonLog(), hasSuccessor: true, leavesCgroup: getenv("DORMOUSE_CGROUP") == nil,
       resumeOverride: ResumeChoice.fromEnvironment().override,
-      looksAtDescendantsOnly: false, metersWork: false)
+      scansOnlyDescendants: false, metersWork: false)
   }
 
   /// The role for one worker, which is the program of the daemon's caller.
@@ -44,14 +44,14 @@ package struct DaemonRole {
   ///   - log: the path of the log file; nil: only errors are logged.
   ///   - errors: where errors are written if `log` is nil; nil: standard error.
   ///   - sharedImages: returns the bytes of all images on the disk that share the budget.
-  package static func standingFor(
+  package static func wrapper(
     _ program: any CallersProgram, log: String?, errors: Descriptor? = nil,
     pace: SamplingPace, sharedImages: @escaping @Sendable () -> Int64
   ) -> DaemonRole {
     DaemonRole(
       log: DaemonLog(ofWrapper: log, errors: errors), hasSuccessor: false,
       // The wrapper shares its cgroup with its caller.
-      leavesCgroup: false, looksAtDescendantsOnly: true, pace: pace, metersWork: true,
+      leavesCgroup: false, scansOnlyDescendants: true, pace: pace, metersWork: true,
       sharedImages: sharedImages, program: program)
   }
 
@@ -84,7 +84,7 @@ package protocol CallersProgram: AnyObject {
   var directory: String? { get }
 
   /// The program has been launched, and has its caller's descriptors.
-  func hasLaunched()
-  func hasEnded(_ status: ExitStatus)
-  func hasChanged(_ transition: Transition)
+  func didLaunch()
+  func didEnd(_ status: ExitStatus)
+  func didChange(_ transition: Transition)
 }

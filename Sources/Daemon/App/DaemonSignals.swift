@@ -40,7 +40,7 @@ final class DaemonSignals {
       reloader.reload(allowEmpty: false) { [log = services.log] in
         log($0.isDone ? .notice : .error, "reload: \($0.text)")
       }
-    default: ending.signalHasCome()
+    default: ending.didReceiveSignal()
     }
   }
 }

@@ -47,14 +47,14 @@ struct DirectiveExecution {
     case .inspect(let id): sleeps.inspect(id)
     case .answer: break  // The driver handles it.
     case .transition(let transition): report(transition)
-    case .pressureChanged(let from, let to, let why):
-      pressureHasChanged(from: from, to: to, why: why)
+    case .pressureChanged(let from, let to, let reason):
+      pressureHasChanged(from: from, to: to, reason: reason)
     case .report(let report): jetsam.keep(report, policy: driver.state.policy)
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
     case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")
     case .willTerminate(let id, let notice):
       log(.warning, "\(id) \(notice.sentence(of: id, at: notice.asked))")
-    case .willNotTerminate(let id, let why): log(.notice, "\(id): not terminated: \(why)")
+    case .willNotTerminate(let id, let reason): log(.notice, "\(id): not terminated: \(reason)")
     case .overLimit(let id, let excess, let consequence):
       log(.warning, "\(id): \(excess.sentence): \(consequence)")
     case .leakSuspected(let id, let leak): log(.warning, "\(id): leak suspected: \(leak.sentence)")
@@ -69,8 +69,8 @@ struct DirectiveExecution {
   }
 
   private func suspend(_ id: WorkerID) {
-    if let why = ending.refusalToSuspend(id) ?? externals.refusalToSuspend(id) {
-      return driver.send(.suspendFailed(id, why))
+    if let reason = ending.refusalToSuspend(id) ?? externals.refusalToSuspend(id) {
+      return driver.send(.suspendFailed(id, reason))
     }
     workers[id]?.sleep?.suspend()
   }
@@ -85,8 +85,8 @@ struct DirectiveExecution {
     }
   }
 
-  private func pressureHasChanged(from: PressureLevel, to: PressureLevel, why: String) {
-    log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
+  private func pressureHasChanged(from: PressureLevel, to: PressureLevel, reason: String) {
+    log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(reason)")
     if to > from {
       services.hibernation.dropFromCache(
         images: workers.values.compactMap(\.image?.path))
@@ -104,13 +104,13 @@ struct DirectiveExecution {
     if transition.to == .terminating, case .pressure = transition.cause {
       jetsam.recordVictim(driver.state, stall: pressure.lastStall)
     }
-    program?.hasChanged(transition)
+    program?.didChange(transition)
     guard let worker = workers[transition.worker] else { return }
     recordWriter.save(worker, state: transition.to)
     if transition.to == .terminated {
       senses.logs.forget(worker.id)
     } else if transition.from == .launching, transition.to.runs {
-      senses.logs.keepSmall(worker)
+      senses.logs.checkLog(worker)
     }
     if transition.to == .foreground { worker.conversation?.lifecycle.didEnterForeground() }
     supervision.supervise(transition)

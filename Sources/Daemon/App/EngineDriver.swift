@@ -16,7 +16,7 @@ final class EngineDriver {
   private let pump = EventPump<Event>()
   private let replies: RequestReplies
   private var carryOut: (Directive) -> Void = { _ in }
-  private var engineIsQuiet: () -> Void = {}
+  private var whenQuiet: () -> Void = {}
   private var observers: [any EngineObserver] = []
   /// How long the machine had slept in total when the last event was handled.
   private var slept: Duration
@@ -45,7 +45,7 @@ final class EngineDriver {
   ) {
     self.observers = observers
     self.carryOut = carryOut
-    engineIsQuiet = whenQuiet
+    self.whenQuiet = whenQuiet
   }
 
   /// The engine as of now. It changes with every event.
@@ -74,7 +74,7 @@ final class EngineDriver {
       }
       handle(next)
     } whenQuiet: { [self] in
-      engineIsQuiet()
+      whenQuiet()
     }
   }
 

@@ -44,9 +44,9 @@ package final class ProgramRun {
     // all of /proc.
     clinux_become_subreaper()
     clinux_raise_descriptor_limit()
-    OwnOOMScore().useForWorkers()
+    DaemonOOMScore().useForWorkers()
     clinux_stay_out_of_core_files()
-    OwnProcess.ignoreWriteSignals()
+    DaemonProcess.ignoreWriteSignals()
   }
 
   /// Starts the program.
@@ -77,7 +77,7 @@ package final class ProgramRun {
   }
 
   /// Removes what the run has left. Called at the end, even if the run never began.
-  package func clearAway() {
+  package func cleanUp() {
     shared.cgroups?.remove()
     services.log.drain()
   }
@@ -107,7 +107,7 @@ package final class ProgramRun {
   package func wake(_ reason: String) { driver.send(.wakeNeeded(id, reason)) }
 
   /// Counts the program as used now.
-  package func noteUse() {
+  package func recordUse() {
     unit?.sample.sign = nil
     driver.send(.activity(id))
   }
@@ -149,7 +149,7 @@ package final class ProgramRun {
       // Usually no daemon runs, which isn't a failure.
       try? UnixSocket.connected(to: path, .stream)
     } then: { outcome in
-      if case .done(let found) = outcome { then(found) } else { then(nil) }
+      if case .done(let connection) = outcome { then(connection) } else { then(nil) }
     }
   }
 }

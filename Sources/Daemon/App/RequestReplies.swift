@@ -31,11 +31,11 @@ final class RequestReplies {
 
   /// Passes on the answer to a request. A second answer to the same request is dropped.
   func deliver(_ answer: Answer, to request: Request.ID) {
-    guard let hear = waiting.removeValue(forKey: request) else { return }
-    if records.isSaved, undelivered.isEmpty { return hear(answer) }
+    guard let respond = waiting.removeValue(forKey: request) else { return }
+    if records.isSaved, undelivered.isEmpty { return respond(answer) }
     lastDelivery += 1
     let number = lastDelivery
-    undelivered.append((number, { hear(answer) }))
+    undelivered.append((number, { respond(answer) }))
     records.whenSaved { [weak self] in self?.deliver(upTo: number) }
     timers.after(Self.maxWait) { [weak self] in self?.deliver(upTo: number) }
   }

@@ -37,7 +37,7 @@ struct RunComponents {
       listening: components.listening, supervision: components.supervision, endedRuns: endedRuns,
       program: role.program,
       keepLastLines: { [chronicle = shared.chronicle] in chronicle.keep(lastLines: $1, of: $0) },
-      externalRootHasEnded: { adoption?.externalRootHasEnded($0) })
+      externalRootDidEnd: { adoption?.externalRootDidEnd($0) })
     sleeps = WorkerSleeps(
       driver: driver, workers: workers, timers: loop, watches: loop, memory: memory,
       imageDisk: components.senses.imageDisk, costs: components.senses.hibernationCosts,

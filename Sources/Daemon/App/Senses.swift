@@ -31,7 +31,7 @@ final class Senses {
     }
 
     scanner = ProcessScanner(
-      services, onlyDescendants: role.looksAtDescendantsOnly, launchedAt: launchedAt)
+      services, onlyDescendants: role.scansOnlyDescendants, launchedAt: launchedAt)
     meter = FootprintMeter(
       clock: loop, driver: driver, workers: workers, source: MeasuringThreads(services), log: log)
     let looks = ActivityLooks(

@@ -69,7 +69,7 @@ struct SharedComponents {
       services = try Services(
         log: log, records: records,
         hibernation: HibernationService(
-          features: OwnProcess.kernelFeatures(), separatesWorkers: true))
+          features: DaemonProcess.kernelFeatures(), separatesWorkers: true))
     } catch { throw .system(error) }
     control = ControlSocket(path: settings.socket, services.loop, log)
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)

@@ -13,11 +13,11 @@ final class StartupMemory {
   private let states: () -> States
   private let finish: () -> Void
   private let release: () -> Void
-  private var looks = 0
+  private var checks = 0
 
   private static let interval = Duration.seconds(5)
   /// The start counts as over after this many checks, whatever the workers do.
-  static let mostLooks = 11
+  static let maxChecks = 11
 
   /// - Parameters:
   ///   - states: returns the states of all workers. The start is over when no worker is being
@@ -59,17 +59,17 @@ final class StartupMemory {
   }
 
   /// Begins to check, every 5 s, whether the start is over. The timer keeps this object alive.
-  func releaseAfterStart() { lookAgain(after: states()) }
+  func releaseAfterStart() { checkLater(after: states()) }
 
-  private func lookAgain(after before: States) {
-    timers.after(Self.interval) { self.look(before) }
+  private func checkLater(after earlier: States) {
+    timers.after(Self.interval) { self.check(earlier) }
   }
 
-  private func look(_ before: States) {
-    looks += 1
+  private func check(_ earlier: States) {
+    checks += 1
     let now = states()
-    let isOver = now == before && !now.values.contains(.launching)
-    guard looks >= Self.mostLooks || isOver else { return lookAgain(after: now) }
+    let isOver = now == earlier && !now.values.contains(.launching)
+    guard checks >= Self.maxChecks || isOver else { return checkLater(after: now) }
     finish()
     timers.after(Self.interval) { self.release() }
   }

@@ -21,7 +21,7 @@ final class Chronicle: EngineObserver {
   private let queue: WorkQueue
   private var followers: [(number: UInt64, follower: Follower)] = []
   private var lastFollower: UInt64 = 0
-  private var narrator = Narrator()
+  private var formatter = EventFormatter()
   /// Gets all events; nil if no part of the daemon wants them.
   private var observer: ((Notice, EventRecord) -> Void)?
 
@@ -75,12 +75,12 @@ final class Chronicle: EngineObserver {
     counts.record(event, directives: directives)
     if countsUses() { useKeeper.record(event, at: now) }
     guard isFollowed else { return }
-    for notice in narrator.notices(of: event, directives, engine, at: now) { publish(notice) }
+    for notice in formatter.notices(of: event, directives, engine, at: now) { publish(notice) }
   }
 
   func record(_ policy: LifecyclePolicy, at now: Instant) {
     journal?.record(policy, at: now)
-    if isFollowed { publish(narrator.notice(ofPolicy: policy, at: now)) }
+    if isFollowed { publish(formatter.notice(ofPolicy: policy, at: now)) }
   }
 
   private func publish(_ notice: Notice) {
@@ -99,7 +99,7 @@ final class Chronicle: EngineObserver {
 
   /// Sets the part of the daemon that gets all events; nil for none.
   func observe(_ observer: ((Notice, EventRecord) -> Void)?) {
-    if !isFollowed { narrator = Narrator() }
+    if !isFollowed { formatter = EventFormatter() }
     self.observer = observer
   }
 
@@ -107,7 +107,7 @@ final class Chronicle: EngineObserver {
   ///
   /// - Returns: a closure that stops it.
   func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) -> () -> Void {
-    if !isFollowed { narrator = Narrator() }
+    if !isFollowed { formatter = EventFormatter() }
     lastFollower += 1
     let number = lastFollower
     followers.append((number, Follower(worker: worker, send: receive)))
@@ -128,12 +128,12 @@ final class Chronicle: EngineObserver {
 
   /// Begins to write everything until now to the files. `done` is called on another thread when it
   /// is written.
-  func save(at now: Instant, then done: @escaping @Sendable () -> Void) -> JournalPlace {
+  func save(at now: Instant, then done: @escaping @Sendable () -> Void) -> JournalLocation {
     journal?.flush(at: now)
     days.save(at: now)
     useKeeper.save(at: now)
     queue.submit(done)
-    return JournalPlace(
+    return JournalLocation(
       directory: journal?.directory.path, reports: days.store.directory, run: journal?.run,
       at: now.nanoseconds)
   }

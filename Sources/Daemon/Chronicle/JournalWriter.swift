@@ -112,7 +112,7 @@ final class JournalWriter {
     guard file.pending < SegmentFile.maxPending else {
       return giveUp("the disk is too slow", at: now)
     }
-    if let bytes = encoder?.takeBytes(), !bytes.isEmpty { file.append(bytes) }
+    if let bytes = encoder?.drainBytes(), !bytes.isEmpty { file.append(bytes) }
   }
 
   /// Whether a reader may look for the record at once, so that it is written without delay.

@@ -42,7 +42,7 @@ struct ConfigurationReloader {
   static func look(
     _ jobs: LoopJobs, _ read: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
   ) -> Look {
-    let look = SharedLook<ParseResult<DaemonConfiguration>>(
+    let look = CoalescedProbe<ParseResult<DaemonConfiguration>>(
       jobs, about: "configuration", within: patience
     ) { read }
     return { look.ask(then: $0) }

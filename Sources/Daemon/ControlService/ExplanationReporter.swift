@@ -76,13 +76,13 @@ extension RankingReport {
   init(_ ranking: Ranking) {
     self.init(
       pressure: ranking.level.name, terminationOrder: ranking.terminationOrder.map(\.rawValue),
-      termination: ranking.termination.map(Place.init),
+      termination: ranking.termination.map(Entry.init),
       hibernationOrder: ranking.hibernationOrder.map(\.rawValue),
-      hibernation: ranking.hibernation.map(Place.init))
+      hibernation: ranking.hibernation.map(Entry.init))
   }
 }
 
-extension RankingReport.Place {
+extension RankingReport.Entry {
   init(_ place: Ranking.Entry) {
     self.init(
       worker: place.worker.name, state: place.state.rawValue, band: place.band.total,

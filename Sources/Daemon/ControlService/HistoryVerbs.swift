@@ -13,7 +13,7 @@ struct HistoryVerbs {
   /// Answers when the journal can be read. Clients read the past from its files, so that the daemon
   /// keeps none of it in memory.
   func events(_ call: ControlCall) {
-    var place = JournalPlace(directory: nil, reports: "", run: nil, at: 0)
+    var place = JournalLocation(directory: nil, reports: "", run: nil, at: 0)
     let saved: @Sendable (Bool) -> Void = loopReturn.callback { _ in
       var response = ControlResponse(
         id: call.request.id, result: .done,

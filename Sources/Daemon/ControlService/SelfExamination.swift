@@ -9,14 +9,14 @@ import Supervision
 final class SelfExamination {
   typealias Outcome = Result<DoctorReport, ExaminationFailure>
 
-  private let look: SharedLook<Outcome>
+  private let look: CoalescedProbe<Outcome>
 
   /// - Parameter examine: runs the tests, on another thread.
   init(
     _ jobs: LoopJobs, within limit: Duration = .seconds(40),
     examine: @escaping @Sendable () -> Outcome
   ) {
-    look = SharedLook(jobs, about: "doctor", within: limit) { examine }
+    look = CoalescedProbe(jobs, about: "doctor", within: limit) { examine }
   }
 
   /// Runs the tests. `then` is called once, on the event loop, and never before this function

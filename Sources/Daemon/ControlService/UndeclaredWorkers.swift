@@ -12,7 +12,7 @@ struct UndeclaredWorkers {
   let ending: DaemonEnd
   let requests: WorkerRequests
   let restarts: RestartSupervisor
-  let firstMoments: FirstMoments
+  let startConfirmation: StartConfirmation
   let supervision: WorkerSupervision
   let wrappers: RegisteredWrappers
   let learnedMemory: LearnedMemoryKeeper
@@ -53,8 +53,8 @@ struct UndeclaredWorkers {
     restarts.add(id, exits: learnedMemory.rememberedExits(of: id))
     workers[id] = worker
     driver.send(.added(id, worker.profile))
-    requests.request(.start, id) { [firstMoments] in
-      firstMoments.watch(id, $0) { call.answer($0) }
+    requests.request(.start, id) { [startConfirmation] in
+      startConfirmation.watch(id, $0) { call.answer($0) }
     }
   }
 

@@ -8,7 +8,7 @@ final class WorkerVerbs {
   private let ending: DaemonEnd
   private let requests: WorkerRequests
   private let starter: DependencyStarter
-  private let firstMoments: FirstMoments
+  private let startConfirmation: StartConfirmation
   private let supervision: WorkerSupervision
   private let externals: ExternalAdoption
   private let memory: any WorkerMemory
@@ -19,14 +19,15 @@ final class WorkerVerbs {
 
   init(
     driver: EngineDriver, ending: DaemonEnd, requests: WorkerRequests, starter: DependencyStarter,
-    firstMoments: FirstMoments, supervision: WorkerSupervision, externals: ExternalAdoption,
+    startConfirmation: StartConfirmation, supervision: WorkerSupervision,
+    externals: ExternalAdoption,
     memory: any WorkerMemory, imageDisk: ImageDiskMonitor
   ) {
     self.driver = driver
     self.ending = ending
     self.requests = requests
     self.starter = starter
-    self.firstMoments = firstMoments
+    self.startConfirmation = startConfirmation
     self.supervision = supervision
     self.externals = externals
     self.memory = memory
@@ -52,8 +53,8 @@ final class WorkerVerbs {
     }
     // The worker is started with its dependencies. The request is answered when it is known whether
     // the worker keeps running.
-    starter.start(id, verb) { [firstMoments] in
-      firstMoments.watch(id, $0) { call.answer($0) }
+    starter.start(id, verb) { [startConfirmation] in
+      startConfirmation.watch(id, $0) { call.answer($0) }
     }
   }
 

@@ -213,8 +213,8 @@ final class ExternalAdoption {
       name: configuration.name, command: configuration.command,
       directory: configuration.directory, environment: [:], cgroup: found.cgroup,
       logPath: ends.launchPlanner.logPath(of: worker))
-    let process = try ends.memory.hold(found.root.identity, plan)
-    if let memories = found.memories { process.adopt(memories) }
+    let process = try ends.memory.openProcess(found.root.identity, plan)
+    if let memories = found.memories { process.store(memories) }
     try holder.adopt(process, as: worker)
   }
 

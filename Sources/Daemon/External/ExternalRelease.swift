@@ -86,7 +86,7 @@ extension ExternalAdoption {
   /// Drops all that the daemon has of the worker's process.
   private func clearAway(_ worker: WorkerUnit) {
     ends.processes.forget(worker.id.name)
-    ends.clearAway(worker)
+    ends.cleanUp(worker)
     ends.records.remove(worker.id.name)
   }
 
@@ -98,7 +98,7 @@ extension ExternalAdoption {
 
   /// Handles the end of an external worker's first process. The processes that it leaves behind
   /// belong to its manager.
-  func externalRootHasEnded(_ worker: WorkerUnit) {
+  func externalRootDidEnd(_ worker: WorkerUnit) {
     releasing.remove(worker.id)
     if !worker.isKilled, followSuccessor(worker) { return }
     let id = worker.id
@@ -117,7 +117,7 @@ extension ExternalAdoption {
         .min(by: { $0.startTime < $1.startTime })
     else { return false }
     do {
-      let process = try ends.memory.hold(eldest.identity, old.plan)
+      let process = try ends.memory.openProcess(eldest.identity, old.plan)
       // If there is no list, each check reads what runs in the cgroup.
       worker.external?.jobs = (try? ends.memory.tree(of: process)).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)

@@ -6,11 +6,11 @@ import Policy
 /// same event of one worker. No limit makes the daemon wait.
 struct HookQueue {
   /// The maximum number of commands that run at once.
-  static let mostRunning = 4
+  static let maxRunning = 4
   /// The maximum number of commands that wait, for all events together.
-  static let mostWaiting = 128
+  static let maxWaiting = 128
   /// The maximum number of commands that wait for one event of one worker.
-  static let mostWaitingOfOne = 32
+  static let maxWaitingPerSubject = 32
   /// The number of commands for one event of one worker that may start at once. After them, one
   /// starts per `interval`.
   static let burst = 10
@@ -40,30 +40,32 @@ struct HookQueue {
 
   /// Adds a command. Returns false, and drops it, if too many wait.
   mutating func add(_ entry: Entry) -> Bool {
-    let same = entries.count { $0.subject == entry.subject }
-    guard entries.count < Self.mostWaiting, same < Self.mostWaitingOfOne else { return false }
+    let sameSubject = entries.count { $0.subject == entry.subject }
+    guard entries.count < Self.maxWaiting, sameSubject < Self.maxWaitingPerSubject else {
+      return false
+    }
     entries.append(entry)
     return true
   }
 
   /// Removes the first command that may start now, and counts it as running.
   mutating func next(at now: Instant) -> Entry? {
-    guard running < Self.mostRunning,
-      let place = entries.firstIndex(where: { start(of: $0.subject, at: now) <= now })
+    guard running < Self.maxRunning,
+      let index = entries.firstIndex(where: { start(of: $0.subject, at: now) <= now })
     else { return nil }
-    let entry = entries.remove(at: place)
+    let entry = entries.remove(at: index)
     paidAt = paidAt.filter { $0.value > now }
     paidAt[entry.subject] = max(paidAt[entry.subject] ?? now, now) + Self.interval
     running += 1
     return entry
   }
 
-  mutating func hasEnded() { running -= 1 }
+  mutating func didEnd() { running -= 1 }
 
   /// The earliest time at which a command that waits may start; nil: none can start before a
   /// running one has ended, or none waits.
   func nextStart(at now: Instant) -> Instant? {
-    guard running < Self.mostRunning else { return nil }
+    guard running < Self.maxRunning else { return nil }
     return entries.map { start(of: $0.subject, at: now) }.min()
   }
 

@@ -23,9 +23,9 @@ final class HookRun {
   private var isLate = false
 
   /// The number of bytes of output that are kept.
-  private static let mostKept = 2048
+  private static let maxKept = 2048
   /// The number of bytes that are read at most. A command that writes more gets a broken pipe.
-  private static let mostRead = 1 << 20
+  private static let maxRead = 1 << 20
   private var bytesRead = 0
   /// The time between SIGTERM and SIGKILL.
   static let grace = Duration.seconds(2)
@@ -51,8 +51,8 @@ final class HookRun {
       environment: environment, adding: additional, input: input, output: pipe.writing)
     let watch = try loop.whenReadable(pipe.reading) { [weak self] in self?.read() }
     output = (pipe.reading, watch)
-    self.program = FollowedProgram(program, loop) { [weak self] in self?.hasEnded() }
-    timer = loop.after(timeout) { [weak self] in self?.isOverdue() }
+    self.program = FollowedProgram(program, loop) { [weak self] in self?.didEnd() }
+    timer = loop.after(timeout) { [weak self] in self?.reachDeadline() }
   }
 
   deinit {
@@ -68,18 +68,18 @@ final class HookRun {
   private func read() {
     guard let output else { return }
     // A readable pipe has data, or is at its end.
-    guard let part = try? output.descriptor.read(upTo: 4096), !part.isEmpty else {
+    guard let chunk = try? output.descriptor.read(upTo: 4096), !chunk.isEmpty else {
       return stopReading()
     }
-    keep(part)
-    if bytesRead >= Self.mostRead { stopReading() }
+    keep(chunk)
+    if bytesRead >= Self.maxRead { stopReading() }
   }
 
-  private func keep(_ part: [UInt8]) {
-    bytesRead += part.count
-    let room = Self.mostKept - text.count
-    text += part.prefix(room)
-    if part.count > room { isCut = true }
+  private func keep(_ chunk: [UInt8]) {
+    bytesRead += chunk.count
+    let room = Self.maxKept - text.count
+    text += chunk.prefix(room)
+    if chunk.count > room { isCut = true }
   }
 
   private func stopReading() {
@@ -90,8 +90,8 @@ final class HookRun {
 
   /// Reads the last output. A process that the command has left behind may still have the pipe
   /// open; it isn't waited for.
-  private func readTheRest() {
-    while let output, bytesRead < Self.mostRead,
+  private func readRemaining() {
+    while let output, bytesRead < Self.maxRead,
       // A pipe that can't be polled has nothing to read.
       (try? pollDescriptor(output.descriptor.raw, for: POLLIN, until: Deadline(in: .zero))) == true
     {
@@ -102,7 +102,7 @@ final class HookRun {
 
   // MARK: end
 
-  private func isOverdue() {
+  private func reachDeadline() {
     timer = nil
     guard let program else { return }
     if isLate || program.program.pid == nil {
@@ -112,10 +112,10 @@ final class HookRun {
     }
     isLate = true
     program.program.askToEnd()
-    timer = loop.after(Self.grace) { [weak self] in self?.isOverdue() }
+    timer = loop.after(Self.grace) { [weak self] in self?.reachDeadline() }
   }
 
-  private func hasEnded() {
+  private func didEnd() {
     guard let phase = program?.program.phase else { return }
     if isLate { return finish(.timedOut) }
     switch phase {
@@ -130,8 +130,8 @@ final class HookRun {
     program = nil
     if let timer { loop.cancel(timer) }
     timer = nil
-    readTheRest()
-    let words = String(decoding: text, as: UTF8.self)
-    ended(outcome, isCut ? words + " …" : words)
+    readRemaining()
+    let decoded = String(decoding: text, as: UTF8.self)
+    ended(outcome, isCut ? decoded + " …" : decoded)
   }
 }

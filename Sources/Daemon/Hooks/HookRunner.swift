@@ -26,7 +26,7 @@ final class HookRunner {
   private var isConfigured = false
 
   /// The text of an event is cut at this many characters.
-  private static let longestText = 4096
+  private static let maxText = 4096
 
   /// - Parameter environment: the environment of the daemon.
   init(
@@ -69,9 +69,10 @@ final class HookRunner {
   }
 
   private func offer(_ events: Set<Hooks.Event>, of worker: WorkerID?, _ record: EventRecord) {
-    let own = worker.flatMap { workers[$0]?.configuration.hooks }
+    let workerHooks = worker.flatMap { workers[$0]?.configuration.hooks }
     var input: [UInt8]?
-    for hooks in [own, configuration.current.hooks].compactMap(\.self) where !hooks.isEmpty {
+    for hooks in [workerHooks, configuration.current.hooks].compactMap(\.self) where !hooks.isEmpty
+    {
       for event in Hooks.Event.allCases where events.contains(event) {
         for command in hooks.commands[event] ?? [] {
           let bytes = input ?? Self.json(record)
@@ -85,7 +86,7 @@ final class HookRunner {
 
   private static func json(_ record: EventRecord) -> [UInt8] {
     var record = record
-    record.text = String(record.text.prefix(longestText))
+    record.text = String(record.text.prefix(maxText))
     // A record that has only texts and finite numbers can always be encoded.
     let line = (try? WireCodec.json(for: JSONDocument(record))) ?? []
     return line + [UInt8(ascii: "\n")]
@@ -98,7 +99,7 @@ final class HookRunner {
   private func add(_ entry: HookQueue.Entry) {
     guard queue.add(entry) else {
       counts.dropped += 1
-      return note(entry.subject)
+      return recordLoss(entry.subject)
     }
     startLater(.zero)
   }
@@ -123,45 +124,46 @@ final class HookRunner {
   private func start(_ entry: HookQueue.Entry) {
     // Each slot has a name of its own for the thread that opens its program: while one program
     // hangs, jobs with the same name are refused.
-    let slot = (1...HookQueue.mostRunning).first { runs[$0] == nil } ?? 0
+    let slot = (1...HookQueue.maxRunning).first { runs[$0] == nil } ?? 0
     do throws(SystemCallError) {
       runs[slot] = try HookRun(
         entry, slot: slot, on: services.loop, environment: environment, socket: socket
-      ) { [unowned self] outcome, output in hasEnded(entry, slot: slot, outcome, output: output) }
-    } catch { hasEnded(entry, slot: slot, .failed("did not start: \(error)"), output: "") }
+      ) { [unowned self] outcome, output in didEnd(entry, slot: slot, outcome, output: output) }
+    } catch { didEnd(entry, slot: slot, .failed("did not start: \(error)"), output: "") }
   }
 
-  private func hasEnded(
+  private func didEnd(
     _ entry: HookQueue.Entry, slot: Int, _ outcome: HookRun.Outcome, output: String
   ) {
     runs[slot] = nil
-    queue.hasEnded()
-    let said = output.isEmpty ? "" : ": \(output)"
+    queue.didEnd()
+    let outputText = output.isEmpty ? "" : ": \(output)"
     let title = "command for \(entry.subject)"
     switch outcome {
     case .succeeded:
       counts.succeeded += 1
-      if !output.isEmpty { services.log(.info, "\(title)\(said)") }
-    case .failed(let why):
+      if !output.isEmpty { services.log(.info, "\(title)\(outputText)") }
+    case .failed(let reason):
       counts.failed += 1
-      services.log(.warning, "\(title) (\(shellText(entry.command))) failed: \(why)\(said)")
+      services.log(
+        .warning, "\(title) (\(shellText(entry.command))) failed: \(reason)\(outputText)")
     case .timedOut:
       counts.timedOut += 1
       let limit = entry.hooks.timeout.spoken
       services.log(
-        .warning, "\(title) (\(shellText(entry.command))) was ended after \(limit)\(said)")
+        .warning, "\(title) (\(shellText(entry.command))) was ended after \(limit)\(outputText)")
     }
     startLater(.zero)
   }
 
   // MARK: dropped commands
 
-  private func note(_ subject: HookQueue.Subject) {
+  private func recordLoss(_ subject: HookQueue.Subject) {
     losses.add(subject)
     guard losses.count == 1 else { return }
     timers.after(HookLosses.interval) { [weak self] in
       guard let self else { return }
-      services.log(.warning, losses.take())
+      services.log(.warning, losses.drain())
     }
   }
 }
@@ -179,7 +181,7 @@ struct HookLosses {
   }
 
   /// Returns the line for the log, and sets the count to 0.
-  mutating func take() -> String {
+  mutating func drain() -> String {
     defer { count = 0 }
     let what = count == 1 ? "1 event" : "\(count) events"
     return "\(what) started no command (on): too many wait "

@@ -56,7 +56,7 @@ final class ActivityLooks: ActivityLooking {
   private let jobs: LoopJobs
   private let driver: EngineDriver
   private let scanner: ProcessScanner
-  private let line: LookLine
+  private let line: ConcurrencyLimiter
   /// The kernel's record of traffic; nil if the kernel has none. One of the kernel's rings serves
   /// all workers; see `TrafficMonitor`.
   private let latches: InputLatches?
@@ -72,7 +72,7 @@ final class ActivityLooks: ActivityLooking {
     self.jobs = jobs
     self.driver = driver
     self.scanner = scanner
-    line = LookLine(loop)
+    line = ConcurrencyLimiter(loop)
     // Without it, a sample sees only traffic on connections that are still open.
     latches = try? InputLatches(capacity: 512)
     work = metersWork ? WorkMeter() : nil
@@ -84,8 +84,8 @@ final class ActivityLooks: ActivityLooking {
     at worker: WorkerUnit, _ process: WorkerProcess,
     then: @escaping (ActivityFindings?) -> Void
   ) {
-    let look = worker.activityLook ?? makeLook(worker)
-    worker.activityLook = look
+    let look = worker.activityProbe ?? makeLook(worker)
+    worker.activityProbe = look
     let isKnown =
       worker.external != nil && scanner.hasSeen(process.identity, within: Self.validity)
     if process.cgroup != nil || isKnown { return perform(look, of: worker, as: process, then) }
@@ -100,7 +100,7 @@ final class ActivityLooks: ActivityLooking {
   }
 
   private func perform(
-    _ look: SharedLook<ActivityFindings?>, of worker: WorkerUnit, as process: WorkerProcess,
+    _ look: CoalescedProbe<ActivityFindings?>, of worker: WorkerUnit, as process: WorkerProcess,
     _ then: @escaping (ActivityFindings?) -> Void
   ) {
     line.enter { done in
@@ -114,8 +114,8 @@ final class ActivityLooks: ActivityLooking {
     }
   }
 
-  private func makeLook(_ worker: WorkerUnit) -> SharedLook<ActivityFindings?> {
-    SharedLook(jobs, about: "activity of \(worker.id)", within: Self.patience) {
+  private func makeLook(_ worker: WorkerUnit) -> CoalescedProbe<ActivityFindings?> {
+    CoalescedProbe(jobs, about: "activity of \(worker.id)", within: Self.patience) {
       [unowned self, weak worker] () -> @Sendable () -> ActivityFindings? in
       guard let worker else { return { nil } }
       return job(worker)
@@ -168,7 +168,7 @@ final class ActivityLooks: ActivityLooking {
   /// Begins to read a worker's traffic; nil if traffic doesn't matter now. A probe's own traffic
   /// doesn't count as activity: from the probe's start on no traffic is read until
   /// `LivenessMonitor` or `ShedOverHTTP` consumes it with a sample.
-  private func beginTrafficLook(_ worker: WorkerUnit) -> TrafficMonitor.Look? {
+  private func beginTrafficLook(_ worker: WorkerUnit) -> TrafficMonitor.Sample? {
     let rules = worker.configuration.policy.foreground
     // In shadow mode a request counts: it would have woken a worker that would have been asleep.
     guard rules.mode == .activity || driver.state.imaginesSleep(of: worker.id) else { return nil }
@@ -176,7 +176,7 @@ final class ActivityLooks: ActivityLooking {
     if worker.traffic == nil {
       // If no descriptor is free for it, only processor time counts until the next sample.
       worker.traffic = try? TrafficMonitor(
-        latches: latches, ownChannels: worker.ownChannels, ignored: worker.healthPorts)
+        latches: latches, daemonSockets: worker.daemonSockets, ignored: worker.healthPorts)
     }
     latches?.collect()
     return worker.traffic?.begin()

@@ -29,7 +29,7 @@ final class HibernationCosts {
     let written = Int64(summary.written)
     imageDisk.imageWritten(
       of: id.name, length: Int64(summary.imageLength), bytes: written, took: duration)
-    worker.noteImageWritten(written)
+    worker.recordImageWritten(written)
     worker.lastHibernation = LastHibernation(
       written: written, unchanged: Int64(summary.unchanged), seconds: duration.seconds,
       footprintBefore: before)

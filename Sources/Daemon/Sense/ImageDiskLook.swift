@@ -38,8 +38,8 @@ final class ImageDiskLook {
   /// in time.
   func ask(then: @escaping (ImageDisk?) -> Void) { shared.ask(then: then) }
 
-  private func makeShared() -> SharedLook<ImageDisk> {
-    SharedLook(jobs, about: "disk of images", within: ImageDiskMonitor.patience) {
+  private func makeShared() -> CoalescedProbe<ImageDisk> {
+    CoalescedProbe(jobs, about: "disk of images", within: ImageDiskMonitor.patience) {
       [unowned self] in job()
     }
   }

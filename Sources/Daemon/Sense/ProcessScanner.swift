@@ -34,7 +34,7 @@ final class ProcessScanner {
   convenience init(
     _ services: Services, onlyDescendants: Bool, launchedAt: @escaping (WorkerID) -> Instant
   ) {
-    let shared = SharedLook<ProcessScan?>(
+    let shared = CoalescedProbe<ProcessScan?>(
       services.jobs, about: "processes", within: Self.patience
     ) {
       // Without /proc no process is found. Callers continue without a scan.

@@ -47,7 +47,7 @@ final class RegularSampling {
     self.kernelKills = kernelKills
     self.learnedMemory = learnedMemory
     self.imageDisk = imageDisk
-    logs.mayTouch = { driver.state.state(of: $0)?.runs == true }
+    logs.mayRotate = { driver.state.state(of: $0)?.runs == true }
   }
 
   /// Takes a sample, and schedules regular ones from now on.
@@ -69,7 +69,7 @@ final class RegularSampling {
     // A worker that hasn't run has written nothing to its log, and none of its processes was
     // killed.
     guard worker.process != nil, activity.sample(worker) else { return }
-    if driver.state.state(of: worker.id) != .launching { logs.keepSmall(worker) }
+    if driver.state.state(of: worker.id) != .launching { logs.checkLog(worker) }
     kernelKills.lookForKernelKills(of: worker)
   }
 

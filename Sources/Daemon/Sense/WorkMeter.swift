@@ -33,7 +33,7 @@ struct WorkMeter: Sendable {
   /// since the last sample, or is busy now; nil if none of these is true. On a busy machine a
   /// program at work may use no processor time, because it waits for the processor.
   mutating func look(at tree: ProcessTree) -> SignOfUse? {
-    let hasWritten = output.look(at: tree)
+    let hasWritten = output.sample(tree)
     return compare(Set(tree.pids), hasWritten: hasWritten, isBusy: Self.isBusy)
   }
 

@@ -18,12 +18,12 @@ struct DaemonLog: Sendable {
   private let toJournal: Bool
   private let writer: LogWriter
   /// Lines of lower priority aren't written.
-  private let least: Priority
+  private let lowestPriority: Priority
 
   init() {
     toJournal = Self.standardErrorIsTheJournal()
     writer = LogWriter(nil)
-    least = .info
+    lowestPriority = .info
   }
 
   /// The log of a wrapper. A wrapper shares standard error with its program, so only errors are
@@ -41,12 +41,12 @@ struct DaemonLog: Sendable {
       } catch { failure = "\(error)" }
     }
     writer = LogWriter(descriptor ?? errors)
-    least = descriptor == nil ? .error : .info
+    lowestPriority = descriptor == nil ? .error : .info
     if let failure { self(.error, "the log can't be written: \(failure); errors are logged here") }
   }
 
   func callAsFunction(_ priority: Priority, _ text: String) {
-    guard priority.rawValue <= least.rawValue else { return }
+    guard priority.rawValue <= lowestPriority.rawValue else { return }
     let oneLine = text.split(separator: "\n", omittingEmptySubsequences: true)
       .joined(separator: " | ")
     // A process chooses its own name, and operators read the log on a terminal.
@@ -78,20 +78,20 @@ struct DaemonLog: Sendable {
   private static func timeOfDay() -> String {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
-    var parts = tm()
-    localtime_r(&now.tv_sec, &parts)
+    var fields = tm()
+    localtime_r(&now.tv_sec, &fields)
     func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
     let milliseconds = String(now.tv_nsec / 1_000_000 + 1000).dropFirst()
-    return "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(milliseconds)"
+    return "\(two(fields.tm_hour)):\(two(fields.tm_min)):\(two(fields.tm_sec)).\(milliseconds)"
   }
 
   /// The current time in ISO 8601, in UTC, with seconds.
   static func timestamp() -> String {
     var now = time(nil)
-    var parts = tm()
-    gmtime_r(&now, &parts)
+    var fields = tm()
+    gmtime_r(&now, &fields)
     var text = [CChar](repeating: 0, count: 32)
-    let length = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%SZ", &parts)
+    let length = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%SZ", &fields)
     return String(decoding: text[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }

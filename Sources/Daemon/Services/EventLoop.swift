@@ -101,11 +101,11 @@ final class EventLoop {
     // descriptors.
     let (now, awake) = (Self.now, AwakeInstant.now)
     let latest = counter
-    while let due = timers.takeDue(at: now, upTo: latest) { ring(due.label, due.action) }
-    while let due = awakeTimers.takeDue(at: awake, upTo: latest) { ring(due.label, due.action) }
+    while let due = timers.popDue(at: now, upTo: latest) { fire(due.label, due.action) }
+    while let due = awakeTimers.popDue(at: awake, upTo: latest) { fire(due.label, due.action) }
   }
 
-  private func ring(_ label: TurnCheck.Label, _ action: () -> Void) {
+  private func fire(_ label: TurnCheck.Label, _ action: () -> Void) {
     step("timer \(label)") { action() }
     checkpoint()
   }

@@ -56,21 +56,21 @@ final class LogWriter: Sendable {
 
     private func write(_ bytes: [UInt8]) {
       let target = descriptor?.raw ?? STDERR_FILENO
-      var rest = bytes[...]
-      while !rest.isEmpty {
-        let count = rest.withUnsafeBytes { part in
-          kernelResult { Glibc.write(target, part.baseAddress, part.count) }
+      var remaining = bytes[...]
+      while !remaining.isEmpty {
+        let count = remaining.withUnsafeBytes { buffer in
+          kernelResult { Glibc.write(target, buffer.baseAddress, buffer.count) }
         }
         if count == -Int(EAGAIN) || count == -Int(EINTR) {
           // Another process has made standard error non-blocking, which holds for all processes
           // that share it.
-          var place = pollfd(fd: target, events: Int16(POLLOUT), revents: 0)
-          _ = poll(&place, 1, 1000)
+          var request = pollfd(fd: target, events: Int16(POLLOUT), revents: 0)
+          _ = poll(&request, 1, 1000)
           continue
         }
         // A failure to write the log can't be logged.
         guard count > 0 else { return }
-        rest = rest.dropFirst(count)
+        remaining = remaining.dropFirst(count)
       }
     }
 

@@ -30,7 +30,7 @@ final class Mailbox<Receiver>: Sendable {
 
   init() throws(SystemCallError) { counter = try EventCounter() }
 
-  deinit { _ = takeAll() }
+  deinit { _ = removeAll() }
 
   /// Readable when there are messages.
   var descriptor: Descriptor { counter.descriptor }
@@ -44,10 +44,10 @@ final class Mailbox<Receiver>: Sendable {
     var before = last.load(ordering: .relaxed)
     while true {
       node.before = before
-      let (isPosted, found) = last.weakCompareExchange(
+      let (isPosted, current) = last.weakCompareExchange(
         expected: before, desired: new, successOrdering: .releasing, failureOrdering: .relaxed)
       if isPosted { break }
-      before = found
+      before = current
     }
     counter.signal()
   }
@@ -55,7 +55,7 @@ final class Mailbox<Receiver>: Sendable {
   /// Handles all messages. Called on the receiver's thread.
   func drain(_ receiver: Receiver, on loop: any Timers) {
     counter.clear()
-    for entry in takeAll() {
+    for entry in removeAll() {
       loop.step("\(TurnCheck.Label(file: entry.file, line: entry.line))") {
         entry.message(receiver)
       }
@@ -64,7 +64,7 @@ final class Mailbox<Receiver>: Sendable {
   }
 
   /// Removes all messages, and returns them with the earliest first.
-  private func takeAll() -> [Entry] {
+  private func removeAll() -> [Entry] {
     var entries: [Entry] = []
     // The list is taken as a whole, so a node that is taken can't be posted again meanwhile (no ABA
     // problem).

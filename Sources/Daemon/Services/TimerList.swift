@@ -38,16 +38,16 @@ struct TimerList<Moment: Comparable> {
   var first: Moment? { waiting.first?.at }
 
   mutating func add(_ new: Waiting) {
-    let place = waiting.firstIndex { $0.at > new.at } ?? waiting.count
-    waiting.insert(new, at: place)
+    let index = waiting.firstIndex { $0.at > new.at } ?? waiting.count
+    waiting.insert(new, at: index)
   }
 
   mutating func cancel(_ id: UInt64) { waiting.removeAll { $0.id == id } }
 
   /// Removes and returns the first timer that is due and whose number is at most `latest`.
-  mutating func takeDue(at now: Moment, upTo latest: UInt64) -> Waiting? {
-    guard let place = waiting.firstIndex(where: { $0.id <= latest }), waiting[place].at <= now
+  mutating func popDue(at now: Moment, upTo latest: UInt64) -> Waiting? {
+    guard let index = waiting.firstIndex(where: { $0.id <= latest }), waiting[index].at <= now
     else { return nil }
-    return waiting.remove(at: place)
+    return waiting.remove(at: index)
   }
 }

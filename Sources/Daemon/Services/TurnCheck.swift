@@ -51,7 +51,7 @@ struct TurnCheck {
   private var depth = 0
   /// The first result of `end` within a step. It is kept until the outermost step has ended, whose
   /// name completes the message.
-  private var found: (text: String, isDefect: Bool)?
+  private var firstFinding: (text: String, isDefect: Bool)?
 
   private struct Moment {
     var at: Int64
@@ -105,7 +105,7 @@ struct TurnCheck {
         blocked: blocked, computed: computed, faults: faults, limit: settings.limit, steps)
     Self.write(text)
     if depth > 0 {
-      if found?.isDefect != true { found = (text, isDefect) }
+      if firstFinding?.isDefect != true { firstFinding = (text, isDefect) }
     } else if settings.aborts, isDefect {
       abort()
     }
@@ -121,8 +121,8 @@ struct TurnCheck {
     depth -= 1
     let nanoseconds = clinux_monotonic() - start
     if nanoseconds >= settings.limit / 10 { steps.append((what(), nanoseconds)) }
-    guard depth == 0, let (text, isDefect) = found else { return nil }
-    found = nil
+    guard depth == 0, let (text, isDefect) = firstFinding else { return nil }
+    firstFinding = nil
     let message = "\(text); in \(what())"
     Self.write(message)
     if settings.aborts, isDefect { abort() }
@@ -137,11 +137,11 @@ struct TurnCheck {
     blocked: Int64, computed: Int64, faults: Int64, limit: Int64,
     _ steps: [(what: String, nanoseconds: Int64)]
   ) -> String {
-    let parts = steps.map { "\($0.what) \(milliseconds($0.nanoseconds))" }
+    let texts = steps.map { "\($0.what) \(milliseconds($0.nanoseconds))" }
     return "\(milliseconds(blocked)) in one turn "
       + "(limit \(milliseconds(limit)); it computed for \(milliseconds(computed))"
       + (faults > 0 ? "; \(faults) of its pages were read from a disk" : "") + "): "
-      + (parts.isEmpty ? "no single step" : parts.joined(separator: ", "))
+      + (texts.isEmpty ? "no single step" : texts.joined(separator: ", "))
   }
 
   private static func milliseconds(_ nanoseconds: Int64) -> String {
@@ -150,8 +150,8 @@ struct TurnCheck {
 
   /// Writes to standard error, unless that would wait.
   private static func write(_ text: String) {
-    var place = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
-    guard poll(&place, 1, 0) == 1 else { return }
+    var request = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+    guard poll(&request, 1, 0) == 1 else { return }
     let bytes = Array((text + "\n").utf8)
     _ = Glibc.write(STDERR_FILENO, bytes, bytes.count)
   }

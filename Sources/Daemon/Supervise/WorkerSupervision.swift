@@ -27,7 +27,7 @@ final class WorkerSupervision {
     let id = transition.worker
     restarts.record(transition)
     if transition.to == .terminated, transition.from != .terminated {
-      if case .requested = transition.cause { workers[id]?.stored?.wasStopped() }
+      if case .requested = transition.cause { workers[id]?.stored?.didStop() }
       reloads.workerHasEnded(id, transition.cause)
     }
     if let worker = workers[id] { liveness.followLiveness(of: worker, transition) }

@@ -18,7 +18,7 @@ enum SurvivorRest {
 // These functions handle what an earlier daemon has left: its workers' processes, memory and
 // images. They run while the daemon starts, and may wait.
 extension KernelMemory {
-  func hold(
+  func openProcess(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
     try WorkerProcess.adopt(process, plan: plan, opensMemory: false)
@@ -38,7 +38,7 @@ extension KernelMemory {
     guard keeper.hasKeptMemories else { return }
     do throws(SystemCallError) {
       let processes = try process.tree().processes.map(\.identity)
-      for (owner, memory) in keeper.keptMemories(of: processes) { process.hold(memory, of: owner) }
+      for (owner, memory) in keeper.keptMemories(of: processes) { process.store(memory, of: owner) }
     } catch {
       services.log(.warning, "can't take over a worker's memory from an earlier daemon: \(error)")
     }
@@ -70,19 +70,19 @@ extension KernelMemory {
   }
 
   func findInputs(
-    of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
+    of target: HibernationTarget, daemonSockets: Set<String>, answering ports: Set<UInt16>,
     then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
-  ) -> Underway {
-    let (underway, done) = callback(then)
+  ) -> OperationFlag {
+    let (operation, done) = callback(then)
     services.mechanics.submit(about: target.name) {
       done(
         Result { () throws(SystemCallError) in
           let tree = try ProcessTree.discover(
             root: target.root, session: target.session, cgroup: target.cgroup)
-          return try WakeSources(of: tree, ownChannels: ownChannels, answering: ports)
+          return try WakeSources(of: tree, daemonSockets: daemonSockets, answering: ports)
         })
     }
-    return underway
+    return operation
   }
 
   // MARK: ended workers

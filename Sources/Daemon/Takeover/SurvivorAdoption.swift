@@ -96,7 +96,7 @@ struct SurvivorAdoption {
       // A resume is recorded before it begins, so the worker's memory must still be in the image.
       let why = "its image \(path) does not exist any more"
       let error = HibernationError(.reading, why, aftermath: .unverifiable)
-      recovered(worker, record, by: Recovered(result: .failure(error)))
+      recovered(worker, record, by: RecoveryOutcome(result: .failure(error)))
     case .inDoubt:
       // From here on a missing image means that the memory is back.
       recordWriter.save(worker, state: .resuming)
@@ -155,7 +155,7 @@ struct SurvivorAdoption {
     recordWriter.save(worker, state: state)
     if let why = unheard(worker, inputs.refusal) { driver.send(.wakeNeeded(id, why)) }
     // Input may have come before the inputs were watched.
-    watch.wakeForWhatWaits()
+    watch.wakeForWaitingInput()
   }
 
   /// Why the worker can't sleep on: only its inputs would wake it, and they can't be watched. nil
@@ -167,7 +167,8 @@ struct SurvivorAdoption {
     return "can't watch its sockets while it sleeps (\(refusal))"
   }
 
-  private func recovered(_ worker: WorkerUnit, _ record: WorkerRecord, by recovery: Recovered) {
+  private func recovered(_ worker: WorkerUnit, _ record: WorkerRecord, by recovery: RecoveryOutcome)
+  {
     let id = worker.id
     guard workers[id] === worker else { return }
     switch recovery.result {

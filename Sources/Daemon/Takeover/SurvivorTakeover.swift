@@ -45,7 +45,7 @@ struct SurvivorTakeover {
       try WorkerCgroup(path: $0, isExternal: record.external != nil)
     }
     let channels = SurvivorChannels(
-      record: record, takesDescriptors: worker.configuration.fdstore > 0, log: log)
+      record: record, acceptsDescriptors: worker.configuration.fdstore > 0, log: log)
     conversations.makeConversation(worker, over: channels.open())
     var plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
@@ -53,14 +53,14 @@ struct SurvivorTakeover {
       notifySocket: record.notifySocket, pressureWatch: record.pressureWatch)
     plan.workerSocket = record.workerSocket
     planner.complete(adopted: &plan, of: worker)
-    let process = try memory.hold(record.process, plan)
+    let process = try memory.openProcess(record.process, plan)
     try memory.openMemories(of: process)
     if worker.external != nil, cgroup != nil {
       worker.external?.jobs = ManagerJobs(
         root: record.process, tree: try memory.tree(of: process))
     }
     try processes.adopt(process, as: worker)
-    worker.noteLaunch()
+    worker.recordLaunch()
     if let launched = worker.launched,
       (launched.command, launched.directory) != (record.command, record.directory)
     {

@@ -48,7 +48,7 @@ final class NotificationChannel {
     let messages =
       (try? socket.receive(limit: limit, at: timers.now.nanoseconds, isMember: isSender)) ?? []
     if !socket.mayReceive { pause() }
-    return (messages, socket.takeStoreRequests())
+    return (messages, socket.drainStoreRequests())
   }
 
   /// Stops reading for a moment, because the worker sends more than its limit. Its datagrams wait

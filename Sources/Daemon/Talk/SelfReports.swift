@@ -25,7 +25,7 @@ final class SelfReports {
     switch message {
     case .ready:
       guard let worker = handle.worker else { return }
-      worker.readiness?.saidReady()
+      worker.readiness?.didReportReady()
       conversations.reloads.didBecomeReady(id)
     case .status(let text): statusText = text
     case .shedDone: didShed()

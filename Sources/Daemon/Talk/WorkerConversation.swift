@@ -151,28 +151,28 @@ final class WorkerConversation {
 
   private func serveConnections() {
     guard let talk, let process = handle.worker?.process else { return }
-    let news: [WorkerSocket.News]
+    let updates: [WorkerSocket.Update]
     do throws(SystemCallError) {
-      news = try talk.socket.service(isMember: process.owns)
+      updates = try talk.socket.service(isMember: process.owns)
     } catch { return handle.log(.warning, "\(WorkerProtocol.socketVariable): \(error)") }
-    for item in news {
+    for update in updates {
       // The message before this one may have ended the run.
       guard !isOver else { return }
-      didReceive(item, talk)
+      didReceive(update, talk)
     }
     checkConnections(talk)
   }
 
-  private func didReceive(_ news: WorkerSocket.News, _ talk: WorkerTalk) {
-    switch news {
+  private func didReceive(_ update: WorkerSocket.Update, _ talk: WorkerTalk) {
+    switch update {
     case .connected(let connection): greet(connection, talk)
-    case .said(let connection, let message, let passed):
+    case .received(let connection, let message, let passed):
       didReceive(message, passed: passed, from: connection, over: talk)
-    case .left(let connection, let why):
-      talk.hasLeft(connection, byItself: why == nil)
+    case .closed(let connection, let reason):
+      talk.hasLeft(connection, byItself: reason == nil)
       offers.connectionHasEnded(connection)
-      if let why { logRefusal("closed a connection: \(why)", talk) }
-    case .refused(let why): logRefusal("refused a connection: \(why)", talk)
+      if let reason { logRefusal("closed a connection: \(reason)", talk) }
+    case .refused(let reason): logRefusal("refused a connection: \(reason)", talk)
     }
   }
 
@@ -225,8 +225,8 @@ final class WorkerConversation {
 
   /// Reports the worker's channels to the engine if its connections began or ended.
   private func checkConnections(_ talk: WorkerTalk) {
-    for connection in talk.socket.takeShutOut() {
-      didReceive(.left(connection, why: "it does not read its messages"), talk)
+    for connection in talk.socket.drainClosed() {
+      didReceive(.closed(connection, reason: "it does not read its messages"), talk)
     }
     guard !isOver, isKnownConnected != talk.socket.isConnected else { return }
     isKnownConnected = talk.socket.isConnected

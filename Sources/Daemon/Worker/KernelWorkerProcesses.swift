@@ -11,9 +11,9 @@ final class KernelWorkerProcesses: WorkerProcesses {
   let services: Services
   private let scanner: ProcessScanner
 
-  private static let patience = Duration.seconds(5)
-  private static let patienceForStrays = Duration.seconds(1)
-  private static let patienceForLog = Duration.seconds(1)
+  private static let timeout = Duration.seconds(5)
+  private static let escapedTimeout = Duration.seconds(1)
+  private static let logTimeout = Duration.seconds(1)
   /// The number of lines that `dormouse report` shows.
   private static let keptLines = 5
 
@@ -67,7 +67,7 @@ final class KernelWorkerProcesses: WorkerProcesses {
     let (killing, hibernation) = (process.killing, services.hibernation)
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: name, isUrgent: process.cgroup != nil) {
-      let failure = failureText { try killing.perform(until: Deadline(in: Self.patience)) }
+      let failure = failureText { try killing.perform(until: Deadline(in: Self.timeout)) }
       // The hibernator forgets the worker only now: a process that is released without its memory
       // must be dying.
       hibernation.forget(name)
@@ -75,12 +75,14 @@ final class KernelWorkerProcesses: WorkerProcesses {
     }
   }
 
-  func lookForWhatIsLeft(of process: WorkerProcess, then: @escaping (WhatIsLeft) -> Void) {
+  func findRemainingProcesses(
+    of process: WorkerProcess, then: @escaping (RemainingProcesses) -> Void
+  ) {
     scanner.withTree(of: process) { [process] tree in
       // An empty tree has no process that could have children.
       guard let pids = tree?.pids else { return then(.unknown) }
       let root = process.identity.pid
-      then(WhatIsLeft(isEmpty: pids.isEmpty, others: pids.count { $0 != root }))
+      then(RemainingProcesses(isEmpty: pids.isEmpty, others: pids.count { $0 != root }))
     }
   }
 
@@ -89,17 +91,17 @@ final class KernelWorkerProcesses: WorkerProcesses {
     then: @escaping (Clearing) -> Void
   ) {
     let killing = process.killing
-    let strays = Strays(
+    let escaped = EscapedDescendants(
       root: process.identity, mark: mark, notify: notify, processes: services.processes)
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: name, isUrgent: process.cgroup != nil) {
-      let failure = failureText { try killing.perform(until: Deadline(in: Self.patience)) }
+      let failure = failureText { try killing.perform(until: Deadline(in: Self.timeout)) }
       // The escaped processes have a time limit of their own, since the tree may have used all of
       // its limit.
-      let found =
+      let escaped =
         killing.cgroup == nil
-        ? strays.kill(within: Self.patienceForStrays) : (killed: 0, failure: nil)
-      done(Clearing(strays: found.killed, failure: failure ?? found.failure))
+        ? escaped.kill(within: Self.escapedTimeout) : (killed: 0, failure: nil)
+      done(Clearing(escaped: escaped.killed, failure: failure ?? escaped.failure))
     }
   }
 
@@ -119,7 +121,7 @@ final class KernelWorkerProcesses: WorkerProcesses {
     services.mechanics.submit(about: name) {
       done(
         cgroup.flatMap { group in
-          failureText { try group.remove(until: Deadline(in: Self.patience)) }
+          failureText { try group.remove(until: Deadline(in: Self.timeout)) }
         })
     }
   }
@@ -127,9 +129,9 @@ final class KernelWorkerProcesses: WorkerProcesses {
   func readLastLines(
     of process: WorkerProcess, _ name: String, then: @escaping ([String]?) -> Void
   ) {
-    guard let words = process.lastWordsReader else { return then(nil) }
-    services.jobs.run(about: "log of \(name)", within: Self.patienceForLog) {
-      words.readLines(upTo: Self.keptLines)
+    guard let reader = process.lastLogLines else { return then(nil) }
+    services.jobs.run(about: "log of \(name)", within: Self.logTimeout) {
+      reader.readLines(upTo: Self.keptLines)
     } then: { outcome in
       if case .done(let lines) = outcome { then(lines) } else { then(nil) }
     }

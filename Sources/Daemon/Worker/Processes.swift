@@ -74,15 +74,15 @@ struct KernelProcesses: Processes {
   func mayBeReaped(_ pid: Int32) -> Bool {
     // A child that can't be read has been waited for, or is checked the next time.
     guard let stat = try? ProcessStat.read(pid) else { return false }
-    return stat.isEnded && !ProcessRemover.shared.holds(pid)
+    return stat.isEnded && !ProcessRemover.shared.isRemoving(pid)
   }
 
   func reap(_ pid: Int32) { _ = reapIfEnded(pid) }
 
   func adoptedOrphans() -> [ProcessStat] {
     // A kernel without CONFIG_PROC_CHILDREN has no such file.
-    let words = (try? readText("/proc/self/task/\(getpid())/children")) ?? ""
-    return words.split(separator: " ").compactMap { word in
+    let text = (try? readText("/proc/self/task/\(getpid())/children")) ?? ""
+    return text.split(separator: " ").compactMap { word in
       // A child that has ended needs no end.
       guard let stat = Int32(word).flatMap({ try? ProcessStat.read($0) }), !stat.isEnded else {
         return nil
@@ -113,8 +113,8 @@ struct KernelProcesses: Processes {
     of port: UInt16, earlierThan root: ProcessIdentity, session: Int32, cgroup: WorkerCgroup?
   ) -> PortHolder? {
     // A holder that can't be determined doesn't delay the worker.
-    let found = try? PortHolder.earlier(than: root, session: session, cgroup: cgroup, at: port)
-    return found?.pid == getpid() ? nil : found
+    let holder = try? PortHolder.earlier(than: root, session: session, cgroup: cgroup, at: port)
+    return holder?.pid == getpid() ? nil : holder
   }
 
   func group(of name: String, in roots: [CgroupRoot]) throws -> (path: String, pids: [Int32])? {

@@ -6,20 +6,20 @@ import PolicyFile
 import Supervision
 
 /// The remaining processes of a worker whose root process has ended.
-struct WhatIsLeft: Hashable, Sendable {
+struct RemainingProcesses: Hashable, Sendable {
   /// No process of the worker runs.
   var isEmpty: Bool
   /// The number of processes that run in addition to the root process.
   var others: Int
 
   /// The worker's processes can't be found.
-  static let unknown = WhatIsLeft(isEmpty: false, others: 0)
+  static let unknown = RemainingProcesses(isEmpty: false, others: 0)
 }
 
 /// The outcome of one attempt to end the remaining processes.
 struct Clearing: Hashable, Sendable {
   /// The number of processes that had left the worker's tree and were killed.
-  var strays = 0
+  var escaped = 0
   /// Why a process may still run; nil: none is left.
   var failure: String?
 }
@@ -50,7 +50,8 @@ protocol WorkerProcesses: AnyObject {
     _ process: WorkerProcess, of name: String, then: @escaping (_ failure: String?) -> Void)
 
   /// Counts the processes of the worker. `then` may be called before this returns.
-  func lookForWhatIsLeft(of process: WorkerProcess, then: @escaping (WhatIsLeft) -> Void)
+  func findRemainingProcesses(
+    of process: WorkerProcess, then: @escaping (RemainingProcesses) -> Void)
 
   /// Kills all remaining processes, including those that have left the worker's tree. The root
   /// process hasn't been reaped yet, so its pid, by which the others are found, can't be that of

@@ -33,7 +33,7 @@ final class WorkerRun {
   var wakeWatch: WakeWatch?
   /// Watches the inputs of the running worker under `mode: activity`.
   var traffic: TrafficMonitor?
-  var activityLook: SharedLook<ActivityFindings?>?
+  var activityProbe: CoalescedProbe<ActivityFindings?>?
   /// Detects, for a sleeping external worker, whether its manager wants it to run.
   var managerWatch: ManagerWatching.Look?
 
@@ -75,7 +75,7 @@ final class WorkerRun {
   var isReaped: Bool { ending?.isReaped ?? false }
 
   /// The names of the watches and timers that the loop still has for this run.
-  var heldOfLoop: [String] {
+  var openWatches: [String] {
     var names: [String] = []
     if exitWatch != nil { names.append("exitWatch") }
     if wakeWatch?.isActive == true { names.append("wakeWatch") }

@@ -31,7 +31,7 @@ final class WorkerUnit {
   /// worker's exit is handled after it.
   var isBusy: Bool { run.sleep?.isBusy ?? false }
   /// The image, while the worker is hibernated.
-  var image: ImageOnDisk? { run.sleep?.rest.image }
+  var image: ImageOnDisk? { run.sleep?.resumeMethod.image }
   /// The memory that a lazy restore hasn't restored yet.
   var missing: MissingBytes? { run.sleep?.missing }
   /// Waits until the images of an earlier run have been removed. Not for the loop's thread.
@@ -69,7 +69,7 @@ final class WorkerUnit {
   var isSettling: Bool { run.liveness?.isSettling == true || run.shedOverHTTP?.isSettling == true }
 
   /// Records the current configuration as that of the launch.
-  func noteLaunch() { run.launchedWith = $configuration }
+  func recordLaunch() { run.launchedWith = $configuration }
 
   /// Ends the run. This is the only way in which a run ends: the watches and timers on the loop are
   /// removed, open requests are answered, and then the run is replaced by a new one.
@@ -86,12 +86,12 @@ final class WorkerUnit {
     run.ending?.end()
     run.liveness?.end()
     run.readiness?.end()
-    let held = run.heldOfLoop
+    let held = run.openWatches
     assert(held.isEmpty, "\(id): not given back at the end of its run: \(held)")
     run = WorkerRun()
   }
 
-  func noteImageWritten(_ bytes: Int64) { imageBytesWritten &+= bytes }
+  func recordImageWritten(_ bytes: Int64) { imageBytesWritten &+= bytes }
 
   /// The event that the worker has opened or closed a channel for requests, or has answered for the
   /// first time.
@@ -114,7 +114,7 @@ final class WorkerUnit {
   }
 
   /// The paths of the sockets between the worker and the daemon.
-  var ownChannels: Set<String> { run.conversation?.paths ?? [] }
+  var daemonSockets: Set<String> { run.conversation?.paths ?? [] }
 
   /// The ports at which a connection alone doesn't wake the worker.
   var answeredPorts: Set<UInt16> { Set(configuration.healthChecksWhileAsleep.map(\.port)) }
@@ -140,77 +140,4 @@ final class WorkerUnit {
       name: id.name, root: process.identity, session: process.session, cgroup: process.cgroup,
       memories: process.memories, waits: run.waits, masters: run.masters)
   }
-}
-
-/// The workers of the daemon, by name. Belongs to the loop's thread.
-final class WorkerRegistry: Sequence {
-  private var workers: [WorkerID: WorkerUnit] = [:]
-  /// The workers whose launch was begun and has no outcome yet; see `WorkerLauncher`.
-  var launching: Set<WorkerID> = []
-
-  /// Setting nil removes the worker.
-  subscript(id: WorkerID) -> WorkerUnit? {
-    get { workers[id] }
-    set { workers[id] = newValue }
-  }
-
-  /// The workers, in no order.
-  var values: some Collection<WorkerUnit> { workers.values }
-  var keys: some Collection<WorkerID> { workers.keys }
-  var count: Int { workers.count }
-
-  func removeAll() { workers.removeAll() }
-
-  func makeIterator() -> some IteratorProtocol<(key: WorkerID, value: WorkerUnit)> {
-    workers.makeIterator()
-  }
-}
-
-/// One worker, for the components of its run: its id, its state in the engine, and the log. It
-/// doesn't keep the worker alive.
-struct WorkerHandle {
-  let id: WorkerID
-  let driver: EngineDriver
-  private let daemonLog: DaemonLog
-  private(set) weak var worker: WorkerUnit?
-
-  init(worker: WorkerUnit, driver: EngineDriver, log: DaemonLog) {
-    self.worker = worker
-    id = worker.id
-    self.driver = driver
-    daemonLog = log
-  }
-
-  /// The worker's state; nil: the engine doesn't know it.
-  var state: WorkerState? { driver.state.state(of: id) }
-
-  func send(_ event: Event) { driver.send(event) }
-
-  func log(_ priority: DaemonLog.Priority, _ text: String) {
-    daemonLog(priority, "\(id): \(text)")
-  }
-}
-
-/// A value behind a reference that copies share until one of them is changed.
-@propertyWrapper
-struct SharedUntilChanged<Value> {
-  private final class Box {
-    var value: Value
-    init(_ value: Value) { self.value = value }
-  }
-
-  private var box: Box
-
-  init(wrappedValue: Value) { box = Box(wrappedValue) }
-
-  var wrappedValue: Value {
-    _read { yield box.value }
-    _modify {
-      if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }
-      yield &box.value
-    }
-  }
-
-  /// Copies of this share the value.
-  var projectedValue: Self { self }
 }

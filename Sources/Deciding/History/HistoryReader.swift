@@ -152,7 +152,7 @@ public struct HistoryReader {
     if now < 10_000_000_000 {
       workers[worker]?.start = state == .hibernated ? .hibernated : .running
     } else {
-      show(worker, ownWork: false, at: now)
+      recordUse(worker, selfInitiated: false, at: now)
     }
   }
 

@@ -85,7 +85,9 @@ public struct MeasuredCosts: Sendable, Hashable {
       machine.hibernateRate = ByteCount(Int64(min(1 / time, 1e12)))
     }
     if let share = imageShare.value { machine.imageShare = min(1, share) }
-    if let bytes = hibernatedFootprint.value { machine.hibernatedRest = ByteCount(Int64(bytes)) }
+    if let bytes = hibernatedFootprint.value {
+      machine.hibernatedFootprint = ByteCount(Int64(bytes))
+    }
     // Footprints are averages: they include what workers free on request, and what they lack after
     // a launch.
     machine.shedShare = 0

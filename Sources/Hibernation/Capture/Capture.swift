@@ -16,9 +16,9 @@ struct Capture: Sendable {
   /// Captures all chunks. The calling thread must trace the processes: some pages may be readable
   /// for it only (`ForcedAccess`).
   func run(lanes: Int) throws {
-    let (shared, own) = access.split(chunks) { $0.kind.readable }
+    let (shared, tracerOnly) = access.split(chunks) { $0.kind.readable }
     try run(shared, lanes: lanes)
-    try run(own, lanes: 1)
+    try run(tracerOnly, lanes: 1)
   }
 
   private func run(_ chunks: [PagePlan.PlannedChunk], lanes: Int) throws {
@@ -121,17 +121,19 @@ struct WriteBack: Sendable {
   /// Writes all pages back. Returns the indices of processes that have no memory any more: they are
   /// being killed.
   func run(lanes: Int) throws -> [Int] {
-    let gone = Gone()
+    let vanished = VanishedProcesses()
     let steps = image.steps.filter { prefetch == nil || !$0.isBackgroundFilled }
     guard let tracer else {
-      try restore(steps, lanes: lanes, gone: gone)
-      return gone.all
+      try restore(steps, lanes: lanes, vanished: vanished)
+      return vanished.all
     }
-    let refused = Refused()
-    try restore(steps.filter(\.chunk.writable), lanes: lanes, gone: gone, refused: refused)
-    let rest = steps.filter { !$0.chunk.writable } + refused.all
-    if !rest.isEmpty { try tracer.perform { try restore(rest, lanes: 1, gone: gone) } }
-    return gone.all
+    let refused = RefusedSteps()
+    try restore(steps.filter(\.chunk.writable), lanes: lanes, vanished: vanished, refused: refused)
+    let remaining = steps.filter { !$0.chunk.writable } + refused.all
+    if !remaining.isEmpty {
+      try tracer.perform { try restore(remaining, lanes: 1, vanished: vanished) }
+    }
+    return vanished.all
   }
 
   /// Restores steps. A step can be repeated: it writes the same bytes again.
@@ -139,7 +141,7 @@ struct WriteBack: Sendable {
   /// - Parameter refused: receives the steps that the kernel refuses to this thread. (A chunk of a
   ///   base says what its mapping permitted when the base was made.)
   private func restore(
-    _ steps: [RestoreStep], lanes: Int, gone: Gone, refused: Refused? = nil
+    _ steps: [RestoreStep], lanes: Int, vanished: VanishedProcesses, refused: RefusedSteps? = nil
   ) throws {
     let failure = FirstFailure()
     // Chunks of the working set are barely compressed, so a thread pays only for more of them.
@@ -148,10 +150,10 @@ struct WriteBack: Sendable {
         let lane = try Lane()
         while let index = next(), !failure.hasFailed {
           let process = steps[index].process
-          guard let memory = self.memories[process], !gone.contains(process) else { continue }
+          guard let memory = self.memories[process], !vanished.contains(process) else { continue }
           do {
             if try !lane.restore(steps[index], of: self.image, to: memory, self.prefetch) {
-              gone.insert(process)
+              vanished.insert(process)
             }
           } catch let error as SystemCallError where error.code == EIO && refused != nil {
             refused?.add(steps[index])
@@ -162,13 +164,13 @@ struct WriteBack: Sendable {
     try failure.rethrow()
   }
 
-  private final class Refused: Sendable {
+  private final class RefusedSteps: Sendable {
     private let steps = Mutex<[RestoreStep]>([])
     var all: [RestoreStep] { steps.withLock { $0 } }
     func add(_ step: RestoreStep) { steps.withLock { $0.append(step) } }
   }
 
-  private final class Gone: Sendable {
+  private final class VanishedProcesses: Sendable {
     private let processes = Mutex<Set<Int>>([])
     var all: [Int] { processes.withLock { $0.sorted() } }
     func contains(_ process: Int) -> Bool { processes.withLock { $0.contains(process) } }
@@ -198,7 +200,7 @@ struct WriteBack: Sendable {
       guard let base = pages.baseAddress else { return true }
       do throws(SystemCallError) {
         if let prefetch {
-          try prefetch.place(step, from: base, memory)
+          try prefetch.fill(step, from: base, memory)
         } else {
           try memory.write(step.ranges, from: base)
         }
@@ -228,8 +230,10 @@ struct WriteBackTracer: Sendable {
 
 extension ForcedAccess {
   /// Divides work into what every thread may do (`shared`), and what only the tracing thread may do
-  /// (`own`).
-  func split<Item>(_ items: [Item], _ isFree: (Item) -> Bool) -> (shared: [Item], own: [Item]) {
+  /// (`tracerOnly`).
+  func split<Item>(_ items: [Item], _ isFree: (Item) -> Bool) -> (
+    shared: [Item], tracerOnly: [Item]
+  ) {
     self == .anyThread ? (items, []) : (items.filter(isFree), items.filter { !isFree($0) })
   }
 }

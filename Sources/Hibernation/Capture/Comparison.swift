@@ -7,13 +7,13 @@ import Synchronization
 struct Comparison: Sendable {
   struct Item: Sendable {
     let kind: PagePlan.Kind
-    let part: BasePart
+    let segment: BaseSegment
 
     /// True if at least half of the base's chunk is compared. The chunk has to be decompressed as a
     /// whole, which takes 0.43 of the time in which as many bytes are compressed
     /// (Benchmarks/results/2026-11-26-peers.md).
     func isWorthItsChunk(of base: ImageReader) -> Bool {
-      part.ranges.bytes * 2 >= UInt64(base.chunks[Int(part.chunk)].length)
+      segment.ranges.bytes * 2 >= UInt64(base.chunks[Int(segment.chunk)].length)
     }
   }
   struct Verdict: Sendable {
@@ -33,7 +33,7 @@ struct Comparison: Sendable {
   }
 
   /// The number of bytes that were compared.
-  var compared: UInt64 { verdicts.reduce(0) { $0 + $1.item.part.ranges.bytes } }
+  var compared: UInt64 { verdicts.reduce(0) { $0 + $1.item.segment.ranges.bytes } }
 
   /// Compares pages with the base. The calling thread must trace the processes.
   ///
@@ -50,11 +50,11 @@ struct Comparison: Sendable {
   }
 
   private mutating func run(_ items: [Item], lanes: Int) throws {
-    let found = Verdicts(count: items.count)
-    let (shared, own) = access.split(Array(items.indices)) { items[$0].kind.readable }
-    try run(items, at: shared, lanes: lanes, into: found)
-    try run(items, at: own, lanes: 1, into: found)
-    verdicts += zip(items, found.all).map { ($0, $1) }
+    let results = Verdicts(count: items.count)
+    let (shared, tracerOnly) = access.split(Array(items.indices)) { items[$0].kind.readable }
+    try run(items, at: shared, lanes: lanes, into: results)
+    try run(items, at: tracerOnly, lanes: 1, into: results)
+    verdicts += zip(items, results.all).map { ($0, $1) }
   }
 
   private func run(
@@ -93,7 +93,7 @@ struct Comparison: Sendable {
   private func mostlyEqual(_ count: Int) -> Bool {
     let last = verdicts.suffix(count)
     let equal = last.reduce(0) { $0 + $1.verdict.equal.bytes }
-    return equal * 2 >= last.reduce(0) { $0 + $1.item.part.ranges.bytes }
+    return equal * 2 >= last.reduce(0) { $0 + $1.item.segment.ranges.bytes }
   }
 
   private final class Verdicts: Sendable {
@@ -105,9 +105,9 @@ struct Comparison: Sendable {
 
   private final class Lane {
     let decompressor: ChunkDecompressor
-    let then = UnsafeMutableRawBufferPointer.allocate(
+    let baseContent = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
-    let now = UnsafeMutableRawBufferPointer.allocate(
+    let memoryContent = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
     let stored = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
@@ -115,8 +115,8 @@ struct Comparison: Sendable {
     init() throws(ZstdError) { decompressor = try ChunkDecompressor() }
 
     deinit {
-      then.deallocate()
-      now.deallocate()
+      baseContent.deallocate()
+      memoryContent.deallocate()
       stored.deallocate()
     }
 
@@ -124,21 +124,22 @@ struct Comparison: Sendable {
       _ item: Item, with base: ImageReader, memories: [ProcessMemory]
     ) throws -> Verdict {
       var verdict = Verdict()
-      let part = item.part
-      let chunk = base.chunks[Int(part.chunk)]
+      let segment = item.segment
+      let chunk = base.chunks[Int(segment.chunk)]
       let step = RestoreStep(
-        isOfBase: false, chunk: chunk, process: Int(part.process), ranges: part.ranges,
-        offsets: chunk.offsets(of: part.ranges) ?? [], isInNextBase: true)
-      try base.load(step, stored: stored, into: then, with: decompressor)
-      guard let now = now.baseAddress, let then = then.baseAddress else { return verdict }
-      try memories[Int(part.process)].read(
-        part.ranges, into: now, direct: item.kind.readable)
+        isOfBase: false, chunk: chunk, process: Int(segment.process), ranges: segment.ranges,
+        offsets: chunk.offsets(of: segment.ranges) ?? [], isInNextBase: true)
+      try base.load(step, stored: stored, into: baseContent, with: decompressor)
+      guard let memoryContent = memoryContent.baseAddress, let baseContent = baseContent.baseAddress
+      else { return verdict }
+      try memories[Int(segment.process)].read(
+        segment.ranges, into: memoryContent, direct: item.kind.readable)
       var offset = 0
       let size = Int(pageSize)
-      for range in part.ranges {
+      for range in segment.ranges {
         for page in range.pages {
           let one = PageRange(address: page, length: pageSize)
-          if memcmp(now + offset, then + offset, size) == 0 {
+          if memcmp(memoryContent + offset, baseContent + offset, size) == 0 {
             verdict.equal.appendBehind(one)
           } else {
             verdict.different.appendBehind(one)

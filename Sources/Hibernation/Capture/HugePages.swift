@@ -14,28 +14,29 @@ enum HugePages {
   /// Returns pages of zeros in ranges in which khugepaged may have filled holes. A hole reads as
   /// zeros, too, so such a page can be freed. A page with other content was put there by the kernel
   /// for another reason, and stays.
-  static func filledHoles(of captive: Operation.Captive) throws(SystemCallError) -> [PageRange] {
-    guard let pages = captive.pages, let plan = captive.plan else { return [] }
-    let used = (plan.ranges + PagePlan.wholePages(captive.kept)).map {
+  static func filledHoles(of seized: Operation.SeizedProcess) throws(SystemCallError) -> [PageRange]
+  {
+    guard let pages = seized.pages, let plan = seized.plan else { return [] }
+    let used = (plan.ranges + PagePlan.wholePages(seized.kept)).map {
       PageRange(from: $0.address / length * length, to: ($0.end + length - 1) / length * length)
     }
     var holes: [PageRange] = []
-    for range in used.union().intersection(with: movable(in: captive)) {
-      let found = try pages.privatePages(from: range.address, to: range.end)
-      for run in PagePlan.subtract(captive.kept, from: found) {
-        for zeros in try zeros(in: run, of: captive.memory) { holes.appendBehind(zeros) }
+    for range in used.union().intersection(with: movable(in: seized)) {
+      let present = try pages.privatePages(from: range.address, to: range.end)
+      for run in PagePlan.subtract(seized.kept, from: present) {
+        for zeros in try zeros(in: run, of: seized.memory) { holes.appendBehind(zeros) }
       }
     }
     return holes
   }
 
   /// Returns the pages that stay in areas that can have huge pages.
-  static func kept(by captive: Operation.Captive) -> [PageRange] {
-    PagePlan.wholePages(captive.kept).intersection(with: movable(in: captive))
+  static func kept(by seized: Operation.SeizedProcess) -> [PageRange] {
+    PagePlan.wholePages(seized.kept).intersection(with: movable(in: seized))
   }
 
-  private static func movable(in captive: Operation.Captive) -> [PageRange] {
-    captive.mappings.filter { !$0.hasFile && PagePlan.canMove($0) }.map(\.range)
+  private static func movable(in seized: Operation.SeizedProcess) -> [PageRange] {
+    seized.mappings.filter { !$0.hasFile && PagePlan.canMove($0) }.map(\.range)
   }
 
   private static func zeros(
@@ -55,7 +56,7 @@ enum HugePages {
 
   /// Removes the marks of use from all anonymous pages of a worker at rest. khugepaged ignores
   /// ranges in which no page has such a mark. The content of the pages doesn't change.
-  static func forgetUse(of tree: ProcessTree) {
+  static func clearUseMarks(of tree: ProcessTree) {
     // A failure only costs RAM, if khugepaged comes across the process. The file of a process that
     // isn't dumpable belongs to root: another user's daemon may not write it.
     for pid in tree.pids { try? writeControl("/proc/\(pid)/clear_refs", "2") }
@@ -66,19 +67,19 @@ extension Operation {
   /// Frees the pages that are in the image, and the pages of zeros that khugepaged has put between
   /// them.
   func evict(
-    _ captive: Captive, _ plan: PagePlan, with injector: inout Injector
+    _ seized: SeizedProcess, _ plan: PagePlan, with injector: inout Injector
   ) throws {
     // A huge page of which one small page stays would be freed only when memory is short. The
     // kernel may refuse to split it.
-    _ = try advise(.coolAlone, HugePages.kept(by: captive), with: &injector)
+    _ = try advise(.coolAlone, HugePages.kept(by: seized), with: &injector)
     let freed = try advise(.free, plan.ranges, with: &injector)
     guard freed == plan.bytes else {
       throw HibernationError(
         .evicting,
-        "the kernel freed \(freed) of \(plan.bytes) bytes of process \(captive.stat.pid)")
+        "the kernel freed \(freed) of \(plan.bytes) bytes of process \(seized.stat.pid)")
     }
     // If the holes aren't found or freed, the worker sleeps with some pages of zeros more.
-    let holes = (try? HugePages.filledHoles(of: captive)) ?? []
+    let holes = (try? HugePages.filledHoles(of: seized)) ?? []
     _ = try advise(.free, holes, with: &injector)
   }
 

@@ -15,12 +15,12 @@ extension Operation {
     }
     // The subjects have the same indices as the processes.
     var subjects: [Overlay.Subject] = []
-    for captive in processes {
-      guard let plan = captive.plan else { return nil }
+    for seized in processes {
+      guard let plan = seized.plan else { return nil }
       subjects.append(
         Overlay.Subject(
-          identity: captive.stat.identity, plan: plan, memory: captive.memory,
-          knowledge: try attempt(.scanning) { try knowledge(of: captive) }))
+          identity: seized.stat.identity, plan: plan, memory: seized.memory,
+          knowledge: try attempt(.scanning) { try knowledge(of: seized) }))
     }
     do {
       return try Overlay(
@@ -32,17 +32,17 @@ extension Operation {
   }
 
   /// Returns what the kernel has recorded about writes since the last resume.
-  private func knowledge(of captive: Captive) throws(SystemCallError) -> WriteKnowledge {
-    let identity = captive.stat.identity
+  private func knowledge(of seized: SeizedProcess) throws(SystemCallError) -> WriteKnowledge {
+    let identity = seized.stat.identity
     var knowledge = WriteKnowledge()
     knowledge.current = hibernator.bases[target.name]?.current[identity] ?? []
-    guard let pages = captive.pages,
+    guard let pages = seized.pages,
       let armed = hibernator.trackers[target.name]?[identity]?.armed, !armed.isEmpty
     else { return knowledge }
-    for mapping in captive.mappings where !mapping.hasFile {
-      for part in [mapping.range].intersection(with: armed) {
-        guard let unwritten = try pages.unwrittenPages(in: part) else { continue }
-        knowledge.tracked.append(part)
+    for mapping in seized.mappings where !mapping.hasFile {
+      for segment in [mapping.range].intersection(with: armed) {
+        guard let unwritten = try pages.unwrittenPages(in: segment) else { continue }
+        knowledge.tracked.append(segment)
         knowledge.unwritten += unwritten
       }
     }
@@ -51,13 +51,13 @@ extension Operation {
 
   /// Returns the process's mappings if the memo of them is still valid.
   func recallMappings(
-    of stat: ProcessStat, _ known: TrackedProcess?
+    of stat: ProcessStat, _ tracked: TrackedProcess?
   ) throws -> [MemoryMapping]? {
-    guard let known, let memo = known.memo, try ProcessStatus.read(stat.pid).lockedBytes == 0,
+    guard let tracked, let memo = tracked.memo, try ProcessStatus.read(stat.pid).lockedBytes == 0,
       let mappings = try memo.recall(pid: stat.pid)
     else { return nil }
     for mapping in mappings where !mapping.hasFile && PagePlan.canMove(mapping) {
-      do throws(SystemCallError) { try known.tracker.register(mapping.range) } catch {
+      do throws(SystemCallError) { try tracked.tracker.register(mapping.range) } catch {
         // The mapping is registered with another userfaultfd (EBUSY), or the process has another
         // memory now (ENOMEM): smaps shows which. Some memory can't be registered at all (EINVAL).
         if error.code != EINVAL { return nil }
@@ -73,14 +73,14 @@ extension Operation {
   ///
   /// - Returns: the reason if writes can't be tracked.
   func track(
-    _ captive: Captive, plan: PagePlan, injector: Injector
+    _ seized: SeizedProcess, plan: PagePlan, injector: Injector
   ) throws -> String? {
     guard hibernator.features.writeTracking else { return "this kernel can't track writes" }
-    let identity = captive.stat.identity
+    let identity = seized.stat.identity
     var process = hibernator.trackers[target.name]?[identity]
     // The process may have another memory by now (exec).
-    if let known = process, let some = plan.trackableMappings.first,
-      !Self.canRegister(some, with: known.tracker)
+    if let tracked = process, let some = plan.trackableMappings.first,
+      !Self.canRegister(some, with: tracked.tracker)
     {
       process = nil
     }
@@ -90,14 +90,14 @@ extension Operation {
       var registered: [PageRange] = []
       if restore.isLazy {
         // A lazy restore registers these mappings itself, with the process's own userfaultfd.
-        for mapping in captive.mappings where !mapping.hasFile && PagePlan.canMove(mapping) {
+        for mapping in seized.mappings where !mapping.hasFile && PagePlan.canMove(mapping) {
           try tracker.unregister(mapping.range)
         }
       } else {
         registered = plan.trackableMappings.filter { Self.canRegister($0, with: tracker) }
       }
       hibernator.trackers[target.name, default: [:]][identity] = TrackedProcess(
-        tracker: tracker, registered: registered, memo: captive.memo ?? process?.memo)
+        tracker: tracker, registered: registered, memo: seized.memo ?? process?.memo)
       return nil
     } catch TraceError.injected(let call, let pid, let code) {
       return "\(call) inside process \(pid): \(String(cString: strerror(code)))"

@@ -22,7 +22,7 @@ struct Overlay: Sendable {
 
   /// Divides the pages of stopped processes into those that the base supplies and those to write.
   ///
-  /// - Returns: `nil` if more than 1 / `Base.greatestChange` of the bytes have changed.
+  /// - Returns: `nil` if more than 1 / `Base.maxChangeDivisor` of the bytes have changed.
   init?(
     of subjects: [Subject], over base: ImageReader, lanes: Int,
     access: ForcedAccess = .anyThread
@@ -40,36 +40,35 @@ struct Overlay: Sendable {
         // Pages of files can't be tracked; see `WriteTracker`.
         var knowledge = subject.knowledge
         if !kind.absentIsZero { knowledge.tracked = [] }
-        // Pages that the worker needs first aren't supplied by a chunk of the base that is filled
-        // while the worker runs.
+        // A chunk of the base that is filled late doesn't supply what the worker needs first.
         let supplied =
           subject.plan.isForLazyRestore && !kind.isBackgroundFilled
           ? pages[index].present : pages[index].ranges
         let division = PageDivision(of: ranges, base: supplied, knowing: knowledge)
         changed.append((index, kind, division.changed))
         kept[index, default: []] += division.kept
-        doubts += pages[index].parts(of: division.doubtful, process: UInt32(index)).map {
-          Comparison.Item(kind: kind, part: $0)
+        doubts += pages[index].segments(of: division.doubtful, process: UInt32(index)).map {
+          Comparison.Item(kind: kind, segment: $0)
         }
-        for part in pages[index].parts(of: division.written, process: UInt32(index)) {
-          let item = Comparison.Item(kind: kind, part: part)
+        for segment in pages[index].segments(of: division.written, process: UInt32(index)) {
+          let item = Comparison.Item(kind: kind, segment: segment)
           if item.isWorthItsChunk(of: base) {
             rewrites.append(item)
           } else {
-            changed.append((index, kind, part.ranges))
+            changed.append((index, kind, segment.ranges))
           }
         }
       }
     }
-    let limit = subjects.reduce(0) { $0 + $1.plan.bytes } / Base.greatestChange
+    let limit = subjects.reduce(0) { $0 + $1.plan.bytes } / Base.maxChangeDivisor
     let memories = subjects.map(\.memory)
     guard try Self.fits(&changed, limit: limit, in: memories) else { return nil }
     var comparison = Comparison(base: base, memories: memories, access: access)
     let skipped = try comparison.run(doubts: doubts, rewrites: rewrites, lanes: lanes)
-    changed += skipped.map { (Int($0.part.process), $0.kind, $0.part.ranges) }
+    changed += skipped.map { (Int($0.segment.process), $0.kind, $0.segment.ranges) }
     compared = comparison.compared
     for (item, verdict) in comparison.verdicts {
-      let process = Int(item.part.process)
+      let process = Int(item.segment.process)
       kept[process, default: []] += verdict.equal
       changed.append((process, item.kind, verdict.different))
     }
@@ -80,8 +79,8 @@ struct Overlay: Sendable {
     chunks = Self.chunks(of: changed)
     reference = BaseReference(
       id: id, indexChecksum: base.indexChecksum, fileLength: base.fileLength,
-      parts: kept.sorted { $0.key < $1.key }.flatMap { index, ranges in
-        pages[index].parts(of: ranges.union(), process: UInt32(index))
+      segments: kept.sorted { $0.key < $1.key }.flatMap { index, ranges in
+        pages[index].segments(of: ranges.union(), process: UInt32(index))
       })
   }
 
@@ -130,10 +129,10 @@ struct Overlay: Sendable {
     _ chunks: [PagePlan.PlannedChunk], in memories: [ProcessMemory],
     _ buffer: UnsafeMutableRawPointer
   ) throws -> Bool {
-    for place in stride(from: 0, to: chunks.count, by: max(1, chunks.count / samples)) {
-      let pages = chunks[place].ranges.flatMap(\.pages)
+    for index in stride(from: 0, to: chunks.count, by: max(1, chunks.count / samples)) {
+      let pages = chunks[index].ranges.flatMap(\.pages)
       let page = PageRange(address: pages[pages.count / 2], length: pageSize)
-      try memories[chunks[place].process].read([page], into: buffer, direct: true)
+      try memories[chunks[index].process].read([page], into: buffer, direct: true)
       if UnsafeRawBufferPointer(start: buffer, count: Int(pageSize)).isZero { return true }
     }
     return false

@@ -1,7 +1,7 @@
 import Linux
 
 /// Pages of one process that one chunk of a base supplies.
-struct BasePart: Sendable, Equatable {
+struct BaseSegment: Sendable, Equatable {
   /// The index of the process in the overlay's image, as in its chunks.
   var process: UInt32
   /// The index of the chunk in the base.
@@ -31,7 +31,7 @@ struct BasePages: Sendable {
   }
 
   /// Returns the chunks that have these pages. The base must have all of the pages.
-  func parts(of wanted: [PageRange], process: UInt32) -> [BasePart] {
+  func segments(of wanted: [PageRange], process: UInt32) -> [BaseSegment] {
     var byChunk: [UInt32: [PageRange]] = [:]
     var next = 0
     for range in wanted {
@@ -40,14 +40,14 @@ struct BasePages: Sendable {
       while index < pieces.count, pieces[index].range.address < range.end {
         let piece = pieces[index]
         // A part isn't joined with its neighbour, which may belong to another range of the chunk.
-        if let part = range.intersection(with: piece.range) {
-          byChunk[piece.chunk, default: []].append(part)
+        if let overlap = range.intersection(with: piece.range) {
+          byChunk[piece.chunk, default: []].append(overlap)
         }
         index += 1
       }
     }
     return byChunk.sorted { $0.key < $1.key }.map {
-      BasePart(process: process, chunk: $0.key, ranges: $0.value)
+      BaseSegment(process: process, chunk: $0.key, ranges: $0.value)
     }
   }
 }
@@ -83,8 +83,8 @@ struct PageDivision: Sendable {
   init(
     of moving: [PageRange], base: [PageRange], knowing: WriteKnowledge
   ) {
-    let (known, others) = moving.split(by: base)
-    let (tracked, untracked) = known.split(by: knowing.tracked)
+    let (inBase, others) = moving.split(by: base)
+    let (tracked, untracked) = inBase.split(by: knowing.tracked)
     let unwritten = tracked.split(by: knowing.unwritten)
     let current = unwritten.inside.split(by: knowing.current)
     kept = current.inside

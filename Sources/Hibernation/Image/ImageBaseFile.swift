@@ -14,10 +14,10 @@ struct Base {
 
   /// The age after which a base isn't used any more, in nanoseconds: one day. An old base shares
   /// fewer pages with the worker's memory, and keeps secrets on disk for longer.
-  static let greatestAge: Int64 = 24 * 3600 * 1_000_000_000
+  static let maxAge: Int64 = 24 * 3600 * 1_000_000_000
   /// If more than this fraction (1 in 3) of the pages has changed, all pages are written again: a
   /// resume reads the overlay in addition to the whole base, and both use disk space.
-  static let greatestChange: UInt64 = 3
+  static let maxChangeDivisor: UInt64 = 3
 }
 
 /// The file that is a base, or will be one after commit B.
@@ -60,7 +60,7 @@ extension Hibernator {
     do throws(ImageError) {
       let image = try ImageReader(alone: base.file.path).asBase
       if image.id == base.file.id, image.reference == nil,
-        Clocks.monotonic - base.file.made < Base.greatestAge
+        Clocks.monotonic - base.file.made < Base.maxAge
       {
         bases[name]?.image = image
         return image
@@ -103,7 +103,7 @@ extension Hibernator {
   public func dropIdleBases(outdated: Bool = false) {
     if !outdated { for fill in fills.values { fill.dropBase() } }
     collectFills()
-    let oldest = Clocks.monotonic - Base.greatestAge
+    let oldest = Clocks.monotonic - Base.maxAge
     for (name, base) in bases where !outdated || base.file.made < oldest {
       dropIdleBase(of: name)
     }
@@ -177,12 +177,12 @@ extension ImageReader {
   /// computed before the worker runs.
   var pagesOfNextBase: [ProcessIdentity: [PageRange]] {
     let supplied =
-      reference?.parts.map { (process: $0.process, ranges: $0.ranges) }
+      reference?.segments.map { (process: $0.process, ranges: $0.ranges) }
       ?? chunks.map { (process: $0.process, ranges: $0.ranges) }
-    var found: [ProcessIdentity: [PageRange]] = [:]
-    for part in supplied {
-      found[processes[Int(part.process)].identity, default: []] += part.ranges
+    var pages: [ProcessIdentity: [PageRange]] = [:]
+    for segment in supplied {
+      pages[processes[Int(segment.process)].identity, default: []] += segment.ranges
     }
-    return found.mapValues { $0.union() }
+    return pages.mapValues { $0.union() }
   }
 }

@@ -7,17 +7,17 @@ import Linux
 
 /// The random number that identifies an image.
 struct ImageID: Hashable, Sendable {
-  var words: (UInt64, UInt64)
+  var halves: (UInt64, UInt64)
 
   static func random() -> ImageID {
-    ImageID(words: (.random(in: 1...(.max)), .random(in: 0...(.max))))
+    ImageID(halves: (.random(in: 1...(.max)), .random(in: 0...(.max))))
   }
 
-  static func == (one: ImageID, other: ImageID) -> Bool { one.words == other.words }
+  static func == (one: ImageID, other: ImageID) -> Bool { one.halves == other.halves }
 
   func hash(into hasher: inout Hasher) {
-    hasher.combine(words.0)
-    hasher.combine(words.1)
+    hasher.combine(halves.0)
+    hasher.combine(halves.1)
   }
 }
 
@@ -27,9 +27,9 @@ struct BaseReference: Sendable {
   /// The checksum of the base's index, which has the offset and length of every chunk of the base.
   var indexChecksum: UInt32
   var fileLength: UInt64
-  var parts: [BasePart]
+  var segments: [BaseSegment]
 
-  var bytes: UInt64 { parts.reduce(0) { $0 + $1.ranges.bytes } }
+  var bytes: UInt64 { segments.reduce(0) { $0 + $1.ranges.bytes } }
 }
 
 extension ImageLayout {
@@ -41,16 +41,16 @@ extension ImageLayout {
 extension BaseReference {
   var section: [UInt8] {
     var writer = ByteWriter()
-    writer.append(id.words.0)
-    writer.append(id.words.1)
+    writer.append(id.halves.0)
+    writer.append(id.halves.1)
     writer.append(fileLength)
     writer.append(indexChecksum)
-    writer.append(UInt32(parts.count))
-    for part in parts {
-      writer.append(part.process)
-      writer.append(part.chunk)
-      writer.append(UInt32(part.ranges.count))
-      for range in part.ranges {
+    writer.append(UInt32(segments.count))
+    for segment in segments {
+      writer.append(segment.process)
+      writer.append(segment.chunk)
+      writer.append(UInt32(segment.ranges.count))
+      for range in segment.ranges {
         writer.append(range.address)
         writer.append(range.length)
       }
@@ -60,14 +60,14 @@ extension BaseReference {
 
   init(_ reader: inout ByteReader) throws(ByteReader.Exhausted) {
     id = try ImageID(&reader)
-    fileLength = try reader.take(UInt64.self)
-    indexChecksum = try reader.take(UInt32.self)
-    parts = []
-    for _ in 0..<(try reader.take(UInt32.self)) {
-      let (process, chunk) = (try reader.take(UInt32.self), try reader.take(UInt32.self))
-      let count = Int(try reader.take(UInt32.self))
-      parts.append(
-        BasePart(process: process, chunk: chunk, ranges: try reader.takeRanges(count)))
+    fileLength = try reader.read(UInt64.self)
+    indexChecksum = try reader.read(UInt32.self)
+    segments = []
+    for _ in 0..<(try reader.read(UInt32.self)) {
+      let (process, chunk) = (try reader.read(UInt32.self), try reader.read(UInt32.self))
+      let count = Int(try reader.read(UInt32.self))
+      segments.append(
+        BaseSegment(process: process, chunk: chunk, ranges: try reader.readRanges(count)))
     }
   }
 }
@@ -75,13 +75,13 @@ extension BaseReference {
 extension ImageID {
   var section: [UInt8] {
     var writer = ByteWriter()
-    writer.append(words.0)
-    writer.append(words.1)
+    writer.append(halves.0)
+    writer.append(halves.1)
     return writer.bytes
   }
 
   init(_ reader: inout ByteReader) throws(ByteReader.Exhausted) {
-    words = (try reader.take(UInt64.self), try reader.take(UInt64.self))
+    halves = (try reader.read(UInt64.self), try reader.read(UInt64.self))
   }
 }
 
@@ -186,18 +186,18 @@ extension ImageReader {
       base.fileLength == reference.fileLength, base.reference == nil
     else { throw .foreignBase(path: path, base: base.path) }
     var steps: [RestoreStep] = []
-    steps.reserveCapacity(reference.parts.count)
-    for part in reference.parts {
-      guard Int(part.process) < processes.count, Int(part.chunk) < base.chunks.count,
-        !part.ranges.isEmpty
-      else { throw .damaged(path: path, part: "it refers to pages that its base doesn't have") }
-      let chunk = base.chunks[Int(part.chunk)]
-      guard processes[Int(part.process)].identity == base.processes[Int(chunk.process)].identity,
-        let offsets = chunk.offsets(of: part.ranges)
-      else { throw .damaged(path: path, part: "it refers to pages that its base doesn't have") }
+    steps.reserveCapacity(reference.segments.count)
+    for segment in reference.segments {
+      guard Int(segment.process) < processes.count, Int(segment.chunk) < base.chunks.count,
+        !segment.ranges.isEmpty
+      else { throw .damaged(path: path, reason: "it refers to pages that its base doesn't have") }
+      let chunk = base.chunks[Int(segment.chunk)]
+      guard processes[Int(segment.process)].identity == base.processes[Int(chunk.process)].identity,
+        let offsets = chunk.offsets(of: segment.ranges)
+      else { throw .damaged(path: path, reason: "it refers to pages that its base doesn't have") }
       steps.append(
         RestoreStep(
-          isOfBase: true, chunk: chunk, process: Int(part.process), ranges: part.ranges,
+          isOfBase: true, chunk: chunk, process: Int(segment.process), ranges: segment.ranges,
           offsets: offsets, isInNextBase: true))
     }
     return steps

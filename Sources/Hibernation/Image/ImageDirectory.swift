@@ -20,11 +20,11 @@ public struct ImageDirectory: Hashable, Sendable {
 
   /// Parses the form of `text`. It is `nil` for any other text.
   public init?(text: String) {
-    let words = text.split(separator: "-", omittingEmptySubsequences: false).compactMap {
+    let fields = text.split(separator: "-", omittingEmptySubsequences: false).compactMap {
       UInt64($0, radix: 16)
     }
-    guard words.count == 2 else { return nil }
-    (device, inode) = (words[0], words[1])
+    guard fields.count == 2 else { return nil }
+    (device, inode) = (fields[0], fields[1])
   }
 }
 

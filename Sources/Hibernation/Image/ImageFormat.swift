@@ -91,7 +91,10 @@ public struct ImageProcess: Sendable {
     /// True if the thread was stopped inside a system call. It may then be the one that was
     /// borrowed to free pages.
     public var isWaiting: Bool
+    /// The set of signals that the thread blocks: signal n is bit n − 1.
     public var signalMask: UInt64
+    /// The registers as 64-bit numbers, in the order that the processor's format has
+    /// (docs/image-format.md).
     public var registers: [UInt64]
   }
 }
@@ -163,7 +166,7 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
   case unknownVersion(path: String, version: UInt32)
   case ofAnotherMachine(path: String, ImageMachine)
   case truncated(path: String, expected: UInt64, actual: UInt64)
-  case damaged(path: String, part: String)
+  case damaged(path: String, reason: String)
   /// The file at the base's path is not the image's base.
   case foreignBase(path: String, base: String)
   /// The image is encrypted, and there is no key or no library to decrypt it.
@@ -177,10 +180,10 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
     case .unknownVersion(let path, let version):
       "the image \(path) has format version \(version), this Dormouse reads \(ImageLayout.version)"
     case .ofAnotherMachine(let path, let machine):
-      "the image \(path) is of another machine (\(machine)); this one is \(ImageMachine.own)"
+      "the image \(path) is of another machine (\(machine)); this one is \(ImageMachine.current)"
     case .truncated(let path, let expected, let actual):
       "the image \(path) is truncated: \(actual) of \(expected) bytes"
-    case .damaged(let path, let part): "the image \(path) is damaged: \(part)"
+    case .damaged(let path, let reason): "the image \(path) is damaged: \(reason)"
     case .foreignBase(let path, let base):
       "the image \(path) belongs to another base than \(base)"
     case .locked(let path, let error): "the image \(path) can't be decrypted: \(error)"
@@ -228,7 +231,7 @@ struct ByteReader {
   /// The number of bytes that are left.
   var count: Int { bytes.count - position }
 
-  mutating func take<Number: FixedWidthInteger>(_: Number.Type) throws(Exhausted) -> Number {
+  mutating func read<Number: FixedWidthInteger>(_: Number.Type) throws(Exhausted) -> Number {
     guard count >= MemoryLayout<Number>.size else { throw Exhausted() }
     defer { position += MemoryLayout<Number>.size }
     return bytes.withUnsafeBytes {
@@ -236,14 +239,14 @@ struct ByteReader {
     }
   }
 
-  mutating func take(count wanted: Int) throws(Exhausted) -> ArraySlice<UInt8> {
+  mutating func read(count wanted: Int) throws(Exhausted) -> ArraySlice<UInt8> {
     guard wanted >= 0, count >= wanted else { throw Exhausted() }
     defer { position += wanted }
     return bytes.dropFirst(position).prefix(wanted)
   }
 
   /// Reads ranges of pages, each as an address and a length. It doesn't check what they say.
-  mutating func takeRanges(_ number: Int) throws(Exhausted) -> [PageRange] {
+  mutating func readRanges(_ number: Int) throws(Exhausted) -> [PageRange] {
     // The count is divided, because a damaged number times 16 might not fit.
     guard number >= 0, count / 16 >= number else { throw Exhausted() }
     defer { position += number * 16 }

@@ -17,7 +17,7 @@ extension ImageReader {
   }
 
   /// True if the file hasn't been removed or replaced since it was opened.
-  var isInPlace: Bool { clinux_inode_at(path) == clinux_inode(file.raw) }
+  var isStillAtPath: Bool { clinux_inode_at(path) == clinux_inode(file.raw) }
 
   /// Writes the progress of the hibernation or resume into the file.
   func mark(_ progress: ImageProgress) throws(SystemCallError) {

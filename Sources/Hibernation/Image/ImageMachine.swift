@@ -26,10 +26,10 @@ public struct ImageMachine: Hashable, Sendable {
       throw .unknownVersion(path: path, version: version)
     }
     let machine = ImageMachine(version: field)
-    guard machine == .own else { throw .ofAnotherMachine(path: path, machine) }
+    guard machine == .current else { throw .ofAnotherMachine(path: path, machine) }
   }
 
-  static let own = ImageMachine(processor: clinux_architecture(), pageSize: pageSize)
+  static let current = ImageMachine(processor: clinux_architecture(), pageSize: pageSize)
 }
 
 extension ImageMachine: CustomStringConvertible {

@@ -15,18 +15,18 @@ public struct ImageMark: Hashable, Sendable {
 
   /// The form in a worker's record: four hexadecimal numbers.
   public var text: String {
-    [id.words.0, id.words.1, UInt64(indexChecksum), fileLength].map { String($0, radix: 16) }
+    [id.halves.0, id.halves.1, UInt64(indexChecksum), fileLength].map { String($0, radix: 16) }
       .joined(separator: "-")
   }
 
   /// Parses the form of `text`. It is `nil` for any other text.
   public init?(text: String) {
-    let words = text.split(separator: "-", omittingEmptySubsequences: false).compactMap {
+    let fields = text.split(separator: "-", omittingEmptySubsequences: false).compactMap {
       UInt64($0, radix: 16)
     }
-    guard words.count == 4, let checksum = UInt32(exactly: words[2]) else { return nil }
+    guard fields.count == 4, let checksum = UInt32(exactly: fields[2]) else { return nil }
     self.init(
-      id: ImageID(words: (words[0], words[1])), indexChecksum: checksum, fileLength: words[3])
+      id: ImageID(halves: (fields[0], fields[1])), indexChecksum: checksum, fileLength: fields[3])
   }
 }
 
@@ -43,7 +43,7 @@ public enum ImageExpectation: Hashable, Sendable {
 
 extension ImageReader {
   /// A description of exactly this file, which has been checked already.
-  var resting: RestingImage {
+  var asRestingImage: RestingImage {
     RestingImage(path: path, expecting: .image(of: mark, at: path))
   }
 

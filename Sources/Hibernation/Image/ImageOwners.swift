@@ -61,11 +61,11 @@ extension Hibernator {
 
   /// Checks that the worker's image wouldn't replace another process's image. Two workers have the
   /// same image path if one of them was launched while no record of the other was left.
-  func checkPlace(_ path: String, of tree: ProcessTree) throws(HibernationError) {
+  func checkReplaceable(_ path: String, of tree: ProcessTree) throws(HibernationError) {
     let owners = ImageOwners.of(image: path)
     if case .processes(let processes) = owners {
-      let own = Set(tree.processes.map(\.identity))
-      if processes.allSatisfy(own.contains) { return }
+      let members = Set(tree.processes.map(\.identity))
+      if processes.allSatisfy(members.contains) { return }
     }
     guard let obstacle = owners.obstacle else { return }
     throw HibernationError(.checking, "its image would replace \(path): \(obstacle)")

@@ -41,18 +41,18 @@ public struct ImageReader: Sendable {
     progress = header.progress
     var index = try readExactly(file, path, at: header.indexOffset, count: header.indexLength)
     guard CRC32.castagnoli.checksum(of: index) == header.indexChecksum else {
-      throw .damaged(path: path, part: "its index has a wrong checksum")
+      throw .damaged(path: path, reason: "its index has a wrong checksum")
     }
     indexChecksum = header.indexChecksum
     seal = try header.seal(at: path)
     if let seal {
       do throws(Seal.Broken) {
         try seal.open(&index, .index(header: header.bytes), at: header.indexOffset)
-      } catch { throw .damaged(path: path, part: "its index fails authentication") }
+      } catch { throw .damaged(path: path, reason: "its index fails authentication") }
     }
     do throws(ByteReader.Exhausted) {
       (processes, chunks, mappings, id, reference) = try Self.sections(of: index)
-    } catch { throw .damaged(path: path, part: "its index ends early") }
+    } catch { throw .damaged(path: path, reason: "its index ends early") }
     let isComplete = reference == nil
     steps = chunks.map {
       RestoreStep(
@@ -74,14 +74,14 @@ public struct ImageReader: Sendable {
       do throws(Seal.Broken) { length = try seal.open(area, .chunk(chunk), at: chunk.offset) } catch
       {
         throw .damaged(
-          path: path, part: "the chunk at byte \(chunk.offset) fails authentication")
+          path: path, reason: "the chunk at byte \(chunk.offset) fails authentication")
       }
     }
     do throws(ZstdError) {
       try decompressor.decompress(
         UnsafeRawBufferPointer(rebasing: area[..<length]), into: target)
     } catch {
-      throw .damaged(path: path, part: "the chunk at byte \(chunk.offset): \(error)")
+      throw .damaged(path: path, reason: "the chunk at byte \(chunk.offset): \(error)")
     }
   }
 
@@ -92,10 +92,10 @@ public struct ImageReader: Sendable {
         end.partialValue <= dataEnd, Int(chunk.process) < processes.count,
         chunk.storedLength <= ChunkCompressor.bound(ImageLayout.chunkLength),
         chunk.length > 0, chunk.length <= ImageLayout.chunkLength
-      else { throw .damaged(path: path, part: "a chunk lies outside the file") }
+      else { throw .damaged(path: path, reason: "a chunk lies outside the file") }
     }
     guard mappings.allSatisfy({ Int($0.process) < processes.count }) else {
-      throw .damaged(path: path, part: "a mapping belongs to no process")
+      throw .damaged(path: path, reason: "a mapping belongs to no process")
     }
   }
 
@@ -111,10 +111,10 @@ public struct ImageReader: Sendable {
     var id: ImageID?
     var base: BaseReference?
     while reader.count > 0 {
-      let type = try reader.take(UInt32.self)
-      let flags = try reader.take(UInt32.self)
-      let length = try reader.take(UInt64.self)
-      var payload = ByteReader(try reader.take(count: Int(clamping: length)))
+      let type = try reader.read(UInt32.self)
+      let flags = try reader.read(UInt32.self)
+      let length = try reader.read(UInt64.self)
+      var payload = ByteReader(try reader.read(count: Int(clamping: length)))
       switch type {
       case ImageLayout.Section.processes: processes = try readProcesses(&payload)
       case ImageLayout.Section.chunks: chunks = try readChunks(&payload)
@@ -133,10 +133,10 @@ public struct ImageReader: Sendable {
     _ reader: inout ByteReader
   ) throws(ByteReader.Exhausted) -> [ImageMapping] {
     var mappings: [ImageMapping] = []
-    for _ in 0..<(try reader.take(UInt32.self)) {
+    for _ in 0..<(try reader.read(UInt32.self)) {
       mappings.append(
         ImageMapping(
-          process: try reader.take(UInt32.self), range: try readRange(&reader)))
+          process: try reader.read(UInt32.self), range: try readRange(&reader)))
     }
     return mappings
   }
@@ -145,7 +145,7 @@ public struct ImageReader: Sendable {
     _ reader: inout ByteReader
   ) throws(ByteReader.Exhausted) -> PageRange {
     let range = PageRange(
-      address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))
+      address: try reader.read(UInt64.self), length: try reader.read(UInt64.self))
     guard range.isSound else { throw ByteReader.Exhausted() }
     return range
   }
@@ -154,17 +154,17 @@ public struct ImageReader: Sendable {
     _ reader: inout ByteReader
   ) throws(ByteReader.Exhausted) -> [ImageProcess] {
     var processes: [ImageProcess] = []
-    for _ in 0..<(try reader.take(UInt32.self)) {
+    for _ in 0..<(try reader.read(UInt32.self)) {
       var process = ImageProcess(
-        pid: try reader.take(Int32.self), startTime: try reader.take(UInt64.self),
-        scratchAddress: try reader.take(UInt64.self), threads: [])
-      for _ in 0..<(try reader.take(UInt32.self)) {
+        pid: try reader.read(Int32.self), startTime: try reader.read(UInt64.self),
+        scratchAddress: try reader.read(UInt64.self), threads: [])
+      for _ in 0..<(try reader.read(UInt32.self)) {
         var thread = ImageProcess.TracedThreadState(
-          tid: try reader.take(Int32.self), isWaiting: try reader.take(UInt32.self) & 1 == 1,
-          signalMask: try reader.take(UInt64.self),
+          tid: try reader.read(Int32.self), isWaiting: try reader.read(UInt32.self) & 1 == 1,
+          signalMask: try reader.read(UInt64.self),
           registers: [])
-        for _ in 0..<(try reader.take(UInt32.self)) {
-          thread.registers.append(try reader.take(UInt64.self))
+        for _ in 0..<(try reader.read(UInt32.self)) {
+          thread.registers.append(try reader.read(UInt64.self))
         }
         process.threads.append(thread)
       }
@@ -176,18 +176,18 @@ public struct ImageReader: Sendable {
   private static func readChunks(
     _ reader: inout ByteReader
   ) throws(ByteReader.Exhausted) -> [ImageChunk] {
-    let count = try reader.take(UInt32.self)
+    let count = try reader.read(UInt32.self)
     var chunks: [ImageChunk] = []
     // Bases stay open. A damaged count might be any number, and a chunk has at least 24 bytes.
     chunks.reserveCapacity(min(Int(count), reader.count / 24))
     for _ in 0..<count {
       var chunk = ImageChunk(
-        process: try reader.take(UInt32.self), writable: false, offset: 0, storedLength: 0,
+        process: try reader.read(UInt32.self), writable: false, offset: 0, storedLength: 0,
         ranges: [])
-      chunk.flags = try reader.take(UInt32.self)
-      chunk.offset = try reader.take(UInt64.self)
-      chunk.storedLength = try reader.take(UInt32.self)
-      chunk.ranges = try reader.takeRanges(Int(try reader.take(UInt32.self)))
+      chunk.flags = try reader.read(UInt32.self)
+      chunk.offset = try reader.read(UInt64.self)
+      chunk.storedLength = try reader.read(UInt32.self)
+      chunk.ranges = try reader.readRanges(Int(try reader.read(UInt32.self)))
       guard chunk.isSound else { throw ByteReader.Exhausted() }
       chunks.append(chunk)
     }
@@ -231,10 +231,10 @@ private struct Header {
     try ImageMachine.check(version: fields.version, of: path)
     let covered = bytes[..<(ImageLayout.progressOffset - 4)]
     guard CRC32.castagnoli.checksum(of: covered) == fields.checksum else {
-      throw .damaged(path: path, part: "its header has a wrong checksum")
+      throw .damaged(path: path, reason: "its header has a wrong checksum")
     }
     guard let progress = ImageProgress(rawValue: fields.progress) else {
-      throw .damaged(path: path, part: "its header has an unknown progress")
+      throw .damaged(path: path, reason: "its header has an unknown progress")
     }
     guard actual == fields.fileLength else {
       throw .truncated(path: path, expected: fields.fileLength, actual: actual)
@@ -242,7 +242,7 @@ private struct Header {
     let end = fields.indexOffset.addingReportingOverflow(fields.indexLength)
     guard !end.overflow, end.partialValue == fields.fileLength,
       fields.indexLength <= ImageLayout.maximumIndexLength
-    else { throw .damaged(path: path, part: "its index lies outside the file") }
+    else { throw .damaged(path: path, reason: "its index lies outside the file") }
 
     fileLength = fields.fileLength
     indexOffset = fields.indexOffset
@@ -262,14 +262,14 @@ private struct Header {
 
     init(_ bytes: ArraySlice<UInt8>) throws(ByteReader.Exhausted) {
       var reader = ByteReader(bytes)
-      version = try reader.take(UInt32.self)
-      indexChecksum = try reader.take(UInt32.self)
-      fileLength = try reader.take(UInt64.self)
-      indexOffset = try reader.take(UInt64.self)
-      indexLength = try reader.take(UInt64.self)
-      _ = try reader.take(count: 16)
-      checksum = try reader.take(UInt32.self)
-      progress = try reader.take(UInt32.self)
+      version = try reader.read(UInt32.self)
+      indexChecksum = try reader.read(UInt32.self)
+      fileLength = try reader.read(UInt64.self)
+      indexOffset = try reader.read(UInt64.self)
+      indexLength = try reader.read(UInt64.self)
+      _ = try reader.read(count: 16)
+      checksum = try reader.read(UInt32.self)
+      progress = try reader.read(UInt32.self)
     }
   }
 }
@@ -294,10 +294,10 @@ private func fill(
 ) throws(ImageError) {
   var done = 0
   while done < buffer.count {
-    let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+    let tail = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
     let count: Int
     do throws(SystemCallError) {
-      count = try file.read(into: rest, at: Int64(offset) + Int64(done), call: "read", path: path)
+      count = try file.read(into: tail, at: Int64(offset) + Int64(done), call: "read", path: path)
     } catch { throw .unreadable(path: path, error) }
     if count == 0 {
       throw .truncated(

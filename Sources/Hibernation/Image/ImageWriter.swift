@@ -74,13 +74,15 @@ final class ImageWriter: Sendable {
 
   /// Starts the write to disk of what has been appended, a few megabytes at a time.
   private func startWriteback() {
-    let part = state.withLock { state -> (UInt64, UInt64)? in
+    let unwritten = state.withLock { state -> (UInt64, UInt64)? in
       guard state.end - state.started >= Self.writebackStep else { return nil }
       defer { state.started = state.end }
       return (state.started, state.end - state.started)
     }
     // `commit` notices errors.
-    if let part { _ = clinux_start_writeback(file.raw, Int64(part.0), Int64(part.1)) }
+    if let unwritten {
+      _ = clinux_start_writeback(file.raw, Int64(unwritten.0), Int64(unwritten.1))
+    }
   }
 
   /// Commit A: writes index and header, and renames the file. From here on the memory can be
@@ -148,8 +150,8 @@ final class ImageWriter: Sendable {
   ) throws(SystemCallError) {
     var done = 0
     while done < data.count {
-      let rest = UnsafeRawBufferPointer(rebasing: data[done...])
-      done += try file.write(rest, at: Int64(offset) + Int64(done), path: partialPath)
+      let remainder = UnsafeRawBufferPointer(rebasing: data[done...])
+      done += try file.write(remainder, at: Int64(offset) + Int64(done), path: partialPath)
     }
   }
 
@@ -170,7 +172,7 @@ final class ImageWriter: Sendable {
     var writer = ByteWriter()
     writer.append(ImageLayout.magic)
     let flags = seal == nil ? 0 : ImageLayout.sealed
-    writer.append(ImageLayout.version | flags | ImageMachine.own.bits)
+    writer.append(ImageLayout.version | flags | ImageMachine.current.bits)
     writer.append(checksum)
     writer.append(fileLength)
     writer.append(indexOffset)

@@ -17,13 +17,13 @@ public enum BootKey {
 
   /// Keys that this process has used. It keeps them even if the keyring is cleared. The next daemon
   /// would miss them, so a missing key is put back into the keyring.
-  private static let known = Mutex<[String: SecretBytes]>([:])
+  private static let cachedKeys = Mutex<[String: SecretBytes]>([:])
 
   /// Returns the key for new images in a directory. The key is made if there is none.
   static func forSealing(in directory: String) throws(BootKeyError) -> SecretBytes {
     let name = try name(of: directory)
     if let key = try read(name) { return key }
-    let key = known.withLock { $0[name] } ?? SecretBytes(randomCount: length)
+    let key = cachedKeys.withLock { $0[name] } ?? SecretBytes(randomCount: length)
     try add(key, name)
     // This reads back what a later daemon would find.
     guard let stored = try read(name) else { throw .missing }
@@ -33,7 +33,7 @@ public enum BootKey {
   /// Returns the key of the existing images in a directory.
   static func forOpening(in directory: String) throws(BootKeyError) -> SecretBytes {
     let name = try name(of: directory)
-    if let key = known.withLock({ $0[name] }) { return key }
+    if let key = cachedKeys.withLock({ $0[name] }) { return key }
     guard let key = try read(name) else { throw .missing }
     return key
   }
@@ -42,7 +42,7 @@ public enum BootKey {
   /// hasn't used the key.
   public static func discard(in directory: String) {
     guard let name = try? name(of: directory),
-      known.withLock({ $0.removeValue(forKey: name) }) != nil
+      cachedKeys.withLock({ $0.removeValue(forKey: name) }) != nil
     else { return }
     _ = clinux_key_remove(name)
   }
@@ -56,7 +56,7 @@ public enum BootKey {
     let key = SecretBytes(randomCount: length)
     try add(key, name)
     guard try read(name) == key else { throw .missing }
-    known.withLock { _ = $0.removeValue(forKey: name) }
+    cachedKeys.withLock { _ = $0.removeValue(forKey: name) }
   }
 
   /// Returns the key's name, which depends on the directory itself, not on how its path is spelt.
@@ -83,7 +83,7 @@ public enum BootKey {
     if [ENOKEY, EKEYREVOKED, EKEYEXPIRED].contains(code) { return nil }
     if count < 0 { throw .unusable(SystemCallError("read the key", on: name, code: code)) }
     guard count == length else { return nil }
-    known.withLock { $0[name] = key }
+    cachedKeys.withLock { $0[name] = key }
     return key
   }
 }

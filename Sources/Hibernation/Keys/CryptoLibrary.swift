@@ -70,13 +70,13 @@ public struct CryptoLibrary: Sendable {
   /// Returns the library of this process. It stays loaded. If it can't be loaded, the next call
   /// tries again.
   static func load() throws(CryptoLibraryError) -> CryptoLibrary {
-    try loaded.withLock { known throws(CryptoLibraryError) in
-      if let known { return known }
+    try loaded.withLock { cached throws(CryptoLibraryError) in
+      if let cached { return cached }
       let library = try CryptoLibrary(anyOf: sonames)
-      guard library.isRight() else {
+      guard library.passesSelfTest() else {
         throw .incomplete(library.versionText, symbol: "AES-256-GCM or HMAC-SHA-256")
       }
-      known = library
+      cached = library
       return library
     }
   }
@@ -193,7 +193,7 @@ extension CryptoLibrary {
 
   /// Checks the functions with known answers: NIST's 14th case of AES-GCM, and RFC 4231's second
   /// case of HMAC.
-  private func isRight() -> Bool {
+  private func passesSelfTest() -> Bool {
     let expected: [UInt8] = [
       0xce, 0xa7, 0x40, 0x3d, 0x4d, 0x60, 0x6b, 0x6e, 0x07, 0x4e, 0xc5, 0xd3, 0xba, 0xf3, 0x9d,
       0x18,

@@ -11,6 +11,7 @@ import Linux
 /// replace the images anyway.
 public final class DescriptorKeeper: Sendable {
   private let socket: Descriptor
+  /// The keeper's process.
   public let process: SpawnedProcess
 
   /// Starts the keeper. Call it only from a thread that lives as long as the daemon.
@@ -64,12 +65,12 @@ enum KeeperMessage: Equatable {
 
   /// Parses the form of `text`. It is `nil` for any other text.
   init?(_ text: String) {
-    let words = text.split(separator: " ")
-    switch (words.first, words.count) {
+    let fields = text.split(separator: " ")
+    switch (fields.first, fields.count) {
     case ("end", 1): self = .end
     case ("taken", 1): self = .taken
     case (let verb?, 3):
-      guard let pid = Int32(words[1]), let time = UInt64(words[2]) else { return nil }
+      guard let pid = Int32(fields[1]), let time = UInt64(fields[2]) else { return nil }
       let process = ProcessIdentity(pid: pid, startTime: time)
       switch verb {
       case "keep": self = .keep(process)
@@ -195,6 +196,7 @@ public struct DescriptorKeeping {
 
 /// The descriptors that an earlier daemon's keeper has handed over.
 public final class HandedOver: Sendable {
+  /// The descriptors of /proc/PID/mem, by process.
   public let memories: [ProcessIdentity: Descriptor]
   private let connection: Descriptor
 

@@ -96,7 +96,7 @@ extension HibernationService {
   ) {
     // The keeper is set at once: the next hibernation must find it.
     kept.set(keeper, taking: taking)
-    aside.submit { [kept] in
+    commonQueue.submit { [kept] in
       do throws(SystemCallError) {
         try kept.giveAll(to: keeper)
         handedOver?.areTaken()

@@ -54,7 +54,7 @@ struct Seal: Sendable {
   }
 
   /// What is sealed: a chunk, or the index.
-  enum Part {
+  enum Component {
     case chunk(ImageChunk)
     /// The index is authenticated together with the file's header, except for the index's checksum
     /// and the progress.
@@ -63,10 +63,10 @@ struct Seal: Sendable {
 
   /// Returns the sealed part, which is `overhead` bytes longer.
   func close(
-    _ content: UnsafeRawBufferPointer, _ part: Part, at offset: UInt64
+    _ content: UnsafeRawBufferPointer, _ component: Component, at offset: UInt64
   ) throws(SystemCallError) -> [UInt8] {
     var sealed = [UInt8](repeating: 0, count: content.count + Self.overhead)
-    let context = authenticated(part, offset: offset, length: content.count)
+    let context = authenticated(component, offset: offset, length: content.count)
     let isSealed = sealed.withUnsafeMutableBytes { sealed in
       do throws(CryptoLibrary.Failed) {
         try library.seal(
@@ -82,22 +82,22 @@ struct Seal: Sendable {
 
   /// Opens a sealed part in place. Returns the length of its content.
   func open(
-    _ sealed: UnsafeMutableRawBufferPointer, _ part: Part, at offset: UInt64
+    _ sealed: UnsafeMutableRawBufferPointer, _ component: Component, at offset: UInt64
   ) throws(Broken) -> Int {
     let length = sealed.count - Self.overhead
     guard length >= 0 else { throw Broken() }
     do throws(CryptoLibrary.Failed) {
       try library.open(
         sealed, key: key, nonce: Self.nonce(offset),
-        authenticating: authenticated(part, offset: offset, length: length))
+        authenticating: authenticated(component, offset: offset, length: length))
     } catch { throw Broken() }
     return length
   }
 
   /// Opens a sealed part in an array, and shortens the array to the content.
-  func open(_ sealed: inout [UInt8], _ part: Part, at offset: UInt64) throws(Broken) {
+  func open(_ sealed: inout [UInt8], _ component: Component, at offset: UInt64) throws(Broken) {
     // The inner call's only error is `Broken`, which this function throws too.
-    let length = sealed.withUnsafeMutableBytes { try? open($0, part, at: offset) }
+    let length = sealed.withUnsafeMutableBytes { try? open($0, component, at: offset) }
     guard let length else { throw Broken() }
     sealed.removeLast(sealed.count - length)
   }
@@ -109,12 +109,12 @@ struct Seal: Sendable {
     return writer.bytes
   }
 
-  private func authenticated(_ part: Part, offset: UInt64, length: Int) -> [UInt8] {
+  private func authenticated(_ component: Component, offset: UInt64, length: Int) -> [UInt8] {
     var writer = ByteWriter()
     writer.append(identifier)
     writer.append(offset)
     writer.append(UInt64(length))
-    switch part {
+    switch component {
     case .chunk(let chunk):
       writer.append(UInt32(1))
       writer.append(chunk.process)

@@ -22,7 +22,7 @@ final class SecretBytes: @unchecked Sendable {
   convenience init(randomCount count: Int) {
     self.init(count: count) { bytes in
       var random = SystemRandomNumberGenerator()
-      for place in bytes.indices { bytes[place] = UInt8.random(in: 0...255, using: &random) }
+      for index in bytes.indices { bytes[index] = UInt8.random(in: 0...255, using: &random) }
     }
   }
 

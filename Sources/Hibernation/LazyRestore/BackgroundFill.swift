@@ -12,7 +12,7 @@ public final class MissingBytes: Sendable {
   public var bytes: UInt64 { count.load(ordering: .relaxed) }
 
   /// Subtracts a chunk that is in place.
-  func filled(_ length: Int) {
+  func didFill(_ length: Int) {
     let length = UInt64(length)
     _ = count.subtract(min(length, bytes), ordering: .relaxed)
   }
@@ -74,7 +74,7 @@ final class BackgroundFill: Sendable {
   let missing: MissingBytes
   /// The file that stays on disk when all pages are in place.
   let base: BaseFile?
-  /// Called once if a step has to be repeated; see `FillPatience`.
+  /// Called once if a step has to be repeated; see `FillRetry`.
   let delayed: (@Sendable (HibernationError) -> Void)?
   private let outcome = Mutex<Outcome?>(nil)
   private let awake = Mutex<Bool?>(nil)
@@ -92,7 +92,7 @@ final class BackgroundFill: Sendable {
   }
 
   /// Records that the resume has let the worker run, or has failed to.
-  func woke(_ success: Bool) { awake.withLock { $0 = success } }
+  func didWake(_ success: Bool) { awake.withLock { $0 = success } }
 
   /// The result of the resume. It is `nil` until the resume has let the worker run, or has failed
   /// to.
@@ -120,10 +120,10 @@ final class BackgroundFill: Sendable {
 }
 
 /// A value for another thread. The object keeps no reference after that thread has received it.
-final class Handed<Value: Sendable>: Sendable {
+final class Handoff<Value: Sendable>: Sendable {
   private let value: Mutex<[Value]>
   init(_ value: [Value]) { self.value = Mutex(value) }
-  func take() -> [Value] {
+  func receive() -> [Value] {
     value.withLock { value in
       defer { value = [] }
       return value
@@ -137,19 +137,20 @@ extension Hibernator {
   /// - Parameter beforeRemoval: called when all pages are in place, and the image still exists.
   static func page(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
-    parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
-    isFrozen: Bool, goesOnForAnother: Bool, keepsBase: Bool = false,
+    pagedProcesses: [PagedProcess], learning: Pager.Learning?, missing: MissingBytes,
+    isFrozen: Bool, isContinuation: Bool, keepsBase: Bool = false,
     of fill: BackgroundFill? = nil, firstOutput: FirstOutput = FirstOutput(),
     turn: ResumeTurns.Turn? = nil, beforeRemoval: (() -> Void)? = nil
   ) -> BackgroundFill.Outcome {
     var outcome = BackgroundFill.Outcome()
-    let patience = FillPatience(image.processes.map(\.identity)) { fill?.delayed?($0) }
+    let retry = FillRetry(image.processes.map(\.identity)) { fill?.delayed?($0) }
     do {
       let pager = try Pager(
-        image: image, target: target, cgroup: cgroup, parts: parts, firstOutput: firstOutput,
-        isFrozen: isFrozen, goesOnForAnother: goesOnForAnother, keepsBase: keepsBase,
-        patience: patience)
-      pager.filled = { missing.filled($0) }
+        image: image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses,
+        firstOutput: firstOutput,
+        isFrozen: isFrozen, isContinuation: isContinuation, keepsBase: keepsBase,
+        retry: retry)
+      pager.filled = { missing.didFill($0) }
       pager.resumeTurn = turn
       pager.beforeRemoval = beforeRemoval
       if let fill {

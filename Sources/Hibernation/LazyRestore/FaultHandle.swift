@@ -43,9 +43,9 @@ extension FaultHandle {
       FaultPoint.userfaultOpened.pass()
       let journal = try FaultJournal.create(
         of: process, userfault: number, inode: clinux_inode(descriptor.raw))
-      let held = try injector.pass(try journal.readOnly())
-      opened.append(held)
-      guard clinux_inode_at("/proc/\(process.pid)/fd/\(held)") == journal.inode else {
+      let journalNumber = try injector.pass(try journal.readOnly())
+      opened.append(journalNumber)
+      guard clinux_inode_at("/proc/\(process.pid)/fd/\(journalNumber)") == journal.inode else {
         throw SystemCallError("recvmsg", on: "pid \(process.pid): another file", code: EBADF)
       }
       // This step is last: if the daemon dies before it, the userfaultfd isn't mistaken for one
@@ -64,14 +64,14 @@ extension FaultHandle {
   /// all rights of the daemon anyway. Root in a container has the daemon's user id, and fewer
   /// rights.
   static func obstacle(of process: Int32) throws(SystemCallError) -> String? {
-    let (theirs, own) = (try ProcessStatus.read(process), try ProcessStatus.read(getpid()))
-    return obstacle(theirs, daemon: own)
+    let (worker, daemon) = (try ProcessStatus.read(process), try ProcessStatus.read(getpid()))
+    return obstacle(worker, daemon: daemon)
   }
 
-  static func obstacle(_ theirs: ProcessStatus, daemon own: ProcessStatus) -> String? {
+  static func obstacle(_ worker: ProcessStatus, daemon: ProcessStatus) -> String? {
     let overrides: UInt64 = 1 << 1  // CAP_DAC_OVERRIDE
-    guard theirs.user == own.user || theirs.effectiveCapabilities & overrides != 0,
-      own.effectiveCapabilities & ~theirs.effectiveCapabilities != 0
+    guard worker.user == daemon.user || worker.effectiveCapabilities & overrides != 0,
+      daemon.effectiveCapabilities & ~worker.effectiveCapabilities != 0
     else { return nil }
     return
       "it runs as the daemon's user with fewer rights (a container, dropped capabilities), and "

@@ -151,8 +151,8 @@ final class FaultJournal: @unchecked Sendable {
       self.inode = inode
     }
 
-    /// - Parameter isOwnFile: true if no other user may open the file.
-    init?(_ words: [UInt64], isOwnFile: Bool) {
+    /// - Parameter isPrivateFile: true if no other user may open the file.
+    init?(_ words: [UInt64], isPrivateFile: Bool) {
       guard words.count >= 6, words[0] == FaultJournal.magic,
         words[1] == 1 || words[1] == Self.version,
         let pid = Int32(exactly: words[2]), let number = Int32(exactly: words[4])
@@ -160,7 +160,7 @@ final class FaultJournal: @unchecked Sendable {
       self.init(
         process: ProcessIdentity(pid: pid, startTime: words[3]), userfault: number,
         inode: words[5])
-      isTrusted = words[1] == Self.version && isOwnFile
+      isTrusted = words[1] == Self.version && isPrivateFile
     }
   }
 
@@ -211,17 +211,17 @@ final class FaultJournal: @unchecked Sendable {
     guard messages.count < Self.slotCount - 1 else {
       throw SystemCallError("read", on: "userfaultfd: its journal is full", code: ENOSPC)
     }
-    let place = slot(messages.count)
+    let entry = slot(messages.count)
     // The write makes the page present before the kernel writes to it: a kill could interrupt a
     // copy that needs a new page.
-    place.pointee.event = 0
+    entry.pointee.event = 0
     let got = try shim("read", on: "userfaultfd of pid \(userfault.pid)") {
-      clinux_uffd_read(userfault.descriptor.raw, place)
+      clinux_uffd_read(userfault.descriptor.raw, entry)
     }
     if got == 0 { return nil }
-    var message = place.pointee
+    var message = entry.pointee
     if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
-      place.pointee.event = 0
+      entry.pointee.event = 0
       return Received(message: message, child: nil)
     }
     guard Int(message.event) == CLINUX_UFFD_FORK else {

@@ -17,20 +17,20 @@ extension FaultJournal {
       if error.unlessHidden(pid).meansVanished { return [] }
       throw error
     }
-    var found: [(file: Descriptor, header: Header)] = []
+    var journals: [(file: Descriptor, header: Header)] = []
     for entry in entries {
       let link = "\(directory)/\(entry)"
       guard readLink(link) == "/memfd:\(name) (deleted)" else { continue }
       do throws(SystemCallError) {
         guard let file = try open(link), let header = try header(of: file) else { continue }
-        found.append((file, header))
+        journals.append((file, header))
       } catch {
         if error.isShortage { throw error }
         // The descriptor was closed, or the file belongs to another user: it is no journal of this
         // daemon.
       }
     }
-    return found
+    return journals
   }
 
   private static func header(of file: Descriptor) throws(SystemCallError) -> Header? {
@@ -39,7 +39,7 @@ extension FaultJournal {
     let words = bytes.withUnsafeBytes { bytes in
       (0..<8).map { bytes.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self) }
     }
-    return Header(words, isOwnFile: clinux_is_private_memfd(file.raw, length) == 1)
+    return Header(words, isPrivateFile: clinux_is_private_memfd(file.raw, length) == 1)
   }
 
   /// Opens a descriptor of the worker that has a journal's name, or returns `nil` if it isn't a
@@ -48,8 +48,8 @@ extension FaultJournal {
   /// first referenced with O_PATH, which opens nothing. It is opened only if it is on the file
   /// system of memfds.
   private static func open(_ link: String) throws(SystemCallError) -> Descriptor? {
-    let place = try Descriptor.open(link, Int32(CLINUX_O_PATH))
-    guard try place.isMemoryFile() else { return nil }
-    return try Descriptor.open("/proc/self/fd/\(place.raw)", O_RDWR | O_NONBLOCK)
+    let reference = try Descriptor.open(link, Int32(CLINUX_O_PATH))
+    guard try reference.isMemoryFile() else { return nil }
+    return try Descriptor.open("/proc/self/fd/\(reference.raw)", O_RDWR | O_NONBLOCK)
   }
 }

@@ -8,7 +8,7 @@ struct FillOrder: Sendable {
   /// All chunks, sorted by address.
   private let chunks: [Int]
   /// The index of each chunk in `chunks`.
-  private let places: [Int: Int]
+  private let indexOfChunk: [Int: Int]
   /// Chunks that a thread has begun with.
   private var claimed: Set<Int> = []
   /// Chunks that a thread has begun with and couldn't read.
@@ -16,13 +16,13 @@ struct FillOrder: Sendable {
   /// The next indices to try, downwards and upwards from the chunk that was wanted last.
   private var below: Int
   private var above: Int
-  private var goesUp = true
-  private var lastWanted: Int?
+  private var isUpward = true
+  private var lastRequested: Int?
 
   /// - Parameter chunks: their indices in `ImageReader.steps`, and their lowest addresses.
   init(_ chunks: [(chunk: Int, address: UInt64)]) {
     self.chunks = chunks.sorted { ($0.address, $0.chunk) < ($1.address, $1.chunk) }.map(\.chunk)
-    places = Dictionary(
+    indexOfChunk = Dictionary(
       self.chunks.enumerated().map { ($0.element, $0.offset) }, uniquingKeysWith: { one, _ in one })
     below = -1
     above = 0
@@ -33,9 +33,9 @@ struct FillOrder: Sendable {
     while let chunk = returned.popLast() {
       if claimed.insert(chunk).inserted { return chunk }
     }
-    for up in [goesUp, !goesUp] {
-      while let place = next(up) {
-        if claimed.insert(chunks[place]).inserted { return chunks[place] }
+    for up in [isUpward, !isUpward] {
+      while let index = next(up) {
+        if claimed.insert(chunks[index]).inserted { return chunks[index] }
       }
     }
     return nil
@@ -45,18 +45,18 @@ struct FillOrder: Sendable {
   mutating func claim(_ chunk: Int) -> Bool { claimed.insert(chunk).inserted }
 
   /// Returns a chunk that couldn't be read: another thread may begin with it.
-  mutating func giveBack(_ chunk: Int) {
+  mutating func unclaim(_ chunk: Int) {
     claimed.remove(chunk)
     returned.append(chunk)
   }
 
   /// Continues from this chunk, because a thread of the worker waits for it: its neighbours are
   /// probably next.
-  mutating func isWanted(_ chunk: Int) {
-    guard let place = places[chunk], place != lastWanted else { return }
-    if let lastWanted { goesUp = place > lastWanted }
-    lastWanted = place
-    (below, above) = (place - 1, place + 1)
+  mutating func prioritizeNeighbors(of chunk: Int) {
+    guard let index = indexOfChunk[chunk], index != lastRequested else { return }
+    if let lastRequested { isUpward = index > lastRequested }
+    lastRequested = index
+    (below, above) = (index - 1, index + 1)
   }
 
   private mutating func next(_ up: Bool) -> Int? {

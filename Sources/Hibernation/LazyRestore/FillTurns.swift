@@ -11,21 +11,21 @@ final class FillTurns: Sendable {
   }
 
   private let state = Mutex(State())
-  private let most: Int
+  private let maxConcurrent: Int
 
   /// The limits of this process. Each fill decompresses on a second thread, so it is half of the
   /// processors.
-  static let shared = FillTurns(most: max(1, onlineProcessors / 2))
+  static let shared = FillTurns(maxConcurrent: max(1, onlineProcessors / 2))
 
   /// A fill that has waited for this time doesn't wait for first answers any more: some worker may
   /// always be waking.
-  static let patienceForAnswers = Duration.seconds(5)
+  static let maxWaitForAnswers = Duration.seconds(5)
   /// A fill that has waited for this time doesn't wait for other fills either: one of them may hang
   /// on its disk.
-  static let patience = Duration.seconds(15)
+  static let maxWait = Duration.seconds(15)
 
-  /// - Parameter most: the number of fills that may use the processors at the same time.
-  init(most: Int) { self.most = most }
+  /// - Parameter maxConcurrent: the number of fills that may use the processors at the same time.
+  init(maxConcurrent: Int) { self.maxConcurrent = maxConcurrent }
 
   /// Runs `body` while a resumed worker's first answer is under way. New fills wait meanwhile.
   func whileAnswering<Failure: Error>(_ body: () throws(Failure) -> Void) throws(Failure) {
@@ -38,8 +38,8 @@ final class FillTurns: Sendable {
   func enter(after waited: Duration) -> Bool {
     state.withLock { state in
       let isFree =
-        state.filling < most && (state.answering == 0 || waited >= Self.patienceForAnswers)
-      guard isFree || waited >= Self.patience else { return false }
+        state.filling < maxConcurrent && (state.answering == 0 || waited >= Self.maxWaitForAnswers)
+      guard isFree || waited >= Self.maxWait else { return false }
       state.filling += 1
       return true
     }

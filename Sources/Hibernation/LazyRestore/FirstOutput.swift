@@ -11,7 +11,7 @@ struct FirstOutput {
   private var before: [(pid: Int32, writes: ProcessWrites)] = []
   private(set) var isSeen = false
   /// The time of the next check, in ns of the monotonic clock.
-  private var nextLook: Int64 = 0
+  private var nextCheck: Int64 = 0
 
   /// - Parameter pids: processes that don't run yet. If there are none, no output is ever seen.
   init(of pids: [Int32] = []) {
@@ -22,10 +22,10 @@ struct FirstOutput {
   }
 
   /// Checks at most once in a millisecond. Returns true if output was seen, now or before.
-  mutating func look() -> Bool {
+  mutating func check() -> Bool {
     let now = Clocks.monotonic
-    if isSeen || now < nextLook { return isSeen }
-    nextLook = now + 1_000_000
+    if isSeen || now < nextCheck { return isSeen }
+    nextCheck = now + 1_000_000
     isSeen = before.contains { pid, writes in
       // A process that has ended writes no more.
       guard let present = try? ProcessWrites.read(pid) else { return false }

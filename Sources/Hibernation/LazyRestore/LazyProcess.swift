@@ -3,12 +3,12 @@ import Linux
 import Synchronization
 
 /// A process whose missing pages the pager fills.
-struct PagerPart: Sendable {
+struct PagedProcess: Sendable {
   /// The index of the process in the image.
-  let process: Int
+  let index: Int
   let handle: FaultHandle
   /// Pages of chunks of the background fill that are in place already.
-  var placed: Set<UInt64> = []
+  var presentPages: Set<UInt64> = []
   /// The tracker that records writes when all pages are in place. Without one, the next hibernation
   /// compares pages.
   var tracker: WriteTracker?
@@ -36,7 +36,7 @@ final class LazyProcess {
   /// Pages that a thread waited for.
   var touched = TouchedPages()
   /// True if the process has no memory any more.
-  var isGone = false
+  var hasVanished = false
   let tracker: WriteTracker?
   /// The mappings with missing pages, as they were at the hibernation.
   let mappings: [PageRange]
@@ -52,20 +52,20 @@ final class LazyProcess {
   private static let crowded = 8 << 20
   private static let cachedByAll = Atomic(0)
 
-  init(_ part: PagerPart, _ image: ImageReader) throws {
-    let handle = part.handle
-    tracker = handle.userfault.tracksWrites ? part.tracker : nil
-    mappings = image.mappings.filter { Int($0.process) == part.process }.map(\.range)
-    filled = part.placed
+  init(_ paged: PagedProcess, _ image: ImageReader) throws {
+    let handle = paged.handle
+    tracker = handle.userfault.tracksWrites ? paged.tracker : nil
+    mappings = image.mappings.filter { Int($0.process) == paged.index }.map(\.range)
+    filled = paged.presentPages
     // These pages will be among those that come back by themselves the next time, too.
-    for page in part.placed.sorted() { touched.insert(page, hasAnswered: true) }
+    for page in paged.presentPages.sorted() { touched.insert(page, hasAnswered: true) }
     pid = handle.userfault.pid
     userfault = handle.userfault
     journal = handle.journal
     layout = try PageLayout(replaying: handle.journal.batches.closed)
     unfinished = handle.journal.batches.open
     let mine = image.steps.indices.filter {
-      image.steps[$0].isBackgroundFilled && image.steps[$0].process == part.process
+      image.steps[$0].isBackgroundFilled && image.steps[$0].process == paged.index
     }
     chunks = mine
     ranges = mine.flatMap { chunk in

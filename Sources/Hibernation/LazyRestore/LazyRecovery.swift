@@ -11,11 +11,12 @@ extension Hibernator {
 
   /// Undoes the beginning of a restore: no process has run since, so the worker is as it was
   /// before.
-  func restAgain(_ image: ImageReader, _ parts: [PagerPart]) throws(HibernationError) {
+  func returnToRest(_ image: ImageReader, _ pagedProcesses: [PagedProcess]) throws(HibernationError)
+  {
     try attempt(.writingBack) {
-      for part in parts { try part.handle.userfault.unregisterAll() }
+      for paged in pagedProcesses { try paged.handle.userfault.unregisterAll() }
       try image.mark(.atRest)
-      for part in parts { part.handle.journal.reset(to: .idle) }
+      for paged in pagedProcesses { paged.handle.journal.reset(to: .idle) }
     }
   }
 
@@ -28,26 +29,27 @@ extension Hibernator {
       throw HibernationError(
         .checking, "it was restored lazily without a cgroup", aftermath: .unverifiable)
     }
-    let parts = try findHandles(image)
-    if parts.contains(where: { $0.handle.journal.phase == .preparing }) {
+    let pagedProcesses = try findHandles(image)
+    if pagedProcesses.contains(where: { $0.handle.journal.phase == .preparing }) {
       // No process has run, so the restore starts from the beginning.
       try checkAtRest(target)
       // From here on the image counts as at rest.
       try ResumeNote.clear(of: target)
-      try restAgain(image, parts)
-      return try bringBack(target, from: image.resting, run: true)
+      try returnToRest(image, pagedProcesses)
+      return try restoreMemory(target, from: image.asRestingImage, run: true)
     }
-    for part in parts where part.handle.journal.openForks > 0 {
+    for paged in pagedProcesses where paged.handle.journal.openForks > 0 {
       // If no page is missing any more, none is missing in a child.
-      if part.handle.journal.phase != .complete { try bringToChildren(of: part, image, target) }
-      part.handle.journal.forksAreDone()
+      if paged.handle.journal.phase != .complete { try restoreChildren(of: paged, image, target) }
+      paged.handle.journal.forksAreDone()
     }
     let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
     let isFrozen = wanted.hasPrefix("1")
     var refusal: HibernationError?
     let outcome = Self.page(
-      image, target: target, cgroup: cgroup, parts: parts, learning: nil, missing: MissingBytes(0),
-      isFrozen: isFrozen, goesOnForAnother: true
+      image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, learning: nil,
+      missing: MissingBytes(0),
+      isFrozen: isFrozen, isContinuation: true
     ) {
       do throws(HibernationError) { try target.continueMasters() } catch { refusal = error }
     }
@@ -59,8 +61,8 @@ extension Hibernator {
   /// are never filled: that is an error.
   private func findHandles(
     _ image: ImageReader
-  ) throws(HibernationError) -> [PagerPart] {
-    var parts: [PagerPart] = []
+  ) throws(HibernationError) -> [PagedProcess] {
+    var pagedProcesses: [PagedProcess] = []
     for (index, process) in image.processes.enumerated() where !process.identity.hasEnded {
       if !image.hasBackgroundFill(of: index) { continue }
       let handle: FaultHandle?
@@ -92,9 +94,9 @@ extension Hibernator {
             : "process \(process.pid) has closed its userfaultfd while pages were missing",
           aftermath: .unverifiable)
       }
-      parts.append(PagerPart(process: index, handle: handle))
+      pagedProcesses.append(PagedProcess(index: index, handle: handle))
     }
-    return parts
+    return pagedProcesses
   }
 }
 

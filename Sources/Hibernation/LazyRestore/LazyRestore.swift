@@ -19,7 +19,7 @@ extension Hibernator {
   public func awaitFill(of name: String) throws(HibernationError) {
     guard let fill = fills.removeValue(forKey: name) else { return }
     let outcome = fill.wait()
-    takeBase(of: fill, outcome, name)
+    acceptBase(of: fill, outcome, name)
     if let failure = outcome.failure {
       handles[name] = nil
       throw failure
@@ -46,7 +46,7 @@ extension Hibernator {
 
   /// Commit B of a lazy restore: from here on the image's earlier base isn't needed any more, and
   /// the base that stays may be the next image's.
-  func takeBase(
+  func acceptBase(
     of fill: BackgroundFill, _ outcome: BackgroundFill.Outcome, _ name: String
   ) {
     for identity in (trackers[name] ?? [:]).keys {
@@ -68,10 +68,10 @@ extension Hibernator {
     }
     var base = Base(file: file, current: outcome.pagesOfBase)
     for identity in (trackers[name] ?? [:]).keys {
-      let known = outcome.tracked[identity.pid] ?? TrackedFill()
-      trackers[name]?[identity]?.armed = known.armed
+      let trackedFill = outcome.tracked[identity.pid] ?? TrackedFill()
+      trackers[name]?[identity]?.armed = trackedFill.armed
       // Pages that were written during the fill differ from the base.
-      base.current[identity] = base.current[identity]?.split(by: known.unwritten).inside
+      base.current[identity] = base.current[identity]?.split(by: trackedFill.unwritten).inside
     }
     bases[name] = base
   }
@@ -79,95 +79,100 @@ extension Hibernator {
   /// Writes the pages that mustn't be missing, and lets the worker run. The other pages follow in
   /// the background.
   func restoreLazily(
-    _ target: HibernationTarget, from place: RestingImage, learns: Bool, keepsBase: Bool,
+    _ target: HibernationTarget, from restingImage: RestingImage, learns: Bool, keepsBase: Bool,
     recorded: () -> String?
   ) throws(HibernationError) -> LazyRestoreResult {
-    let image = try openOwn(place, of: target, heldBase: bases[target.name]?.image)
-    guard let cgroup = target.cgroup?.freezer, resting[target.name] == nil else {
+    let image = try openVerified(restingImage, of: target, heldBase: bases[target.name]?.image)
+    guard let cgroup = target.cgroup?.freezer, tracedSessions[target.name] == nil else {
       return .refused("no cgroup of its own")
     }
     guard image.progress == .atRest, !image.mappings.isEmpty else {
       return .refused("its image was not made for lazy restore")
     }
-    let known = learnedSets(of: target.name), isKnown = known.contains(where: \.isKnown)
-    if known.isEmpty, !learns { return .refused("no history yet of the pages needed first") }
-    try checkAnybodyLives(image)
+    let learned = learnedSets(of: target.name), isLearned = learned.contains(where: \.isLearned)
+    if learned.isEmpty, !learns { return .refused("no history yet of the pages needed first") }
+    try checkAnyProcessLives(image)
     try checkAtRest(target)
     let began = Clocks.monotonic
-    var parts: [PagerPart] = []
+    var pagedProcesses: [PagedProcess] = []
     for (index, process) in image.processes.enumerated() {
       if process.identity.hasEnded { return .refused("one of its processes has ended") }
       if !image.hasBackgroundFill(of: index) { continue }
       guard let handle = handles[target.name]?[process.identity] else {
         return .refused("process \(process.pid) has no userfaultfd made by Dormouse")
       }
-      parts.append(
-        PagerPart(
-          process: index, handle: handle,
+      pagedProcesses.append(
+        PagedProcess(
+          index: index, handle: handle,
           tracker: keepsBase ? trackers[target.name]?[process.identity]?.tracker : nil))
     }
 
-    for part in parts { part.handle.journal.reset(to: .preparing) }
+    for paged in pagedProcesses { paged.handle.journal.reset(to: .preparing) }
     guard image.lock(waits: false) else { return .refused("another process uses its image") }
     do throws(SystemCallError) { try image.mark(.filling) } catch {
-      for part in parts { part.handle.journal.reset(to: .idle) }
+      for paged in pagedProcesses { paged.handle.journal.reset(to: .idle) }
       return .refused("its image can't be written to: \(error.reason)")
     }
     FaultPoint.fillMarked.pass()
     do {
-      try prefetch(image, into: target, &parts)
+      try prefetch(image, into: target, &pagedProcesses)
       // This daemon's pager, or the standby pager if the daemon dies, removes the image when all
       // pages are in place.
-      try note(resumeFrom: image, of: target, recorded)
+      try recordResume(from: image, of: target, recorded)
     } catch {
-      try restAgain(image, parts)
+      try returnToRest(image, pagedProcesses)
       if let error = error as? HibernationError { throw error }
       return .refused("\(error)")
     }
     standby?.announce(target, image: image.path)
-    for part in parts { part.handle.journal.phase = .filling }
+    for paged in pagedProcesses { paged.handle.journal.phase = .filling }
     FaultPoint.fillPrepared.pass()
     let backgroundFill = image.backgroundFillLength
     let record = ResumeHistory.LazyResume(
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - backgroundFill,
-      total: image.dataLength, wasLearning: !isKnown,
-      learnedMore: isKnown && histories[target.name]?.learnsMore == true)
+      total: image.dataLength, wasLearning: !isLearned,
+      learnedMore: isLearned && histories[target.name]?.learnsMore == true)
     try start(
-      image, target: target, cgroup: cgroup, parts: parts, record: record, keepsBase: keepsBase)
-    try letRun(target, image, before: fills[target.name])
+      image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, record: record,
+      keepsBase: keepsBase)
+    try wake(target, image, before: fills[target.name])
     return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
   }
 
   /// Puts everything in place that the worker needs before it runs.
   private func prefetch(
-    _ image: ImageReader, into target: HibernationTarget, _ parts: inout [PagerPart]
+    _ image: ImageReader, into target: HibernationTarget, _ pagedProcesses: inout [PagedProcess]
   ) throws {
     // Ranges are registered first: from here on only the pages that Dormouse fills appear in them.
     // Otherwise a write to one page of an area for huge pages would add 511 neighbours of zeros,
     // and so would khugepaged; a debugger's read would leave the zero page.
-    for part in parts {
-      for mapping in image.mappings where Int(mapping.process) == part.process {
-        try part.handle.userfault.register(mapping.range)
+    for paged in pagedProcesses {
+      for mapping in image.mappings where Int(mapping.process) == paged.index {
+        try paged.handle.userfault.register(mapping.range)
       }
     }
     FaultPoint.registered.pass()
-    let strays = try parts.map { try self.strays(in: image, process: $0.process) }
+    let unexpected = try pagedProcesses.map {
+      try self.unexpectedlyPresentPages(in: image, process: $0.index)
+    }
     try writeBack(
-      image, into: target, sessions: [], prefetch: Prefetch(parts: parts, image: image))
-    for (index, pages) in strays.enumerated() {
-      parts[index].placed = try overwrite(pages, of: image, process: parts[index].process, target)
+      image, into: target, sessions: [],
+      prefetch: Prefetch(pagedProcesses: pagedProcesses, image: image))
+    for (index, pages) in unexpected.enumerated() {
+      pagedProcesses[index].presentPages = try overwrite(
+        pages, of: image, process: pagedProcesses[index].index, target)
     }
   }
 
-  private func letRun(
+  private func wake(
     _ target: HibernationTarget, _ image: ImageReader, before fill: BackgroundFill?
   ) throws(HibernationError) {
     try attempt(.waking) {
       do {
         try target.wake(correctingTimeoutsOf: image)
-        fill?.woke(true)
+        fill?.didWake(true)
       } catch {
-        fill?.woke(false)
+        fill?.didWake(false)
         throw error
       }
     }
@@ -179,32 +184,34 @@ extension Hibernator {
   /// while the worker comes to rest (the rseq area, beside the thread-locals): their content is
   /// wrong, and a fill would skip them. Call this after their ranges are registered, so that no
   /// more can appear, and before anything is filled.
-  private func strays(in image: ImageReader, process index: Int) throws -> [PageRange] {
+  private func unexpectedlyPresentPages(in image: ImageReader, process index: Int) throws
+    -> [PageRange]
+  {
     let pages = try PageMap(
       pid: image.processes[index].pid, useScan: features.pagemapScan)
     let mappings = image.mappings.filter { Int($0.process) == index }
     return try pages.populatedPages(inRegistered: mappings.map(\.range))
   }
 
-  /// Writes the pages of `strays` that the image has in its background fill, and returns them.
+  /// Writes the pages of `unexpected` that the image has in its background fill, and returns them.
   private func overwrite(
-    _ strays: [PageRange], of image: ImageReader, process index: Int,
+    _ unexpected: [PageRange], of image: ImageReader, process index: Int,
     _ target: HibernationTarget
   ) throws -> Set<UInt64> {
     var written: Set<UInt64> = []
-    if strays.isEmpty { return written }
+    if unexpected.isEmpty { return written }
     let memory = try target.memory(of: image.processes[index].identity)
     let buffer = try ChunkBuffer()
     for chunk in image.steps where chunk.isBackgroundFilled && chunk.process == index {
       // Few chunks are near one of the few strays.
       let hull = chunk.ranges.hull
-      let near = strays.filter { $0.intersection(with: hull) != nil }
+      let near = unexpected.filter { $0.intersection(with: hull) != nil }
       if near.isEmpty { continue }
       var pages: UnsafeRawPointer?
       var offset = 0
       for range in chunk.ranges {
-        for stray in near {
-          guard let both = range.intersection(with: stray) else { continue }
+        for run in near {
+          guard let both = range.intersection(with: run) else { continue }
           for page in both.pages { written.insert(page) }
           let loaded = try pages ?? buffer.load(chunk, of: image)
           pages = loaded
@@ -220,7 +227,7 @@ extension Hibernator {
   /// Starts the fill's thread. If there is none, all pages are filled on this one.
   private func start(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
-    parts: [PagerPart], record: ResumeHistory.LazyResume, keepsBase: Bool
+    pagedProcesses: [PagedProcess], record: ResumeHistory.LazyResume, keepsBase: Bool
   ) throws(HibernationError) {
     let learning = Pager.Learning(
       isLearning: record.wasLearning || record.learnedMore,
@@ -232,16 +239,17 @@ extension Hibernator {
     let keepsBase = fill.base != nil
     let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
     // The counters are read before the worker runs.
-    let firstOutput = FirstOutput(of: parts.map(\.handle.userfault.pid))
+    let firstOutput = FirstOutput(of: pagedProcesses.map(\.handle.userfault.pid))
     // The other thread drops the last reference to the descriptors, so they are closed before the
     // end of the fill is known.
-    let handed = Handed(parts)
+    let handoff = Handoff(pagedProcesses)
     let turn = turn
     let isStarted = ShortThreads.start(name: "dormouse-pager") {
       let outcome = DescriptorReserve.use {
         Self.page(
-          image, target: target, cgroup: cgroup, parts: handed.take(), learning: learning,
-          missing: fill.missing, isFrozen: false, goesOnForAnother: false, keepsBase: keepsBase,
+          image, target: target, cgroup: cgroup, pagedProcesses: handoff.receive(),
+          learning: learning,
+          missing: fill.missing, isFrozen: false, isContinuation: false, keepsBase: keepsBase,
           of: fill, firstOutput: firstOutput, turn: turn)
       }
       turn?.end()
@@ -258,10 +266,11 @@ extension Hibernator {
     }
     // No process runs yet, so all pages are filled now.
     let outcome = Self.page(
-      image, target: target, cgroup: cgroup, parts: parts, learning: nil, missing: fill.missing,
-      isFrozen: true, goesOnForAnother: false, keepsBase: keepsBase)
+      image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, learning: nil,
+      missing: fill.missing,
+      isFrozen: true, isContinuation: false, keepsBase: keepsBase)
     standby?.retract(image: image.path)
-    takeBase(of: fill, outcome, target.name)
+    acceptBase(of: fill, outcome, target.name)
     if let failure = outcome.failure { throw failure }
   }
 }

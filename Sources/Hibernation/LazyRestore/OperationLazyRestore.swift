@@ -7,10 +7,10 @@ extension Operation {
   /// Returns the learned working set and the pages that the kernel needs when a thread ends: it
   /// clears the thread's number there and walks its list of robust mutexes, and doesn't wait for
   /// missing pages while it does.
-  func workingSet(of captive: Captive) -> WorkingSet {
+  func workingSet(of seized: SeizedProcess) -> WorkingSet {
     var wanted =
-      hibernator.workingSets[target.name]?[captive.stat.identity] ?? WorkingSet()
-    for thread in captive.session.threads {
+      hibernator.workingSets[target.name]?[seized.stat.identity] ?? WorkingSet()
+    for thread in seized.session.threads {
       for page in thread.registers.threadBlock { wanted.insert(page) }
       // The thread's timeout is corrected before it runs, so its pages must be present.
       for page in thread.registers.timePages { wanted.insert(page) }
@@ -23,10 +23,10 @@ extension Operation {
   ///
   /// - Returns: the reason if it isn't possible.
   func prepareForFaults(
-    _ captive: Captive, plan: PagePlan, injector: Injector
+    _ seized: SeizedProcess, plan: PagePlan, injector: Injector
   ) throws -> String? {
     guard restore.isLazy, !plan.backgroundMappings.isEmpty, freezer != nil else { return nil }
-    let identity = captive.stat.identity
+    let identity = seized.stat.identity
     do {
       if let obstacle = try FaultHandle.obstacle(of: identity.pid) { return obstacle }
       // The descriptors are searched for each time: the program may have closed them, or executed

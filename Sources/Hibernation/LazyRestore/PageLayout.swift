@@ -44,7 +44,7 @@ struct PageLayout: Sendable {
 
   /// Returns the present address of a page of the image, or `nil` if the process has dropped the
   /// page.
-  func now(_ address: UInt64) -> UInt64? {
+  func currentAddress(of address: UInt64) -> UInt64? {
     var address = address
     for change in changes {
       switch change {
@@ -63,7 +63,7 @@ struct PageLayout: Sendable {
   /// Returns the present address of a run of the image's pages, as far as the run stays together,
   /// and the number of its `length` bytes for which that is true. The address is `nil` if the
   /// process has dropped the pages.
-  func now(_ start: UInt64, _ length: UInt64) -> (address: UInt64?, length: UInt64) {
+  func currentRun(from start: UInt64, _ length: UInt64) -> (address: UInt64?, length: UInt64) {
     var (address, length) = (start, length)
     func cut(_ edge: UInt64) { if edge > address { length = min(length, edge - address) } }
     for change in changes {
@@ -127,8 +127,8 @@ struct PageLayout: Sendable {
     }
     for message in batch where Int(message.event) == CLINUX_UFFD_UNMAP {
       // A move to an address has already dropped the memory that was there before.
-      for part in Self.subtract(moves.map(\.to), from: message.a..<max(message.a, message.b)) {
-        changes.append(.dropped(part))
+      for paged in Self.subtract(moves.map(\.to), from: message.a..<max(message.a, message.b)) {
+        changes.append(.dropped(paged))
       }
     }
   }
@@ -206,12 +206,12 @@ struct PageLayout: Sendable {
   private static func subtract(
     _ taken: [Range<UInt64>], from range: Range<UInt64>
   ) -> [Range<UInt64>] {
-    taken.reduce([range]) { parts, one in
-      parts.flatMap { part -> [Range<UInt64>] in
-        guard part.overlaps(one) else { return [part] }
+    taken.reduce([range]) { pagedProcesses, one in
+      pagedProcesses.flatMap { paged -> [Range<UInt64>] in
+        guard paged.overlaps(one) else { return [paged] }
         return [
-          part.lowerBound..<max(part.lowerBound, one.lowerBound),
-          min(part.upperBound, one.upperBound)..<part.upperBound,
+          paged.lowerBound..<max(paged.lowerBound, one.lowerBound),
+          min(paged.upperBound, one.upperBound)..<paged.upperBound,
         ]
       }
     }.filter { !$0.isEmpty }

@@ -55,21 +55,21 @@ struct PagePlan: Sendable {
     var byKind: [Kind: [PageRange]] = [:]
     for mapping in mappings where Self.canMove(mapping) {
       if keepsProtected, Self.isProtected(mapping) { continue }
-      let found = try pages.privatePages(from: mapping.start, to: mapping.end)
-      let moving = Self.subtract(keep, from: found)
+      let present = try pages.privatePages(from: mapping.start, to: mapping.end)
+      let moving = Self.subtract(keep, from: present)
       var kind = Kind(
         readable: mapping.readable, writable: !Self.isProtected(mapping),
         absentIsZero: !mapping.hasFile)
       if let workingSet {
         // Pages of files can't be missing: userfaultfd doesn't accept them.
-        let (prefetched, rest) =
+        let (prefetched, background) =
           mapping.hasFile ? (moving, []) : moving.split(byPages: workingSet.pages)
         kind.isPrefetched = true
         byKind[kind, default: []] += prefetched
         kind.isPrefetched = false
         kind.isBackgroundFilled = true
-        byKind[kind, default: []] += rest
-        if !rest.isEmpty {
+        byKind[kind, default: []] += background
+        if !background.isEmpty {
           backgroundMappings.append(mapping.range)
         }
       } else {
@@ -85,7 +85,7 @@ struct PagePlan: Sendable {
       let ranges = byKind[kind] ?? []
       self.byKind.append((kind, ranges))
       let limit =
-        switch (kind.isPrefetched, workingSet?.isKnown) {
+        switch (kind.isPrefetched, workingSet?.isLearned) {
         case (true, _): ImageLayout.prefetchChunkLength
         // It isn't known which pages are needed first: each of them costs its chunk's
         // decompression.
@@ -127,12 +127,12 @@ struct PagePlan: Sendable {
     let limit = UInt64(limit)
     var chunks: [PlannedChunk] = []
     var chunk = PlannedChunk(process: process, kind: kind)
-    for var rest in ranges {
-      while rest.length > 0 {
-        let (part, tail) = rest.split(after: limit - chunk.length)
-        chunk.ranges.append(part)
-        chunk.length += part.length
-        rest = tail
+    for var remainder in ranges {
+      while remainder.length > 0 {
+        let (piece, tail) = remainder.split(after: limit - chunk.length)
+        chunk.ranges.append(piece)
+        chunk.length += piece.length
+        remainder = tail
         // One call of process_vm_readv accepts at most 1024 ranges.
         if chunk.length == limit || chunk.ranges.count == 1024 {
           chunks.append(chunk)
@@ -144,9 +144,9 @@ struct PagePlan: Sendable {
     return chunks
   }
 
-  /// Returns the pages of `found` that no range in `keep` touches.
-  static func subtract(_ keep: [Range<UInt64>], from found: [PageRange]) -> [PageRange] {
-    found.subtracting(wholePages(keep))
+  /// Returns the pages of `present` that no range in `keep` touches.
+  static func subtract(_ keep: [Range<UInt64>], from pages: [PageRange]) -> [PageRange] {
+    pages.subtracting(wholePages(keep))
   }
 
   /// Returns all pages that a range touches.

@@ -26,7 +26,7 @@ final class Pager {
   /// parent.
   let childScratch: ChunkBuffer
   /// True if an earlier pager has begun the fill and died.
-  let goesOnForAnother: Bool
+  let isContinuation: Bool
   var beforeRemoval: (() -> Void)?
   /// True if the image or its base stays on disk at the end, for the next hibernation.
   var keepsBase: Bool
@@ -44,28 +44,28 @@ final class Pager {
   /// Called with the length of each chunk that is in place.
   var filled: ((Int) -> Void)?
   /// The remaining chunks, while all of them are filled.
-  private(set) var ahead: ChunksAhead?
+  private(set) var readAhead: ChunkReadAhead?
   /// With fewer chunks, another thread isn't worth its start.
-  private static let worthAThread = 8
+  private static let minChunksForHelper = 8
   /// Detects the first output. Few of the pages that are needed after it are learned.
   var firstOutput: FirstOutput
   /// The number of chunks that threads of the worker have waited for.
   private var answered = 0
   /// A worker that has waited for this number of chunks needs more than its working set: the other
   /// chunks follow at once.
-  private static let fewAnswers = 8
+  private static let answersBeforeFill = 8
   /// The fill begins after this time, in ns, even if no output was seen: some output can't be.
   private static let grace: Int64 = 10_000_000
   /// The resume's turn, which ends with the worker's first answer.
   var resumeTurn: ResumeTurns.Turn?
-  private var mayFill = false
+  private var hasTurn = false
   /// The time between two attempts to enter while a fill waits for its turn, in ms.
-  private static let turnInterval = Int32(40)
+  private static let turnPollInterval = Int32(40)
   /// The number of chunks (16 MB) after which another worker may fill.
   private static let chunksInTurn = 64
   /// The time for which threads waited for pages, in ns.
   private(set) var waited: Int64 = 0
-  let patience: FillPatience
+  let retry: FillRetry
 
   struct Unexpected: Error, CustomStringConvertible {
     let address: UInt64
@@ -91,19 +91,19 @@ final class Pager {
 
   init(
     image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
-    parts: [PagerPart], firstOutput: FirstOutput, isFrozen: Bool, goesOnForAnother: Bool,
-    keepsBase: Bool = false, patience: FillPatience
+    pagedProcesses: [PagedProcess], firstOutput: FirstOutput, isFrozen: Bool, isContinuation: Bool,
+    keepsBase: Bool = false, retry: FillRetry
   ) throws {
-    self.patience = patience
-    self.goesOnForAnother = goesOnForAnother
+    self.retry = retry
+    self.isContinuation = isContinuation
     self.keepsBase = keepsBase
     self.image = image
     self.target = target
     self.cgroup = cgroup
     self.isFrozen = isFrozen
-    scratch = try patience.of { () throws(ZstdError) in try ChunkBuffer() }
-    childScratch = try patience.of { () throws(ZstdError) in try ChunkBuffer() }
-    processes = try parts.map { try LazyProcess($0, image) }
+    scratch = try retry.run { () throws(ZstdError) in try ChunkBuffer() }
+    childScratch = try retry.run { () throws(ZstdError) in try ChunkBuffer() }
+    processes = try pagedProcesses.map { try LazyProcess($0, image) }
     self.firstOutput = firstOutput
   }
 
@@ -113,7 +113,7 @@ final class Pager {
     if processes.contains(where: { $0.journal.phase == .complete }) { return try tearDown() }
     for process in processes where !process.unfinished.isEmpty { try finish(process) }
     try FillTurns.shared.whileAnswering { try serveFirst(learning) }
-    try fillRest()
+    try fillRemaining()
     try drainEvents()
     FaultPoint.filled.pass()
     try tearDown()
@@ -124,7 +124,8 @@ final class Pager {
     defer { resumeTurn?.end() }
     if let learning, learning.isLearning, !isFrozen { try learnWorkingSet(learning) }
     let end = Clocks.monotonic + Self.grace
-    while !isFrozen, Clocks.monotonic < end, answered < Self.fewAnswers, !firstOutput.look() {
+    while !isFrozen, Clocks.monotonic < end, answered < Self.answersBeforeFill, !firstOutput.check()
+    {
       try serveAll(wait: 1)
     }
   }
@@ -132,25 +133,25 @@ final class Pager {
   /// Waits until this fill may use the processors. A halted worker doesn't wait.
   private func waitForTurn() throws {
     let began = Clocks.monotonic
-    while !isFrozen, !mayFill {
-      mayFill = FillTurns.shared.enter(after: .nanoseconds(Clocks.monotonic - began))
-      if mayFill { return }
+    while !isFrozen, !hasTurn {
+      hasTurn = FillTurns.shared.enter(after: .nanoseconds(Clocks.monotonic - began))
+      if hasTurn { return }
       // Many fills may wait, so each frees its buffer.
       scratch.release()
-      try serveAll(wait: Self.turnInterval)
+      try serveAll(wait: Self.turnPollInterval)
     }
   }
 
   private func leaveTurn() {
-    if mayFill { FillTurns.shared.leave() }
-    mayFill = false
+    if hasTurn { FillTurns.shared.leave() }
+    hasTurn = false
   }
 
   /// The number of chunks that are in place.
   private var doneCount: Int { processes.reduce(0) { $0 + $1.done.count } }
 
   /// Fills all chunks that aren't in place yet.
-  private func fillRest() throws {
+  private func fillRemaining() throws {
     let isFilled = processes.allSatisfy { $0.chunks.allSatisfy($0.done.contains) }
     if !isFilled { try waitForTurn() }
     defer { leaveTurn() }
@@ -159,12 +160,12 @@ final class Pager {
       for chunk in process.chunks where !process.done.contains(chunk) { owners[chunk] = process }
     }
     let chunks = owners.keys.sorted()
-    let ahead = ChunksAhead(image, chunks: chunks)
-    if chunks.count >= Self.worthAThread, onlineProcessors > 1 { ahead.start() }
-    self.ahead = ahead
+    let readAhead = ChunkReadAhead(image, chunks: chunks)
+    if chunks.count >= Self.minChunksForHelper, onlineProcessors > 1 { readAhead.start() }
+    self.readAhead = readAhead
     defer {
-      ahead.finish()
-      self.ahead = nil
+      readAhead.finish()
+      self.readAhead = nil
     }
     let doneBefore = doneCount
     var isHalfDone = false
@@ -174,7 +175,7 @@ final class Pager {
         isHalfDone = true
         FaultPoint.filling.pass()
       }
-      guard let next = ahead.next(), let process = owners[next.chunk] else { return }
+      guard let next = readAhead.next(), let process = owners[next.chunk] else { return }
       try fill(next, of: process, Destination(process))
       if (doneCount - doneBefore) % Self.chunksInTurn == 0 {
         leaveTurn()
@@ -192,7 +193,7 @@ final class Pager {
     var last = Clocks.monotonic
     while !isFrozen, Clocks.monotonic < end {
       if try serveAll(wait: 5, singly: true) { last = Clocks.monotonic }
-      let hasAnswered = firstOutput.look()
+      let hasAnswered = firstOutput.check()
       if learning.untilOutput, hasAnswered { return }
       if hasAnswered, LazyProcess.cacheIsCrowded {
         for process in processes { process.dropCache() }
@@ -223,15 +224,15 @@ final class Pager {
   }
 
   private func serve(_ process: LazyProcess, singly: Bool) throws {
-    while !process.isGone {
-      try settle(process)
+    while !process.hasVanished {
+      try handlePendingEvents(of: process)
       // All pages are filled while the worker is frozen.
       if isFrozen { return }
       if let page = process.faults.popLast() {
         try answer(page, process, singly: singly)
         // A worker that needs most of its memory waits again before this loop has ended, and the
         // chunks that are ready are probably those that it needs next.
-        if !singly, answered >= Self.fewAnswers { return }
+        if !singly, answered >= Self.answersBeforeFill { return }
       } else if let received = try nextMessage(of: process) {
         try receive(received, of: process)
       } else {
@@ -242,21 +243,21 @@ final class Pager {
 
   /// Records a page for which a thread waits, if the image has it. Pages that the program has
   /// freed, or has never used, can't be put in place before it runs.
-  func note(_ page: UInt64, of process: LazyProcess) {
+  func recordFault(_ page: UInt64, of process: LazyProcess) {
     guard let original = process.layout.original(of: page), process.chunk(with: original) != nil
     else { return }
-    process.touched.insert(page, hasAnswered: firstOutput.look())
+    process.touched.insert(page, hasAnswered: firstOutput.check())
   }
 
   /// Fills the page at an address for which a thread waits. If the layout changes meanwhile, it
   /// tries again.
   private func answer(_ page: UInt64, _ process: LazyProcess, singly: Bool) throws {
-    note(page, of: process)
+    recordFault(page, of: process)
     var changes: Int
     repeat {
       changes = process.changes
       try fillAnswer(page, process, singly: singly)
-    } while process.changes != changes && !process.isGone && !isFrozen
+    } while process.changes != changes && !process.hasVanished && !isFrozen
   }
 
   private func fillAnswer(_ page: UInt64, _ process: LazyProcess, singly: Bool) throws {
@@ -264,10 +265,10 @@ final class Pager {
       !process.done.contains(chunk), !process.filled.contains(original)
     {
       if singly {
-        let (source, _) = try patience.of {
+        let (source, _) = try retry.run {
           try process.cached(chunk, page: original, of: image, buffer: scratch)
         }
-        try place(
+        try fillRun(
           original, from: source, length: pageSize, tracked: tracks(chunk, of: process),
           in: Destination(process))
         process.filled.insert(original)
@@ -275,16 +276,16 @@ final class Pager {
       }
       answered += 1
       return try fill(
-        ahead?.take(chunk) ?? .own(chunk: chunk), of: process, Destination(process),
+        readAhead?.claim(chunk) ?? .unread(chunk: chunk), of: process, Destination(process),
         first: original)
     }
     // The page was never in the image, or the program has dropped it since.
-    switch try patience.of({ () throws(SystemCallError) in try process.userfault.fillZero(page) }) {
+    switch try retry.run({ () throws(SystemCallError) in try process.userfault.fillZero(page) }) {
     case .present: process.userfault.wake(page, pageSize)
     case .eventFirst:
       process.faults.append(page)
-      try settle(process)
-    case .vanished: process.isGone = true
+      try handlePendingEvents(of: process)
+    case .vanished: process.hasVanished = true
     case .filled, .notRegistered: break
     }
   }

@@ -10,9 +10,9 @@ import Linux
 extension Pager {
   /// Reads the messages of changes until none is under way. Page faults that are read meanwhile are
   /// answered later.
-  func settle(_ process: LazyProcess) throws {
+  func handlePendingEvents(of process: LazyProcess) throws {
     let deadline = Deadline(in: .seconds(10))
-    while !process.isGone, process.userfault.hasEventInFlight {
+    while !process.hasVanished, process.userfault.hasEventInFlight {
       if isFrozen { return try drain(process) }
       if deadline.hasPassed {
         throw SystemCallError("settle", on: "userfaultfd of pid \(process.pid)", code: ETIMEDOUT)
@@ -46,7 +46,7 @@ extension Pager {
       // forked or moved memory, between the check and the reading.
       process.journal.markQuiet()
       try process.apply([message])
-      try drain(process, ahead: received)
+      try drain(process, early: received)
     }
   }
 

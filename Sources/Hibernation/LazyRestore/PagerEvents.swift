@@ -7,21 +7,21 @@ extension Pager {
   /// Freezes the worker, then reads all messages until none is left. The worker stays frozen until
   /// all pages are in place.
   ///
-  /// - Parameter ahead: a message that was read before the freeze, which happens rarely. Its order
+  /// - Parameter early: a message that was read before the freeze, which happens rarely. Its order
   ///   with the messages that are read now isn't known.
-  func drain(_ process: LazyProcess, ahead: FaultJournal.Received? = nil) throws {
+  func drain(_ process: LazyProcess, early: FaultJournal.Received? = nil) throws {
     try freeze()
     var batch = process.unfinished
     process.unfinished = []
     // The last reference to a child's userfaultfd is dropped at the end. Its memory is ordinary
     // then.
-    var children = ahead?.child.map { [$0] } ?? []
+    var children = early?.child.map { [$0] } ?? []
     let deadline = Deadline(in: .seconds(10))
     while true {
       if let received = try nextMessage(of: process) {
         let message = received.message
         if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
-          note(message.b & ~(pageSize - 1), of: process)
+          recordFault(message.b & ~(pageSize - 1), of: process)
         } else {
           batch.append(message)
           if let child = received.child { children.append(child) }
@@ -35,7 +35,7 @@ extension Pager {
       sched_yield()
     }
     FaultPoint.eventRead.pass()
-    if let ahead { try checkOrder(of: ahead.message, batch, process) }
+    if let early { try checkOrder(of: early.message, batch, process) }
     let before = process.layout
     try process.apply(batch)
     let wiped = children.isEmpty ? [] : try wipedOnFork(process)
@@ -43,19 +43,19 @@ extension Pager {
       let destination = Destination(
         child: Userfault(descriptor: child, pid: process.pid), of: process, before: before,
         wiped: wiped)
-      for chunk in process.chunks { try fill(.own(chunk: chunk), of: process, destination) }
+      for chunk in process.chunks { try fill(.unread(chunk: chunk), of: process, destination) }
     }
     if !children.isEmpty { process.journal.forksAreDone() }
     process.journal.markQuiet()
   }
 
   private func checkOrder(
-    of ahead: FaultJournal.Message, _ batch: [FaultJournal.Message], _ process: LazyProcess
+    of early: FaultJournal.Message, _ batch: [FaultJournal.Message], _ process: LazyProcess
   ) throws {
     func isMapped(_ range: Range<UInt64>) throws -> Bool {
       try mappings(of: process).contains { ($0.start..<$0.end).overlaps(range) }
     }
-    if try batch.contains(where: { try PageLayout.mayPrecede($0, ahead, isMapped: isMapped) }) {
+    if try batch.contains(where: { try PageLayout.mayPrecede($0, early, isMapped: isMapped) }) {
       throw PageLayout.Ambiguous(description: "two threads moved memory at once")
     }
   }
@@ -71,7 +71,7 @@ extension Pager {
   private func freeze() throws {
     if isFrozen { return }
     // This doesn't wait for the freeze to complete: a thread that waits for the pager can't freeze.
-    try patience.of { () throws(SystemCallError) in
+    try retry.run { () throws(SystemCallError) in
       try writeControl("\(cgroup.path)/cgroup.freeze", "1")
     }
     isFrozen = true
@@ -80,22 +80,22 @@ extension Pager {
 
   /// Handles messages until none is in flight. All pages are filled then.
   func drainEvents() throws {
-    for process in processes where !process.isGone {
-      while process.userfault.hasEventInFlight { try settle(process) }
+    for process in processes where !process.hasVanished {
+      while process.userfault.hasEventInFlight { try handlePendingEvents(of: process) }
     }
   }
 
   // MARK: the end
 
   func tearDown() throws {
-    let isHeld = try holdForTracking()
+    let isFrozenForTracking = try freezeForTracking()
     for process in processes { process.journal.phase = .complete }
-    for process in processes where !process.isGone {
-      if isHeld { try handOver(process) } else { try release(process) }
+    for process in processes where !process.hasVanished {
+      if isFrozenForTracking { try handOver(process) } else { try release(process) }
     }
-    if isHeld { checkHandOver() }
+    if isFrozenForTracking { checkHandOver() }
     FaultPoint.unregistered.pass()
-    if isFrozen { try mendAndThaw() }
+    if isFrozen { try repairAndThaw() }
     FaultPoint.thawed.pass()
     beforeRemoval?()
     // The image is removed last: while it exists it is locked, and a new daemon waits for this
@@ -128,7 +128,7 @@ extension Pager {
   /// released: no page was missing.
   func release(_ process: LazyProcess) throws {
     let deadline = Deadline(in: .seconds(10))
-    try patience.of { () throws(SystemCallError) in try process.userfault.unregisterAll() }
+    try retry.run { () throws(SystemCallError) in try process.userfault.unregisterAll() }
     while true {
       while let received = try nextMessage(of: process) {
         if received.child != nil { process.journal.forksAreDone() }
@@ -140,17 +140,17 @@ extension Pager {
       sched_yield()
     }
     // This covers a mapping that was moved during the loop.
-    try patience.of { () throws(SystemCallError) in try process.userfault.unregisterAll() }
+    try retry.run { () throws(SystemCallError) in try process.userfault.unregisterAll() }
   }
 
   /// Repairs calls that the freeze would end with an EINTR that the program mustn't see, and thaws.
-  private func mendAndThaw() throws {
+  private func repairAndThaw() throws {
     // The worker's memory is in place: a failure here costs at most an EINTR. If it was only frozen
     // to track its writes, its other threads shouldn't wait long for the last one.
-    let limit = halt == nil ? Duration.milliseconds(500) : HibernationTarget.patience
+    let limit = halt == nil ? Duration.milliseconds(500) : HibernationTarget.timeout
     let isAtRest = (try? cgroup.freeze(until: Deadline(in: limit))) != nil
     if isAtRest { target.restartInterruptedSyscalls() }
-    try patience.of { try target.wake(isStopped: false) }
+    try retry.run { try target.wake(isStopped: false) }
     if let began = halt?.began { halt?.length = Clocks.monotonic - began }
     isFrozen = false
   }

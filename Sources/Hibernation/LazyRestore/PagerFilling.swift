@@ -33,31 +33,31 @@ extension Pager {
   ///
   /// - Parameter first: one of its pages, for which a thread waits. It is filled before the others.
   func fill(
-    _ source: ChunksAhead.Next, of process: LazyProcess, _ destination: Destination,
+    _ source: ChunkReadAhead.Source, of process: LazyProcess, _ destination: Destination,
     first: UInt64? = nil
   ) throws {
     let chunk = source.chunk
-    defer { if case .ready(_, let buffer) = source { ahead?.recycle(buffer) } }
+    defer { if case .ready(_, let buffer) = source { readAhead?.recycle(buffer) } }
     // By the fork a child has got all pages that its parent had in place.
-    if process.isGone || process.done.contains(chunk) { return }
+    if process.hasVanished || process.done.contains(chunk) { return }
     let pages: UnsafeRawPointer
-    if case .ready(_, let buffer) = source, let ahead {
-      pages = ahead.pages(in: buffer)
+    if case .ready(_, let buffer) = source, let readAhead {
+      pages = readAhead.pages(in: buffer)
     } else {
       let buffer = destination.isChild ? childScratch : scratch
-      pages = try patience.of { () throws(ImageError) in
+      pages = try retry.run { () throws(ImageError) in
         try buffer.load(image.steps[chunk], of: image)
       }
     }
     if let first, let offset = image.steps[chunk].offset(of: first) {
-      try place(
+      try fillRun(
         first, from: pages + offset, length: pageSize, tracked: tracks(chunk, of: process),
         in: destination)
       process.filled.insert(first)
     }
     var offset = 0
     for range in image.steps[chunk].ranges {
-      try place(
+      try fillRun(
         range.address, from: pages + offset, length: range.length,
         tracked: tracks(chunk, of: process), in: destination)
       offset += Int(range.length)
@@ -74,16 +74,16 @@ extension Pager {
   }
 
   /// Fills a run of the image's pages at their present addresses.
-  func place(
+  func fillRun(
     _ original: UInt64, from source: UnsafeRawPointer, length: UInt64, tracked: Bool,
     in destination: Destination
   ) throws {
     let process = destination.process
     let deadline = Deadline(in: .seconds(10))
     var (done, singly) = (UInt64(0), false)
-    while done < length, !process.isGone {
+    while done < length, !process.hasVanished {
       let page = original + done
-      let now = process.layout.now(page, length - done)
+      let now = process.layout.currentRun(from: page, length - done)
       guard let address = now.address else {
         done += now.length
         continue
@@ -99,7 +99,7 @@ extension Pager {
       }
       let mayBeLong = !singly && (!destination.isChild || process.layout.isIdentity)
       let extent = mayBeLong ? process.unfilled(from: page, now.length) : pageSize
-      let result = try patience.of { () throws(SystemCallError) in
+      let result = try retry.run { () throws(SystemCallError) in
         try destination.userfault.fill(
           address, extent, from: source + Int(done), tracked: tracked)
       }
@@ -108,7 +108,7 @@ extension Pager {
       case .present:
         // Only an earlier pager or a fork can have put the page there. Otherwise its content is
         // wrong, and the worker must not continue with it.
-        guard goesOnForAnother || destination.isChild else { throw Unexpected(address: address) }
+        guard isContinuation || destination.isChild else { throw Unexpected(address: address) }
         destination.userfault.wake(address, pageSize)
         done += pageSize
       case .notRegistered:
@@ -117,20 +117,20 @@ extension Pager {
           singly = true
           continue
         }
-        if let earlier = destination.before?.now(page), earlier != address {
+        if let earlier = destination.before?.currentAddress(of: page), earlier != address {
           _ = try destination.userfault.fill(
             earlier, pageSize, from: source + Int(done), tracked: false)
         }
         done += pageSize
       case .eventFirst:
         if !destination.isChild {
-          try settle(process)
+          try handlePendingEvents(of: process)
         } else if deadline.hasPassed {
           throw SystemCallError("fill", on: "a child of pid \(process.pid)", code: ETIMEDOUT)
         }
       case .vanished:
         if destination.isChild { return }
-        process.isGone = true
+        process.hasVanished = true
       }
     }
   }

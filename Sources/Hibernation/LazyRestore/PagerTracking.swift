@@ -11,11 +11,11 @@ import Linux
 extension Pager {
   /// The greatest time from the order to freeze until the whole group is frozen. On a busy machine
   /// a thread may wait that long for a processor.
-  private static let patienceForTracking = Duration.milliseconds(20)
+  private static let freezeTimeout = Duration.milliseconds(20)
 
   /// Freezes the worker. If it returns false, writes won't be tracked. (`isFrozen` says whether the
   /// worker has to be thawed.)
-  func holdForTracking() throws -> Bool {
+  func freezeForTracking() throws -> Bool {
     guard keepsBase, mustDropBase?() != true, !isFrozen, processes.allSatisfy(\.canBeTracked),
       try waitUntilAwake(), try waitUntilFreezable(), processes.allSatisfy(\.canBeTracked)
     else { return false }
@@ -27,17 +27,17 @@ extension Pager {
     }
     isFrozen = true
     // A thread that waits for a page, or for the reading of its message, can't freeze.
-    let deadline = Deadline(in: Self.patienceForTracking)
+    let deadline = Deadline(in: Self.freezeTimeout)
     var isUnmoved = true
     // If that can't be read, the group counts as not frozen.
     while (try? cgroup.isFrozen) != true {
-      for process in processes where !process.isGone {
-        isUnmoved = try serveLate(process) && isUnmoved
+      for process in processes where !process.hasVanished {
+        isUnmoved = try serveLateFaults(process) && isUnmoved
       }
       if deadline.hasPassed { return false }
       pauseThread(for: .microseconds(50))
     }
-    return isUnmoved && processes.allSatisfy { $0.isGone || !$0.userfault.hasEventInFlight }
+    return isUnmoved && processes.allSatisfy { $0.hasVanished || !$0.userfault.hasEventInFlight }
   }
 
   /// Waits until the thread that resumes the worker has let it run.
@@ -65,7 +65,7 @@ extension Pager {
 
   /// Answers threads that wait although no page of the image is missing any more. Returns false if
   /// the process has moved memory or forked.
-  private func serveLate(_ process: LazyProcess) throws -> Bool {
+  private func serveLateFaults(_ process: LazyProcess) throws -> Bool {
     var pages = process.faults
     process.faults = []
     var isUnmoved = true
@@ -81,11 +81,11 @@ extension Pager {
       }
     }
     for page in pages {
-      switch try patience.of({ () throws(SystemCallError) in try process.userfault.fillZero(page) })
+      switch try retry.run({ () throws(SystemCallError) in try process.userfault.fillZero(page) })
       {
       case .present: process.userfault.wake(page, pageSize)
       case .eventFirst: process.faults.append(page)
-      case .vanished: process.isGone = true
+      case .vanished: process.hasVanished = true
       case .filled, .notRegistered: break
       }
     }
@@ -112,21 +112,21 @@ extension Pager {
       return nil
     }
     let pages = try PageMap(pid: process.pid)
-    var known = TrackedFill()
+    var trackedFill = TrackedFill()
     for mapping in process.mappings {
       // `nil` means that other memory is mapped in some of it.
       if let unwritten = try pages.unwrittenPages(in: mapping) {
-        known.unwritten += unwritten
-        known.armed.append(mapping)
+        trackedFill.unwritten += unwritten
+        trackedFill.armed.append(mapping)
       }
     }
     // A mapping may have grown, and be registered beyond its earlier end.
     try process.userfault.unregisterAllOfFrozen()
-    known.armed = try known.armed.filter { mapping in
+    trackedFill.armed = try trackedFill.armed.filter { mapping in
       do throws(SystemCallError) { try tracker.register(mapping) } catch { return false }
       return try pages.protect(mapping)
     }
-    return known
+    return trackedFill
   }
 
   /// Drops all results if another program has thawed the worker meanwhile, or that can't be read:
@@ -152,11 +152,11 @@ extension Pager {
 extension LazyProcess {
   /// True if the process's writes can be tracked. Memory that was moved has other addresses than in
   /// the base.
-  fileprivate var canBeTracked: Bool { isGone || tracker != nil && !layout.hasMoves }
+  fileprivate var canBeTracked: Bool { hasVanished || tracker != nil && !layout.hasMoves }
 
   /// True if no thread would delay a freeze: none is in a call that can't be interrupted.
   fileprivate var canFreezeAtOnce: Bool {
-    if isGone { return true }
+    if hasVanished { return true }
     // Threads that have ended, or may not be read, don't matter. If that isn't known now, the
     // worker isn't frozen.
     do throws(SystemCallError) {

@@ -4,25 +4,25 @@ import Linux
 /// The ranges that are already registered with a userfaultfd while no process runs. Their pages are
 /// filled, not written: a write would wait for its own page fault.
 struct Prefetch: Sendable {
-  private struct Place {
+  private struct RegisteredRange {
     let range: PageRange
     let userfault: Userfault
     let tracksWrites: Bool
   }
   /// The registered ranges by the image's process index, sorted by address.
-  private var places: [Int: [Place]] = [:]
+  private var registered: [Int: [RegisteredRange]] = [:]
 
-  init(parts: [PagerPart], image: ImageReader) {
-    for part in parts {
-      places[part.process] = image.mappings.filter { Int($0.process) == part.process }.map {
-        Place(
-          range: $0.range, userfault: part.handle.userfault, tracksWrites: part.tracker != nil)
+  init(pagedProcesses: [PagedProcess], image: ImageReader) {
+    for paged in pagedProcesses {
+      registered[paged.index] = image.mappings.filter { Int($0.process) == paged.index }.map {
+        RegisteredRange(
+          range: $0.range, userfault: paged.handle.userfault, tracksWrites: paged.tracker != nil)
       }.sorted { $0.range.address < $1.range.address }
     }
   }
 
   /// Puts a step's pages in place.
-  func place(
+  func fill(
     _ step: RestoreStep, from pages: UnsafeRawPointer, _ memory: ProcessMemory
   ) throws(SystemCallError) {
     let process = step.process
@@ -31,20 +31,20 @@ struct Prefetch: Sendable {
     }
     var offset = 0
     for range in step.ranges {
-      var rest = range
-      while rest.length > 0 {
+      var remainder = range
+      while remainder.length > 0 {
         // A range can reach beyond a mapping: the base was made with other mappings.
-        let (place, length) = head(of: rest, in: process)
-        let (part, tail) = rest.split(after: length)
-        if let place = place.flatMap({ places[process]?[$0] }) {
+        let (index, length) = head(of: remainder, in: process)
+        let (piece, tail) = remainder.split(after: length)
+        if let target = index.flatMap({ registered[process]?[$0] }) {
           try fill(
-            part, from: pages + offset, with: place.userfault,
-            tracked: place.tracksWrites && step.isInNextBase, memory: memory)
+            piece, from: pages + offset, with: target.userfault,
+            tracked: target.tracksWrites && step.isInNextBase, memory: memory)
         } else {
-          try memory.write([part], from: pages + offset)
+          try memory.write([piece], from: pages + offset)
         }
         offset += Int(length)
-        rest = tail
+        remainder = tail
       }
     }
   }
@@ -76,21 +76,19 @@ struct Prefetch: Sendable {
 
   /// Returns the index of the registered mapping that has the first pages of a range, or `nil` if
   /// none has them, and the number of bytes for which that is true.
-  private func head(of range: PageRange, in process: Int) -> (place: Int?, length: UInt64) {
-    guard let places = places[process] else { return (nil, range.length) }
+  private func head(of range: PageRange, in process: Int) -> (index: Int?, length: UInt64) {
+    guard let ranges = registered[process] else { return (nil, range.length) }
     var low = 0
-    var high = places.count
+    var high = ranges.count
     while low < high {
       let middle = (low + high) / 2
-      if places[middle].range.end <= range.address { low = middle + 1 } else { high = middle }
+      if ranges[middle].range.end <= range.address { low = middle + 1 } else { high = middle }
     }
-    guard low < places.count, places[low].range.address < range.end else {
+    guard low < ranges.count, ranges[low].range.address < range.end else {
       return (nil, range.length)
     }
-    let place = places[low]
-    if place.range.address > range.address {
-      return (nil, place.range.address - range.address)
-    }
-    return (low, min(range.end, place.range.end) - range.address)
+    let mapping = ranges[low].range
+    if mapping.address > range.address { return (nil, mapping.address - range.address) }
+    return (low, min(range.end, mapping.end) - range.address)
   }
 }

@@ -30,11 +30,11 @@ final class ResumeTurns: Sendable {
   }
 
   private let state = Mutex(State())
-  private let most: Int
+  private let maxConcurrent: Int
 
   /// The limits of this process. There are two turns for each processor, because some resumes wait
   /// for their disk.
-  static let shared = ResumeTurns(most: 2 * onlineProcessors)
+  static let shared = ResumeTurns(maxConcurrent: 2 * onlineProcessors)
 
   /// A turn that takes longer doesn't count any more: its disk may hang, or its worker may compute.
   /// It is 200 ms, in ns.
@@ -43,12 +43,12 @@ final class ResumeTurns: Sendable {
   /// ms, in ns.
   static let quiet: Int64 = 10_000_000
   /// A resume that has waited for this time begins in any case.
-  static let patience = Duration.seconds(5)
+  static let maxWait = Duration.seconds(5)
 
-  init(most: Int) { self.most = most }
+  init(maxConcurrent: Int) { self.maxConcurrent = maxConcurrent }
 
   /// Waits until the resume may begin. It isn't for the event loop.
-  func take() -> Turn {
+  func acquire() -> Turn {
     let semaphore = Semaphore()
     let number = state.withLock { state in
       state.next += 1
@@ -56,7 +56,7 @@ final class ResumeTurns: Sendable {
       grant(&state)
       return state.next
     }
-    let deadline = Deadline(in: Self.patience)
+    let deadline = Deadline(in: Self.maxWait)
     // Turns that have taken too long are noticed here only.
     while !semaphore.wait(within: .milliseconds(20)) {
       let isOver = state.withLock { state in
@@ -77,7 +77,7 @@ final class ResumeTurns: Sendable {
   private func grant(_ state: inout State) {
     let now = Clocks.monotonic
     state.holders = state.holders.filter { now - $0.value < Self.limit }
-    while state.holders.count < most, !state.waiting.isEmpty {
+    while state.holders.count < maxConcurrent, !state.waiting.isEmpty {
       let next = state.waiting.removeFirst()
       state.holders[next.number] = now
       next.semaphore.signal()

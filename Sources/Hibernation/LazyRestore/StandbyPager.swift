@@ -14,11 +14,11 @@ public enum StandbyPager {
   /// - Returns: a line for each worker whose pages it has filled, or couldn't fill.
   public static func run(input: Descriptor) -> [String] {
     clinux_stay_out_of_core_files()
-    var book = StandbyBook()
+    var resumes = AnnouncedResumes()
     // An error counts as the end of the daemon: while the daemon fills pages, it has the images'
     // locks.
-    while let part = try? input.read(upTo: longest), !part.isEmpty { book.parse(part) }
-    return book.announced.compactMap { image, resume in
+    while let paged = try? input.read(upTo: longest), !paged.isEmpty { resumes.parse(paged) }
+    return resumes.announced.compactMap { image, resume in
       resume.target.flatMap { finish(image, $0) }
     }
   }
@@ -27,7 +27,7 @@ public enum StandbyPager {
     // Nothing is changed without the image: the next daemon continues.
     guard let reader = try? ImageReader(path: image), reader.progress == .filling,
       !target.root.hasEnded, reader.processes.contains(where: { $0.identity == target.root }),
-      reader.lock(waits: false), reader.isInPlace
+      reader.lock(waits: false), reader.isStillAtPath
     else { return nil }
     let hibernator = Hibernator()
     do throws(HibernationError) {
@@ -64,7 +64,7 @@ public enum StandbyPager {
 /// The lazy restores that the daemon has announced and that haven't ended. It has only text: the
 /// standby pager opens nothing before the daemon ends, so that its size doesn't grow with the
 /// number of workers.
-struct StandbyBook {
+struct AnnouncedResumes {
   struct Resume {
     let name: String
     let root: ProcessIdentity
@@ -100,6 +100,7 @@ struct StandbyBook {
 /// The daemon's end of the connection to the standby pager.
 public final class Standby: Sendable {
   private let socket: Descriptor
+  /// The standby pager's process.
   public let process: SpawnedProcess
 
   /// Starts the standby pager. Call it only from a thread that lives as long as the daemon.

@@ -7,10 +7,10 @@ struct WorkingSet: Sendable {
   /// True if enough pages were learned that a request must have been among the resumes. A timer
   /// wakes a worker, too, and needs a page or two: if such a resume counted, the first request
   /// after it would wait for each of its hundreds of pages.
-  var isKnown: Bool { early.count + late.count >= Self.fewest }
+  var isLearned: Bool { early.count + late.count >= Self.minLearnedPages }
   /// The number of learned pages from which on the set counts as known. A program that needs fewer
   /// pages waits for less than 1 ms in all.
-  static let fewest = 32
+  static let minLearnedPages = 32
   /// The learned pages, the earliest first: those that were needed before the first output, and
   /// those after it.
   private var (early, late): ([UInt64], [UInt64]) = ([], [])
@@ -45,7 +45,7 @@ struct WorkingSet: Sendable {
   /// Returns the greatest number of learned pages. It is 8 MiB; for a worker with more than 32 MiB
   /// it is a quarter of that, up to 16 MiB: a language server for JavaScript needs 9 MiB for a
   /// request. A set of more than a third would make the next image a complete one
-  /// (`Base.greatestChange`).
+  /// (`Base.maxChangeDivisor`).
   static func limit(ofMemory memory: UInt64) -> Int {
     Int(max(8 << 20, min(16 << 20, memory / 4)) / pageSize)
   }

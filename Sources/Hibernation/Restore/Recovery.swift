@@ -7,17 +7,16 @@ extension Hibernator {
   /// exactly as it was.
   ///
   /// Without an image the worker had only been stopped. With an image, its memory is written back
-  /// as soon as it is proven that no thread has run since the image was made: every thread must be
-  /// where the image says, except the one thread per process that was borrowed to free pages.
+  /// once it is proven that no thread has run since: every thread must be where the image says,
+  /// except one for each process, which was borrowed to free pages.
   ///
   /// Call it on the hibernator's thread: it waits for disks.
   /// - Parameters:
   ///   - expectation: what the worker's record says about its image. A worker whose memory is in
   ///     one image doesn't run without that image, nor with another one.
   ///   - recorded: as for `resume`.
-  /// - Throws: `HibernationError`. `intact`: the worker still sleeps on its image, and trying again
-  ///   (with more rights, say) may work. `unverifiable`: the worker must be killed. `vanished`: no
-  ///   process is left, and the image has been removed.
+  /// - Throws: `HibernationError`. `intact`: the worker still sleeps; trying again may work, with
+  ///   more rights, say. `unverifiable`: it must be killed. `vanished`: it has ended.
   @discardableResult
   public func recover(
     _ target: HibernationTarget, from path: String,
@@ -27,7 +26,7 @@ extension Hibernator {
     let restored: UInt64
     do throws(HibernationError) {
       restored = try recoverMemory(of: target, from: path, expectation, recorded)
-    } catch { throw judge(error, target, image: path) }
+    } catch { throw resolved(error, target, image: path) }
     kept.drop(target.name)
     clinux_trim_own_memory()
     return ResumeSummary(
@@ -43,7 +42,7 @@ extension Hibernator {
     if let absence = expectation.absence(of: path) { throw absence }
     if isAbsent(path) {
       dropBase(of: target.name, for: path)
-      return try letRun(target)
+      return try wakeStopped(target)
     }
     let image: ImageReader
     do throws(HibernationError) {
@@ -56,13 +55,13 @@ extension Hibernator {
     }
     // The standby pager may fill the pages now. The lock waits for it.
     _ = image.lock(waits: true)
-    if !image.isInPlace {
+    if !image.isStillAtPath {
       return try recoverMemory(of: target, from: path, expectation, recorded)
     }
-    if try attempt(.checking, { try image.isUsedUp(by: target) }) {
+    if try attempt(.checking, { try image.wasRestored(to: target) }) {
       discardFile(path)
       dropBase(of: target.name, for: path)
-      return try letRun(target)
+      return try wakeStopped(target)
     }
     if expectation != .unknown { try image.check(isOf: target, expectation) }
     if target.root.life == .lives, !image.processes.contains(where: { $0.identity == target.root })
@@ -73,11 +72,11 @@ extension Hibernator {
       try attempt(.waking) { try target.wake() }
       return 0
     }
-    try checkAnybodyLives(image)
+    try checkAnyProcessLives(image)
     if image.progress == .filling { return try continueFill(image, target) }
     let isFrozen = try attempt(.stopping) { try target.isFrozen() }
     if isFrozen, image.progress == .atRest {
-      return try bringBack(target, from: image.resting, run: true, recorded: recorded)
+      return try restoreMemory(target, from: image.asRestingImage, run: true, recorded: recorded)
     }
 
     return try recoverPages(of: target, from: image, path, isFrozen: isFrozen, recorded)
@@ -88,27 +87,27 @@ extension Hibernator {
     of target: HibernationTarget, from image: ImageReader, _ path: String, isFrozen: Bool,
     _ recorded: () -> String?
   ) throws(HibernationError) -> UInt64 {
-    let tree = try attempt(.stopping) { try withoutManagersJobs(target, image) }
+    let tree = try attempt(.stopping) { try discoverWithoutManagerJobs(target, image) }
     // Seizing the threads makes them run for a moment, which wakes their waits.
     target.waits.wakes(tree)
-    let held = try hold(image, target: target, tree: tree, isFrozen: isFrozen)
-    defer { for captive in held { captive.session.detach() } }
+    let seizedProcesses = try stopAndProve(image, target: target, tree: tree, isFrozen: isFrozen)
+    defer { for seized in seizedProcesses { seized.session.detach() } }
     FaultPoint.recoverySeized.pass()
-    for captive in held { try putBack(captive, target) }
+    for seized in seizedProcesses { try restoreRegisters(seized, target) }
     FaultPoint.registersBack.pass()
-    try writeBack(image, into: target, sessions: held.map(\.session))
-    try note(resumeFrom: image, of: target, recorded)
+    try writeBack(image, into: target, sessions: seizedProcesses.map(\.session))
+    try recordResume(from: image, of: target, recorded)
     try removeImage(image, of: target, keepsBase: false)
-    for captive in held {
-      target.correctTimeouts(captive.session)
-      captive.session.detach()
+    for seized in seizedProcesses {
+      target.correctTimeouts(seized.session)
+      seized.session.detach()
     }
     try attempt(.waking) { try target.wake(tree) }
     return image.dataLength
   }
 
   /// Lets a worker run that was only stopped: all of its memory is in place.
-  private func letRun(_ target: HibernationTarget) throws(HibernationError) -> UInt64 {
+  private func wakeStopped(_ target: HibernationTarget) throws(HibernationError) -> UInt64 {
     target.waitForStops()
     let tree = target.restartInterruptedSyscalls()
     try attempt(.waking) { try target.wake(tree) }
@@ -116,7 +115,7 @@ extension Hibernator {
   }
 
   /// A seized process of the image, with the state that its threads had when it was hibernated.
-  private struct SeizedProcess {
+  private struct SeizedImageProcess {
     let process: ImageProcess
     let session: TraceSession
     let threads: [TracedThread]
@@ -129,7 +128,7 @@ extension Hibernator {
   /// Returns the worker's processes. While it slept without a daemon, its service manager may have
   /// started programs in its cgroup (`ExecStop=`, `ExecReload=`), and waits for them. They aren't
   /// the worker's, and aren't stopped.
-  private func withoutManagersJobs(
+  private func discoverWithoutManagerJobs(
     _ target: HibernationTarget, _ image: ImageReader
   ) throws(SystemCallError) -> ProcessTree {
     let tree = try ProcessTree.discover(
@@ -141,40 +140,40 @@ extension Hibernator {
     return jobs.absent(from: tree)
   }
 
-  /// Stops and seizes every process of the image that still exists, and proves that none has run.
-  /// Nothing is undone on failure: a process that is stopped must stay stopped.
-  private func hold(
+  /// Stops and seizes the processes of the image that still exist, and proves that none has run. A
+  /// failure undoes nothing: a process that is stopped must stay stopped.
+  private func stopAndProve(
     _ image: ImageReader, target: HibernationTarget, tree: ProcessTree, isFrozen: Bool
-  ) throws(HibernationError) -> [SeizedProcess] {
+  ) throws(HibernationError) -> [SeizedImageProcess] {
     try attempt(.stopping) {
       try tree.signalAll(SIGSTOP)
       // Frozen threads can be traced, although /proc shows them as sleeping.
       if !isFrozen {
         for stat in tree.processes {
-          try ProcessTree.waitForRest(stat, until: Deadline(in: HibernationTarget.patience))
+          try ProcessTree.waitForRest(stat, until: Deadline(in: HibernationTarget.timeout))
         }
       }
     }
-    let known = Set(image.processes.map(\.identity))
-    if let new = tree.processes.first(where: { !known.contains($0.identity) }) {
+    let recorded = Set(image.processes.map(\.identity))
+    if let new = tree.processes.first(where: { !recorded.contains($0.identity) }) {
       throw HibernationError(
         .checking, "process \(new.pid) (\(new.name)) did not exist when the worker was hibernated",
         aftermath: .unverifiable)
     }
-    var held: [SeizedProcess] = []
+    var seizedProcesses: [SeizedImageProcess] = []
     do throws(HibernationError) {
       for process in image.processes where tree.contains(process.pid) {
         let session = try seize(process)
         do throws(HibernationError) {
-          held.append(try prove(process, session: session, image: image, target: target))
+          seizedProcesses.append(try prove(process, session: session, image: image, target: target))
         } catch {
           session.detach()
           throw error
         }
       }
-      return held
+      return seizedProcesses
     } catch {
-      for captive in held { captive.session.detach() }
+      for seized in seizedProcesses { seized.session.detach() }
       throw error
     }
   }
@@ -186,21 +185,20 @@ extension Hibernator {
       guard case .call(let cause) = error, cause.code == EPERM else {
         throw .from(error, in: .seizing)
       }
-      // The tracer is only for the error's text.
-      let tracer = (try? ProcessStatus.read(process.pid))?.tracer ?? 0
-      let why =
+      let tracer = (try? ProcessStatus.read(process.pid))?.tracer ?? 0  // It is for the text only.
+      let reason =
         tracer != 0
         ? "process \(tracer) traces it"
         : "it is not a child of this process, and kernel.yama.ptrace_scope or missing rights "
           + "forbid tracing it; set kernel.yama.ptrace_scope=0, or recover it with CAP_SYS_PTRACE"
-      throw HibernationError(.seizing, "can't trace process \(process.pid): \(why)")
+      throw HibernationError(.seizing, "can't trace process \(process.pid): \(reason)")
     }
   }
 
   private func prove(
     _ process: ImageProcess, session: TraceSession, image: ImageReader,
     target: HibernationTarget
-  ) throws(HibernationError) -> SeizedProcess {
+  ) throws(HibernationError) -> SeizedImageProcess {
     let threads = process.threads.compactMap(TracedThread.init)
     guard threads.count == process.threads.count else {
       throw HibernationError(
@@ -215,26 +213,26 @@ extension Hibernator {
     let (mappings, memory) = try attempt(.checking) {
       (try MemoryMapping.all(of: process.pid), try target.memory(of: process.identity))
     }
-    let captive = SeizedProcess(
+    let seized = SeizedImageProcess(
       process: process, session: session, threads: threads, mappings: mappings, memory: memory)
-    try checkNobodyRan(captive, progress: image.progress)
-    return captive
+    try checkNoThreadRan(seized, progress: image.progress)
+    return seized
   }
 
-  private func checkNobodyRan(
-    _ captive: SeizedProcess, progress: ImageProgress
+  private func checkNoThreadRan(
+    _ seized: SeizedImageProcess, progress: ImageProgress
   ) throws(HibernationError) {
     let now = Dictionary(
-      captive.session.threads.map { ($0.tid, $0) }, uniquingKeysWith: { first, _ in first })
-    let parking = Injector.parkingAddresses(scratch: captive.process.scratchAddress)
+      seized.session.threads.map { ($0.tid, $0) }, uniquingKeysWith: { first, _ in first })
+    let parking = Injector.parkingAddresses(scratch: seized.process.scratchAddress)
     // A parked thread has run only its wait, whichever process let it run.
-    let moved = captive.threads.filter { thread in
+    let moved = seized.threads.filter { thread in
       guard let current = now[thread.tid] else { return true }
       return !thread.isLike(current) && !parking.contains(current.registers.instruction)
     }
     guard let one = moved.first, let current = now[one.tid] else { return }
     if moved.count == 1, one.isWaiting {
-      let borrowed = try borrowedAddresses(captive)
+      let borrowed = try borrowedAddresses(seized)
       let wasBorrowed =
         current.registers.areLike(one.registers) || borrowed.contains(current.registers.instruction)
       if progress == .committed, wasBorrowed { return }
@@ -250,36 +248,38 @@ extension Hibernator {
       aftermath: .unverifiable)
   }
 
-  private func borrowedAddresses(_ captive: SeizedProcess) throws(HibernationError) -> Set<UInt64> {
-    guard let vdso = captive.mappings.first(where: { $0.name == "[vdso]" }) else { return [] }
+  private func borrowedAddresses(
+    _ seized: SeizedImageProcess
+  ) throws(HibernationError) -> Set<UInt64> {
+    guard let vdso = seized.mappings.first(where: { $0.name == "[vdso]" }) else { return [] }
     return try attempt(.checking) {
       try Injector.addresses(
-        vdso: vdso, memory: captive.memory, scratch: captive.process.scratchAddress,
-        pid: captive.process.pid)
+        vdso: vdso, memory: seized.memory, scratch: seized.process.scratchAddress,
+        pid: seized.process.pid)
     }
   }
 
   // MARK: put right
 
   /// Gives the threads their registers and signal masks, and unmaps a scratch area that is left.
-  private func putBack(
-    _ captive: SeizedProcess, _ target: HibernationTarget
+  private func restoreRegisters(
+    _ seized: SeizedImageProcess, _ target: HibernationTarget
   ) throws(HibernationError) {
-    try attempt(.seizing) { try captive.session.adopt(captive.threads) }
+    try attempt(.seizing) { try seized.session.adopt(seized.threads) }
     let scratch = PageRange(
-      address: captive.process.scratchAddress, length: Injector.scratchLength)
-    let isMapped = captive.mappings.contains {
+      address: seized.process.scratchAddress, length: Injector.scratchLength)
+    let isMapped = seized.mappings.contains {
       $0.start == scratch.address && $0.length == scratch.length && $0.executable && !$0.writable
         && !$0.hasFile
     }
     guard isMapped else { return }
     try attempt(.seizing) {
-      let foreign = try Eligibility.foreignUserfaults(of: captive.process.pid)
+      let foreign = try Eligibility.foreignUserfaults(of: seized.process.pid)
       // Injected calls don't run in a frozen group. This tracer keeps all threads stopped.
-      try target.cgroup?.freezer?.thaw(until: Deadline(in: HibernationTarget.patience))
-      try Eligibility.mayInject(into: captive.session)
+      try target.cgroup?.freezer?.thaw(until: Deadline(in: HibernationTarget.timeout))
+      try Eligibility.checkInjection(into: seized.session)
       var injector = try Injector(
-        session: captive.session, memory: captive.memory, leftBehind: scratch)
+        session: seized.session, memory: seized.memory, leftBehind: scratch)
       FaultPoint.borrowedAgain.pass()
       for number in foreign {
         // The program has no userfaultfd of its own: such a worker isn't hibernated.

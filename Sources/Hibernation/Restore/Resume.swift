@@ -12,6 +12,7 @@ public struct ResumeSummary: Sendable {
   public var missing: MissingBytes?
   /// The reason why the restore was eager although a lazy one was planned.
   public var eagerReason: String?
+  /// The time from the turn of this resume until the worker ran.
   public var duration: Duration
 }
 
@@ -35,7 +36,7 @@ extension Hibernator {
     recorded: () -> String? = { nil }
   ) throws(HibernationError) -> ResumeSummary {
     try awaitFill(of: target.name)
-    turn = ResumeTurns.shared.take()
+    turn = ResumeTurns.shared.acquire()
     // A turn ends with its last reference.
     defer { turn = nil }
     // The cost of a resume is learned from this: it doesn't include the wait for other workers'
@@ -46,7 +47,7 @@ extension Hibernator {
       switch image.restore.mode {
       case .eager:
         if !image.restore.reason.isEmpty { summary.eagerReason = image.restore.reason }
-        summary.restored = try bringBack(
+        summary.restored = try restoreMemory(
           target, from: image, run: true, keepsBase: keepsBase, recorded: recorded)
       case .lazy(let learns):
         switch try restoreLazily(
@@ -57,11 +58,11 @@ extension Hibernator {
           summary.missing = fills[target.name]?.missing
         case .refused(let reason):
           summary.eagerReason = reason
-          summary.restored = try bringBack(
+          summary.restored = try restoreMemory(
             target, from: image, run: true, keepsBase: keepsBase, recorded: recorded)
         }
       }
-    } catch { throw judge(error, target, image: image.path) }
+    } catch { throw resolved(error, target, image: image.path) }
     kept.drop(target.name)
     if summary.backgroundFill == 0 { clinux_trim_own_memory() }
     let took = Clocks.monotonic - started
@@ -75,16 +76,17 @@ extension Hibernator {
   /// Writes back, commits (B), and lets the worker run or leaves it suspended. Returns the number
   /// of bytes.
   @discardableResult
-  func bringBack(
-    _ target: HibernationTarget, from place: RestingImage, run: Bool, keepsBase: Bool = false,
+  func restoreMemory(
+    _ target: HibernationTarget, from restingImage: RestingImage, run: Bool,
+    keepsBase: Bool = false,
     recorded: () -> String? = { nil }
   ) throws(HibernationError) -> UInt64 {
-    let image = try openOwn(place, of: target, heldBase: bases[target.name]?.image)
+    let image = try openVerified(restingImage, of: target, heldBase: bases[target.name]?.image)
     if image.progress == .filling { return try continueFill(image, target) }
-    let sessions = resting[target.name] ?? []
+    let sessions = tracedSessions[target.name] ?? []
     // This reaps the threads of processes that were killed while they slept.
     for session in sessions { _ = session.isAlive() }
-    try checkAnybodyLives(image)
+    try checkAnyProcessLives(image)
     try checkAtRest(target)
     try writeBack(image, into: target, sessions: sessions)
     // Threads leave the scratch area before commit B: without an image a parked worker couldn't be
@@ -94,27 +96,27 @@ extension Hibernator {
       try attempt(.writingBack) { try parking.leave() }
       parked[target.name]?.removeLast()
     }
-    try note(resumeFrom: image, of: target, recorded)
+    try recordResume(from: image, of: target, recorded)
     try removeImage(image, of: target, keepsBase: keepsBase)
     parked[target.name] = nil
     // This happens only after commit B: a daemon that finds an image uses the threads' registers as
     // proof that they haven't run.
-    let held = resting.removeValue(forKey: target.name)
+    let sessionsToDetach = tracedSessions.removeValue(forKey: target.name)
     guard run else {
-      for session in held ?? [] { session.detach() }
+      for session in sessionsToDetach ?? [] { session.detach() }
       return image.dataLength
     }
     // The worker is at rest until it is woken, so its processes stay the same.
     let tree = Result { try target.discover() }
     if case .success(let tree) = tree {
-      if let held {
+      if let sessionsToDetach {
         target.waits.wakes(tree)
-        for session in held { target.correctTimeouts(session) }
+        for session in sessionsToDetach { target.correctTimeouts(session) }
       } else {
         target.correctTimeouts(of: image, tree)
       }
     }
-    for session in held ?? [] { session.detach() }
+    for session in sessionsToDetach ?? [] { session.detach() }
     try attempt(.waking) { try target.wake(tree.get()) }
     return image.dataLength
   }
@@ -130,19 +132,19 @@ extension Hibernator {
 
   /// Opens the image that the worker's memory is in, and no other one. The image is compared with
   /// the mark from commit A, if that is known. In any case the worker's root process must be in it.
-  func openOwn(
-    _ place: RestingImage, of target: HibernationTarget, heldBase: ImageReader? = nil
+  func openVerified(
+    _ restingImage: RestingImage, of target: HibernationTarget, heldBase: ImageReader? = nil
   ) throws(HibernationError) -> ImageReader {
-    if let absence = place.expectation.absence(of: place.path) { throw absence }
-    let image = try open(place.path, heldBase: heldBase)
-    try image.check(isOf: target, place.expectation)
+    if let absence = restingImage.expectation.absence(of: restingImage.path) { throw absence }
+    let image = try open(restingImage.path, heldBase: heldBase)
+    try image.check(isOf: target, restingImage.expectation)
     return image
   }
 
   /// Checks that not all processes of the image have ended (another process may have got a number
   /// of theirs). Some may have been killed while they slept; if all were killed, the image is
   /// useless.
-  func checkAnybodyLives(_ image: ImageReader) throws(HibernationError) {
+  func checkAnyProcessLives(_ image: ImageReader) throws(HibernationError) {
     if !image.processes.allSatisfy(\.identity.hasEnded) { return }
     throw HibernationError(.writingBack, "it has ended", aftermath: .vanished)
   }
@@ -165,13 +167,13 @@ extension Hibernator {
       let failure = HibernationError.from(error, in: .writingBack)
       throw HibernationError(
         .writingBack, failure.reason,
-        aftermath: HibernationError.mayPass(error) ? .intact : .unverifiable)
+        aftermath: HibernationError.isTransient(error) ? .intact : .unverifiable)
     }
     for (index, process) in image.processes.enumerated()
     where memories[index] == nil || unreachable.contains(index) {
       try checkHasEnded(process, sessions)
     }
-    try checkAnybodyLives(image)
+    try checkAnyProcessLives(image)
     FaultPoint.writtenBack.pass()
   }
 
@@ -216,8 +218,8 @@ extension Hibernator {
     }
   }
 
-  func note(
-    resumeFrom image: ImageReader, of target: HibernationTarget, _ recorded: () -> String?
+  func recordResume(
+    from image: ImageReader, of target: HibernationTarget, _ recorded: () -> String?
   ) throws(HibernationError) {
     guard let obstacle = recorded() else { return }
     try ResumeNote.write(image, of: target, because: obstacle)
@@ -233,7 +235,7 @@ extension Hibernator {
 
   /// Checks that no other process has let the worker run while its memory was in the image.
   func checkAtRest(_ target: HibernationTarget) throws(HibernationError) {
-    if resting[target.name] != nil { return }
+    if tracedSessions[target.name] != nil { return }
     guard target.cgroup?.freezer != nil else {
       throw HibernationError(
         .writingBack, "no daemon has held it stopped since it was hibernated",
@@ -241,7 +243,7 @@ extension Hibernator {
     }
     let isFrozen = try attempt(.writingBack) { try target.isFrozen() }
     if !isFrozen {
-      if !target.hasAnybody {
+      if !target.hasLivingProcess {
         throw HibernationError(.writingBack, "it has ended", aftermath: .vanished)
       }
       throw HibernationError(

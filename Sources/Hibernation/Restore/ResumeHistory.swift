@@ -52,12 +52,12 @@ struct ResumeHistory: Sendable {
   private var refusal: String?
 
   /// Below this size, in bytes, the layout and the background fill cost as much as they save.
-  static let smallest: UInt64 = 2 << 20
+  static let minLazyBytes: UInt64 = 2 << 20
   /// The number of eager resumes after which the lazy mode is tried again: programs change.
-  static let patience = 16
+  static let resumesUntilRetry = 16
   /// The number of lazy resumes that decide. One slow resume doesn't: the machine may have been
   /// busy.
-  static let enough = 3
+  static let minSamples = 3
   /// The number of bytes that an eager resume restores in about a second on one core of a small
   /// machine. It decides when an eager resume is worth a trial, before the worker has had one.
   static let eagerPerSecond = 400.0 * 1_000_000
@@ -66,13 +66,13 @@ struct ResumeHistory: Sendable {
   static let manyWaits = 32
   /// The number of resumes that learn more. A worker that needs other pages each time doesn't learn
   /// without end: a page alone takes as long as a chunk.
-  static let mostLearning = 3
+  static let maxLearningResumes = 3
 
   /// True if the next lazy restore has to show the use of single pages. Whole chunks show one page
   /// for each chunk, so by them alone a worker with a large working set waits at ten resumes until
   /// all of it is known.
   var learnsMore: Bool {
-    (lastLazy?.waits ?? 0) > Self.manyWaits && learnedMore < Self.mostLearning
+    (lastLazy?.waits ?? 0) > Self.manyWaits && learnedMore < Self.maxLearningResumes
   }
 
   mutating func recordEager(_ nanoseconds: Int64, bytes: UInt64) {
@@ -83,13 +83,13 @@ struct ResumeHistory: Sendable {
 
   mutating func record(_ resume: LazyResume) {
     // It is another program by now.
-    if eagerInARow >= Self.patience { (lazy, learnedMore) = (RecentTimes(), 0) }
+    if eagerInARow >= Self.resumesUntilRetry { (lazy, learnedMore) = (RecentTimes(), 0) }
     if !resume.wasLearning, !resume.learnedMore { lazy.add(resume.untilAnswer) }
     if resume.learnedMore {
       (learnedMore, sinceLearning) = (learnedMore + 1, 0)
     } else {
       sinceLearning += 1
-      if sinceLearning >= Self.patience { learnedMore = 0 }
+      if sinceLearning >= Self.resumesUntilRetry { learnedMore = 0 }
     }
     bytes = resume.total
     lastLazy = resume
@@ -108,13 +108,13 @@ struct ResumeHistory: Sendable {
     case .auto: break
     }
     if let refusal { return RestorePlan(eager: refusal) }
-    if max(bytes, anonymous) < Self.smallest {
+    if max(bytes, anonymous) < Self.minLazyBytes {
       return RestorePlan(eager: "small: a full restore is as fast")
     }
-    guard let lastLazy, eagerInARow < Self.patience else {
+    guard let lastLazy, eagerInARow < Self.resumesUntilRetry else {
       return RestorePlan(lazy: "to learn which pages it needs first")
     }
-    guard lazy.count >= Self.enough, let lazy = lazy.median else {
+    guard lazy.count >= Self.minSamples, let lazy = lazy.median else {
       return RestorePlan(lazy: "the pages that it needs first are known")
     }
     guard let eager = eager.median else {

@@ -39,7 +39,7 @@ public enum ResumeNote {
 extension ImageReader {
   /// True if the worker's memory was restored from this image, and only the removal of the image
   /// failed. While its pages are filled in the background the image still counts.
-  func isUsedUp(by target: HibernationTarget) throws(SystemCallError) -> Bool {
+  func wasRestored(to target: HibernationTarget) throws(SystemCallError) -> Bool {
     guard progress != .filling, let mark else { return false }
     return try ResumeNote.read(of: target.cgroup) == mark
   }

@@ -35,9 +35,9 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   /// `POINT@2`) for the second pass.
   private static let armed: (point: FaultPoint, pass: Int)? = {
     guard let text = getenv("DORMOUSE_FAULT").map({ String(cString: $0) }) else { return nil }
-    let parts = text.split(maxSplits: 1) { $0 == ":" || $0 == "@" }.map(String.init)
-    guard let point = parts.first.flatMap(FaultPoint.init(rawValue:)) else { return nil }
-    return (point, parts.count > 1 ? Int(parts[1]) ?? 1 : 1)
+    let fields = text.split(maxSplits: 1) { $0 == ":" || $0 == "@" }.map(String.init)
+    guard let point = fields.first.flatMap(FaultPoint.init(rawValue:)) else { return nil }
+    return (point, fields.count > 1 ? Int(fields[1]) ?? 1 : 1)
   }()
   private static let passes = Atomic(0)
 

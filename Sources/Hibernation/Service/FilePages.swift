@@ -8,7 +8,7 @@ import Linux
 /// MADV_PAGEOUT skips each page that another process maps too. So the call isn't worth its cost for
 /// a mapping of which more than a tenth is shared with other processes.
 public struct FilePages: Sendable {
-  private var places: [(identity: ProcessIdentity, ranges: [PageRange])] = []
+  private var rangesByProcess: [(identity: ProcessIdentity, ranges: [PageRange])] = []
 
   /// The result of dropping pages.
   public struct Outcome: Sendable {
@@ -21,19 +21,19 @@ public struct FilePages: Sendable {
   /// Records the mappings of a process whose pages may be dropped. Call it while the process is
   /// seized.
   mutating func record(_ mappings: [MemoryMapping], of identity: ProcessIdentity) {
-    let own = mappings.filter {
+    let exclusive = mappings.filter {
       $0.hasFile && !$0.shared && $0.resident > $0.anonymous
         && $0.proportional >= $0.resident / 10 * 9
         && $0.flags.isDisjoint(with: [.deviceMemory, .pureFrames, .locked])
     }
-    places.append((identity, own.map(\.range)))
+    rangesByProcess.append((identity, exclusive.map(\.range)))
   }
 
   /// Drops the recorded pages. Call it while the processes are at rest. A failure only leaves more
   /// memory in use.
-  func pushOut() -> Outcome {
+  func pageOut() -> Outcome {
     var outcome = Outcome()
-    for (identity, ranges) in places {
+    for (identity, ranges) in rangesByProcess {
       let before = Self.filePages(of: identity.pid)
       do throws(SystemCallError) {
         let pidfd = try Descriptor.pidfd(of: identity.pid)

@@ -10,12 +10,12 @@ extension Hibernator {
   /// Writes the missing pages of a process's children.
   ///
   /// - Throws: `unverifiable` if a child has run, has ended, or can't be examined.
-  func bringToChildren(
-    of part: PagerPart, _ image: ImageReader, _ target: HibernationTarget
+  func restoreChildren(
+    of paged: PagedProcess, _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) {
-    let journal = part.handle.journal
+    let journal = paged.handle.journal
     do {
-      let parent = image.processes[part.process].pid
+      let parent = image.processes[paged.index].pid
       var children = try newborns(of: parent, image, target)
       // The message arrives while the child is being made; its parent finishes that first.
       let deadline = Deadline(in: .seconds(2))
@@ -41,7 +41,7 @@ extension Hibernator {
         }
         journal.hasBegunChildren = true
         let fill: @Sendable () throws -> Void = { [before, after] in
-          try child.fill(from: image, process: part.process, before: before, after: after)
+          try child.fill(from: image, process: paged.index, before: before, after: after)
         }
         if let tracer = tracer(of: [newborn], isTracing: false) {
           try tracer.perform(fill)
@@ -63,9 +63,9 @@ extension Hibernator {
   private func newborns(
     of parent: Int32, _ image: ImageReader, _ target: HibernationTarget
   ) throws -> [ProcessIdentity] {
-    let known = Set(image.processes.map(\.identity))
+    let recorded = Set(image.processes.map(\.identity))
     return try target.discover().processes.filter {
-      $0.parent == parent && !known.contains($0.identity)
+      $0.parent == parent && !recorded.contains($0.identity)
     }.filter { child in
       // Other children must not be interrupted.
       guard try isInFork(child.pid) else { return false }
@@ -129,8 +129,8 @@ private struct ForkedChild: Sendable {
     for chunk in image.steps where chunk.isBackgroundFilled && chunk.process == process {
       var pages = try buffer.load(chunk, of: image)
       for page in chunk.ranges.flatMap(\.pages) {
-        if let place = place(of: page, before, after) {
-          try memory.write([PageRange(address: place, length: pageSize)], from: pages)
+        if let address = missingAddress(of: page, before, after) {
+          try memory.write([PageRange(address: address, length: pageSize)], from: pages)
         }
         pages += Int(pageSize)
       }
@@ -140,11 +140,11 @@ private struct ForkedChild: Sendable {
   /// Returns the address at which a page is missing, or `nil` if it isn't missing. The child's
   /// mappings show which of the changes around its fork it has seen, as for a child that is reached
   /// in time.
-  private func place(
+  private func missingAddress(
     of page: UInt64, _ before: PageLayout, _ after: PageLayout
   ) -> UInt64? {
-    guard let now = after.now(page) else { return nil }
-    for address in [now, before.now(page)] {
+    guard let now = after.currentAddress(of: page) else { return nil }
+    for address in [now, before.currentAddress(of: page)] {
       guard let address, mapping(at: address) != nil else { continue }
       return populated.contains(address) ? nil : address
     }

@@ -3,6 +3,7 @@ import Linux
 /// The reason why a worker wasn't hibernated or resumed, with the phase that failed and the state
 /// of the worker afterwards.
 public struct HibernationError: Error, Sendable, CustomStringConvertible {
+  /// The step that failed. The raw value is part of the error's text.
   public enum Phase: String, Sendable {
     case checking, stopping, seizing, scanning, capturing, committing, evicting, resting
     case reading
@@ -25,6 +26,7 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
   }
 
   public var phase: Phase
+  /// The text for the operator: what failed, and why.
   public var reason: String
   public var aftermath: Aftermath
 
@@ -40,7 +42,7 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
 
   /// True if the cause says nothing about the worker's memory or its image, and may be absent at
   /// the next attempt.
-  static func mayPass(_ cause: any Error) -> Bool {
+  static func isTransient(_ cause: any Error) -> Bool {
     switch cause {
     case let error as ImageError: error.isTransient
     case let error as SystemCallError: error.isTransient

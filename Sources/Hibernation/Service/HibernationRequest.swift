@@ -57,6 +57,7 @@ public struct HibernationSummary: Sendable {
   public var image: RestingImage
   /// The private pages that left memory.
   public var moved: UInt64
+  /// The length of the image and its base, in bytes.
   public var imageLength: UInt64
   /// The bytes of the image that were written now; the others are in the base.
   public var written: UInt64
@@ -67,10 +68,12 @@ public struct HibernationSummary: Sendable {
   public var compared: UInt64 = 0
   /// The reason why writes aren't tracked although `overlay` was set.
   public var trackingRefusal: String?
+  /// The number of processes that were hibernated.
   public var processes: Int
   /// The reason why the worker can't be restored lazily although that was planned.
   public var lazyRefusal: String?
   /// The result of `dropsFilePages`, if that was set.
   public var filePages: FilePages.Outcome?
+  /// The time from the beginning of the hibernation to the rest.
   public var duration: Duration
 }

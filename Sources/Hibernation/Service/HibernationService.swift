@@ -18,12 +18,12 @@ public final class HibernationService: Sendable {
   private let threads: QueueThreads
   /// The queue for work that isn't about a single worker's memory: dropping images from the page
   /// cache, the keeper.
-  let aside = WorkQueue(name: "dormouse-aside")
-  let crew = Mutex(Crew())
+  let commonQueue = WorkQueue(name: "dormouse-aside")
+  let shared = Mutex(Shared())
 
-  struct Crew {
+  struct Shared {
     /// The benches by worker's name; the name is empty if workers aren't separated.
-    var benches: [String: HibernationBench] = [:]
+    var runners: [String: HibernatorRunner] = [:]
     var standby: Standby?
     var fillFailed: (@Sendable (String, HibernationError) -> Void)?
     var fillEnded: (@Sendable (String) -> Void)?
@@ -46,58 +46,58 @@ public final class HibernationService: Sendable {
   }
 
   /// Returns the bench of a worker. It is `nil` if there is none, and `makes` is false.
-  private func bench(of name: String, makes: Bool = true, counts: Bool = true) -> HibernationBench?
+  private func runner(of name: String, makes: Bool = true, counts: Bool = true) -> HibernatorRunner?
   {
-    crew.withLock { crew in
+    shared.withLock { shared in
       let key = separatesWorkers ? name : ""
-      if crew.benches[key] == nil, makes {
+      if shared.runners[key] == nil, makes {
         let hibernator = Hibernator(features: features, lanes: lanes, kept: kept)
-        hibernator.standby = crew.standby
-        hibernator.fillFailed = crew.fillFailed
-        hibernator.fillEnded = crew.fillEnded
-        crew.benches[key] = HibernationBench(hibernator, threads)
+        hibernator.standby = shared.standby
+        hibernator.fillFailed = shared.fillFailed
+        hibernator.fillEnded = shared.fillEnded
+        shared.runners[key] = HibernatorRunner(hibernator, threads)
       }
-      let bench = crew.benches[key]
+      let runner = shared.runners[key]
       // The job is counted under the lock: a bench without pending jobs may be removed.
-      if counts { bench?.pending.add(1, ordering: .acquiringAndReleasing) }
-      return bench
+      if counts { runner?.pending.add(1, ordering: .acquiringAndReleasing) }
+      return runner
     }
   }
 
-  /// Submits a job. This is the only way to a bench's thread, and must follow a `bench(of:)` that
+  /// Submits a job. This is the only way to a bench's thread, and must follow a `runner(of:)` that
   /// counts.
   private func submit(
-    to bench: HibernationBench, about name: String? = nil, isUrgent: Bool = false,
-    _ job: @escaping @Sendable (HibernationBench) -> Void
+    to runner: HibernatorRunner, about name: String? = nil, isUrgent: Bool = false,
+    _ job: @escaping @Sendable (HibernatorRunner) -> Void
   ) {
-    bench.queue.submit(about: name, isUrgent: isUrgent) {
-      job(bench)
-      bench.noteTracing()
-      bench.pending.subtract(1, ordering: .acquiringAndReleasing)
+    runner.queue.submit(about: name, isUrgent: isUrgent) {
+      job(runner)
+      runner.updateTracing()
+      runner.pending.subtract(1, ordering: .acquiringAndReleasing)
     }
   }
 
-  private func all() -> [HibernationBench] {
-    crew.withLock { crew in
-      for bench in crew.benches.values {
-        bench.pending.add(1, ordering: .acquiringAndReleasing)
+  private func all() -> [HibernatorRunner] {
+    shared.withLock { shared in
+      for runner in shared.runners.values {
+        runner.pending.add(1, ordering: .acquiringAndReleasing)
       }
-      return Array(crew.benches.values)
+      return Array(shared.runners.values)
     }
   }
 
   /// Submits a short job that needs nothing of what a thread traces. It doesn't start a thousand
   /// threads for that.
   private func submit(
-    toAll benches: [HibernationBench], _ job: @escaping @Sendable (HibernationBench) -> Void
+    toAll runners: [HibernatorRunner], _ job: @escaping @Sendable (HibernatorRunner) -> Void
   ) {
-    for bench in benches {
-      if bench.queue.hasThread {
-        submit(to: bench, job)
+    for runner in runners {
+      if runner.queue.hasThread {
+        submit(to: runner, job)
       } else {
-        aside.submit {
-          job(bench)
-          bench.pending.subtract(1, ordering: .acquiringAndReleasing)
+        commonQueue.submit {
+          job(runner)
+          runner.pending.subtract(1, ordering: .acquiringAndReleasing)
         }
       }
     }
@@ -149,33 +149,33 @@ public final class HibernationService: Sendable {
 
   /// Sets the standby pager; see `Standby`.
   public func set(_ standby: Standby) {
-    crew.withLock { $0.standby = standby }
+    shared.withLock { $0.standby = standby }
     submit(toAll: all()) { $0.hibernator.withLock { $0.standby = standby } }
   }
 
   /// Sets the report of failed fills; see `Hibernator.fillFailed`.
   public func onFillFailure(_ report: @escaping @Sendable (String, HibernationError) -> Void) {
-    crew.withLock { $0.fillFailed = report }
+    shared.withLock { $0.fillFailed = report }
     submit(toAll: all()) { $0.hibernator.withLock { $0.fillFailed = report } }
   }
 
   /// Sets the report of completed fills; see `Hibernator.fillEnded`.
   public func onFillEnd(_ report: @escaping @Sendable (String) -> Void) {
-    crew.withLock { $0.fillEnded = report }
+    shared.withLock { $0.fillEnded = report }
     submit(toAll: all()) { $0.hibernator.withLock { $0.fillEnded = report } }
   }
 
   /// Drops images from the page cache; see `Hibernator.dropFromCache`.
   public func dropFromCache(images: [String]) {
     if images.isEmpty { return }
-    aside.submit { Hibernator.dropFromCache(images: images) }
+    commonQueue.submit { Hibernator.dropFromCache(images: images) }
   }
 
   /// Waits for the worker's fill; see `Hibernator.awaitFill`. It also waits for that worker's other
   /// operations, so the event loop must not call it.
   public func awaitFill(of name: String) throws(HibernationError) {
-    guard let bench = bench(of: name, makes: false) else { return }
-    try wait(on: bench) { (hibernator) throws(HibernationError) in
+    guard let runner = runner(of: name, makes: false) else { return }
+    try wait(on: runner) { (hibernator) throws(HibernationError) in
       try hibernator.awaitFill(of: name)
     }
   }
@@ -183,17 +183,17 @@ public final class HibernationService: Sendable {
   /// Reaps traced children; see `Hibernator.reapChildren`. Calls that wait behind a long operation
   /// are combined into one.
   public func reapChildren() {
-    for bench in all() {
+    for runner in all() {
       // Without a thread nothing is traced there.
-      guard bench.queue.hasThread,
-        !bench.mustBury.exchange(true, ordering: .acquiringAndReleasing)
+      guard runner.queue.hasThread,
+        !runner.mustReap.exchange(true, ordering: .acquiringAndReleasing)
       else {
-        bench.pending.subtract(1, ordering: .acquiringAndReleasing)
+        runner.pending.subtract(1, ordering: .acquiringAndReleasing)
         continue
       }
-      submit(to: bench) { bench in
-        bench.mustBury.store(false, ordering: .releasing)
-        bench.hibernator.withLock { $0.reapChildren() }
+      submit(to: runner) { runner in
+        runner.mustReap.store(false, ordering: .releasing)
+        runner.hibernator.withLock { $0.reapChildren() }
       }
     }
   }
@@ -202,7 +202,7 @@ public final class HibernationService: Sendable {
   /// hibernation, are performed before those for which no client waits.
   public func prioritize(_ name: String) {
     slots.prioritize(name)
-    bench(of: name, makes: false, counts: false)?.queue.prioritize(name)
+    runner(of: name, makes: false, counts: false)?.queue.prioritize(name)
   }
 
   /// Drops bases; see `Hibernator.dropIdleBases`. Returns a function that waits for the end of
@@ -210,42 +210,42 @@ public final class HibernationService: Sendable {
   @discardableResult
   public func dropIdleBases(outdated: Bool = false) -> @Sendable () -> Void {
     let done = Semaphore()
-    let benches = all()
-    submit(toAll: benches) { bench in
-      bench.hibernator.withLock { $0.dropIdleBases(outdated: outdated) }
+    let runners = all()
+    submit(toAll: runners) { runner in
+      runner.hibernator.withLock { $0.dropIdleBases(outdated: outdated) }
       done.signal()
     }
     return {
       let deadline = Deadline(in: .seconds(1))
-      for _ in benches where !done.wait(until: deadline) { return }
+      for _ in runners where !done.wait(until: deadline) { return }
     }
   }
 
   /// Drops a worker's base; see `Hibernator.dropIdleBase`.
   public func dropIdleBase(of name: String) {
-    guard let bench = bench(of: name, makes: false) else { return }
-    submit(to: bench, about: name) { $0.hibernator.withLock { $0.dropIdleBase(of: name) } }
+    guard let runner = runner(of: name, makes: false) else { return }
+    submit(to: runner, about: name) { $0.hibernator.withLock { $0.dropIdleBase(of: name) } }
   }
 
   /// Drops all state of a worker; see `Hibernator.forget`. Its thread ends with it.
   public func forget(_ name: String) {
-    guard let bench = bench(of: name, makes: false) else { return }
-    submit(to: bench, about: name) { [self] bench in
-      bench.hibernator.withLock { $0.forget(name) }
-      crew.withLock { crew in
+    guard let runner = runner(of: name, makes: false) else { return }
+    submit(to: runner, about: name) { [self] runner in
+      runner.hibernator.withLock { $0.forget(name) }
+      shared.withLock { shared in
         // The bench stays if jobs are pending (the worker has been started again), or if its thread
         // still traces a thread, which only it can detach.
-        guard separatesWorkers, crew.benches[name] === bench,
-          bench.pending.load(ordering: .acquiring) == 1, Stragglers.shared.release() == 0
+        guard separatesWorkers, shared.runners[name] === runner,
+          runner.pending.load(ordering: .acquiring) == 1, Stragglers.shared.release() == 0
         else { return }
-        crew.benches[name] = nil
+        shared.runners[name] = nil
       }
     }
   }
 
   /// True if the worker has a thread of its own. The name is empty if workers aren't separated.
   func hasThread(of name: String) -> Bool {
-    bench(of: name, makes: false, counts: false)?.queue.hasThread == true
+    runner(of: name, makes: false, counts: false)?.queue.hasThread == true
   }
 
   /// Performs the operation and waits for it. It must be called only if workers aren't separated.
@@ -253,18 +253,18 @@ public final class HibernationService: Sendable {
     _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
   ) throws(HibernationError) -> Value {
     precondition(!separatesWorkers, "each worker has a hibernator of its own")
-    guard let bench = bench(of: "") else { preconditionFailure("it is made where there is none") }
-    return try wait(on: bench, operation)
+    guard let runner = runner(of: "") else { preconditionFailure("it is made where there is none") }
+    return try wait(on: runner, operation)
   }
 
   private func wait<Value: Sendable>(
-    on bench: HibernationBench,
+    on runner: HibernatorRunner,
     _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
   ) throws(HibernationError) -> Value {
-    defer { bench.pending.subtract(1, ordering: .acquiringAndReleasing) }
-    return try bench.queue.perform { () -> Result<Value, HibernationError> in
-      defer { bench.noteTracing() }
-      return Self.perform(bench, operation)
+    defer { runner.pending.subtract(1, ordering: .acquiringAndReleasing) }
+    return try runner.queue.perform { () -> Result<Value, HibernationError> in
+      defer { runner.updateTracing() }
+      return Self.perform(runner, operation)
     }.get()
   }
 
@@ -274,12 +274,14 @@ public final class HibernationService: Sendable {
     _ completion: @escaping @Sendable (Result<Value, HibernationError>) -> Void,
     _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
   ) {
-    guard let bench = bench(of: name) else { preconditionFailure("it is made where there is none") }
-    submit(to: bench, about: name, isUrgent: isUrgent) { [slots] bench in
+    guard let runner = runner(of: name) else {
+      preconditionFailure("it is made where there is none")
+    }
+    submit(to: runner, about: name, isUrgent: isUrgent) { [slots] runner in
       let turn = isHibernation ? slots.acquire(name) : nil
       first()
       let result = TraceSession.$frozenCall.withValue(TraceSession.FrozenCall { turn?.end() }) {
-        Self.perform(bench, operation)
+        Self.perform(runner, operation)
       }
       turn?.end()
       completion(result)
@@ -287,9 +289,9 @@ public final class HibernationService: Sendable {
   }
 
   private static func perform<Value: Sendable>(
-    _ bench: HibernationBench, _ operation: (Hibernator) throws(HibernationError) -> Value
+    _ runner: HibernatorRunner, _ operation: (Hibernator) throws(HibernationError) -> Value
   ) -> Result<Value, HibernationError> {
-    bench.hibernator.withLock { hibernator in
+    runner.hibernator.withLock { hibernator in
       do throws(HibernationError) { return .success(try operation(hibernator)) } catch {
         return .failure(error)
       }

@@ -7,7 +7,7 @@ import Synchronization
 /// has frozen gives its turn to the next.
 final class HibernationSlots: Sendable {
   private struct State {
-    var isTaken = false
+    var isBusy = false
     var waiting: [(name: String, turn: Signal)] = []
     /// Workers that may start although another hibernation is under way.
     var prioritized: Set<String> = []
@@ -38,8 +38,8 @@ final class HibernationSlots: Sendable {
   /// Waits for a turn.
   func acquire(_ name: String) -> Turn {
     let turn: Signal? = state.withLock { state in
-      if !state.isTaken {
-        state.isTaken = true
+      if !state.isBusy {
+        state.isBusy = true
         return nil
       }
       let turn = Signal()
@@ -56,7 +56,7 @@ final class HibernationSlots: Sendable {
   private func release() {
     let next: Signal? = state.withLock { state in
       guard !state.waiting.isEmpty else {
-        state.isTaken = false
+        state.isBusy = false
         return nil
       }
       return state.waiting.removeFirst().turn
@@ -67,9 +67,9 @@ final class HibernationSlots: Sendable {
   /// Starts the hibernation of a worker that a client waits for.
   func prioritize(_ name: String) {
     let turn: Signal? = state.withLock { state in
-      guard let place = state.waiting.firstIndex(where: { $0.name == name }) else { return nil }
+      guard let index = state.waiting.firstIndex(where: { $0.name == name }) else { return nil }
       state.prioritized.insert(name)
-      return state.waiting.remove(at: place).turn
+      return state.waiting.remove(at: index).turn
     }
     turn?.raise()
   }

@@ -4,7 +4,9 @@ import Linux
 
 /// One worker, as the hibernator needs it.
 public struct HibernationTarget: Sendable {
+  /// The worker's name, by which a hibernator keeps state between calls.
   public var name: String
+  /// The worker's first process.
   public var root: ProcessIdentity
   /// The worker's own session, if it was started in one.
   public var session: Int32?
@@ -34,7 +36,7 @@ public struct HibernationTarget: Sendable {
   }
 
   /// The greatest time for a freeze, a thaw or a stop to take effect.
-  static let patience: Duration = .seconds(5)
+  static let timeout: Duration = .seconds(5)
 
   func discover() throws -> ProcessTree {
     try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
@@ -46,8 +48,8 @@ public struct HibernationTarget: Sendable {
     do throws(SystemCallError) { return try ProcessMemory(of: process) } catch {
       // While descriptors are short, the old one is no substitute: writing to the old memory fails,
       // as if the new one were lost.
-      if let held = memories[process.pid], !error.meansVanished, !error.isShortage {
-        return ProcessMemory(pid: process.pid, descriptor: held)
+      if let earlier = memories[process.pid], !error.meansVanished, !error.isShortage {
+        return ProcessMemory(pid: process.pid, descriptor: earlier)
       }
       throw error
     }
@@ -71,7 +73,7 @@ public struct HibernationTarget: Sendable {
   /// processes that are just ending.
   func hasSurvivors() -> Bool {
     let deadline = Deadline(in: .milliseconds(500))
-    while hasAnybody {
+    while hasLivingProcess {
       if deadline.hasPassed { return true }
       pauseThread(for: .milliseconds(2))
     }
@@ -79,7 +81,7 @@ public struct HibernationTarget: Sendable {
   }
 
   /// True unless all processes of the worker are known to have ended.
-  var hasAnybody: Bool {
+  var hasLivingProcess: Bool {
     // While the processes can't be listed, they may live.
     guard let tree = try? discover() else { return true }
     return tree.pids.contains { Self.lifeOfMemory($0) != .hasEnded }
@@ -96,21 +98,21 @@ public struct HibernationTarget: Sendable {
   /// Sends SIGSTOP to all processes and waits until all threads are stopped. A frozen worker is
   /// stopped first and then thawed, so that it runs no instruction in between.
   ///
-  /// - Parameter found: the worker's processes, if they have been listed since it was suspended.
-  func stop(_ found: ProcessTree? = nil) throws -> ProcessTree {
-    var known = found
+  /// - Parameter listed: the worker's processes, if they have been listed since it was suspended.
+  func stop(_ listed: ProcessTree? = nil) throws -> ProcessTree {
+    var current = listed
     var wasFrozen = false
     if let cgroup = cgroup?.freezer, try cgroup.isFrozen {
-      let tree = try found ?? discover()
+      let tree = try listed ?? discover()
       if let traced = tree.tracedByOthers { throw ProcessTreeError.traced(pid: traced) }
       try tree.signalAll(SIGSTOP)
-      try cgroup.thaw(until: Deadline(in: Self.patience))
-      known = tree
+      try cgroup.thaw(until: Deadline(in: Self.timeout))
+      current = tree
       wasFrozen = true
     }
     return try ProcessTree.stopAll(
-      root: root, session: session, cgroup: cgroup, known: known,
-      wasFrozen: wasFrozen, until: Deadline(in: Self.patience))
+      root: root, session: session, cgroup: cgroup, known: current,
+      wasFrozen: wasFrozen, until: Deadline(in: Self.timeout))
   }
 
   /// Restarts calls that a stop or a freeze interrupted. Call it before a worker that was only
@@ -182,10 +184,10 @@ public struct HibernationTarget: Sendable {
   /// that need it are seized: most workers have none, and are woken without tracing.
   func correctTimeouts(of image: ImageReader, _ tree: ProcessTree) {
     // On other processors the kernel restarts calls itself.
-    let mendsForSignals = clinux_stop_hides_calls() == 1
+    let repairsSignals = clinux_stop_hides_calls() == 1
     var timed: [(process: ProcessIdentity, threads: Set<Int32>)] = []
     for process in image.processes where !process.identity.hasEnded {
-      let hasSignal = mendsForSignals && process.identity.hasHandledSignal
+      let hasSignal = repairsSignals && process.identity.hasHandledSignal
       let threads = process.threads.filter {
         hasSignal || clinux_registers(storedWords: $0.registers)?.mayNeedCorrection ?? false
       }
@@ -200,7 +202,7 @@ public struct HibernationTarget: Sendable {
           let session = TraceSession.seizeWhatCanStop(process, only: threads, until: deadline)
         else { continue }
         // A failure costs at most an EINTR.
-        if mendsForSignals { try? session.restartInterruptedSyscalls() }
+        if repairsSignals { try? session.restartInterruptedSyscalls() }
         correctTimeouts(session)
         session.detach(waiting: .zero)
       }
@@ -217,31 +219,31 @@ public struct HibernationTarget: Sendable {
   /// Lets a stopped, traced or frozen worker run.
   ///
   /// - Parameters:
-  ///   - found: the worker's processes, if they have been listed since it came to rest.
+  ///   - listed: the worker's processes, if they have been listed since it came to rest.
   ///   - isStopped: false if only the freezer certainly keeps the worker from running. Then no
   ///     process gets a SIGCONT, which a program can see (and a process that had stopped itself
   ///     would continue).
   ///   - mastersLast: true keeps the masters of a prefork server stopped, until
   ///     `masters.release()`.
   public func wake(
-    _ found: ProcessTree? = nil, isStopped: Bool = true, mastersLast: Bool = true
+    _ listed: ProcessTree? = nil, isStopped: Bool = true, mastersLast: Bool = true
   ) throws {
     let freezer = cgroup?.freezer
     let isSignalled = isStopped || freezer == nil
-    let holds = mastersLast && masters.areKnown
+    let keepsMasters = mastersLast && masters.areKnown
     if !mastersLast { masters.release() }
-    if isSignalled || holds {
-      var tree = try found ?? discover()
-      let held = holds ? masters.hold(in: tree) : []
+    if isSignalled || keepsMasters {
+      var tree = try listed ?? discover()
+      let stoppedMasters = keepsMasters ? masters.hold(in: tree) : []
       // Perhaps only the freezer keeps them from running. The stop takes effect when the freezer
       // lets a process run, before any of its instructions.
-      for master in held { try master.signal(SIGSTOP) }
+      for master in stoppedMasters { try master.signal(SIGSTOP) }
       if isSignalled {
-        tree.processes.removeAll { held.contains($0.identity) }
+        tree.processes.removeAll { stoppedMasters.contains($0.identity) }
         try tree.continueAll()
       }
     }
-    try freezer?.thaw(until: Deadline(in: Self.patience))
+    try freezer?.thaw(until: Deadline(in: Self.timeout))
     try waitForStragglers()
     waits.hasWoken()
   }
@@ -249,16 +251,16 @@ public struct HibernationTarget: Sendable {
   /// Waits for threads that an earlier hibernation couldn't detach: each is detached when it stops.
   /// While it is in that stop it doesn't run, so the worker isn't awake.
   private func waitForStragglers() throws {
-    var held: [Int32] = []
+    var stopped: [Int32] = []
     let isFree = try waitUntil(Deadline(in: .seconds(2))) {
       // This releases the calling thread's own stragglers; other threads release theirs.
       Stragglers.shared.release()
       // The processes are listed only if there are stragglers.
       guard Stragglers.shared.hasAny else { return true }
-      held = Stragglers.shared.threads(of: try discover().pids).filter(Self.isInTraceStop)
-      return held.isEmpty
+      stopped = Stragglers.shared.threads(of: try discover().pids).filter(Self.isInTraceStop)
+      return stopped.isEmpty
     }
-    if !isFree, let thread = held.first { throw TraceError.held(thread: thread) }
+    if !isFree, let thread = stopped.first { throw TraceError.held(thread: thread) }
   }
 
   private static func isInTraceStop(_ thread: Int32) -> Bool {

@@ -13,7 +13,7 @@ public final class Hibernator {
   let features: KernelFeatures
   let lanes: Int
   /// The sessions of workers that rest traced, by worker.
-  var resting: [String: [TraceSession]] = [:]
+  var tracedSessions: [String: [TraceSession]] = [:]
   /// The processes of these workers whose threads are parked in a scratch area, by worker.
   var parked: [String: [Parking]] = [:]
   /// The descriptors for lazy restores, by worker and process.
@@ -58,9 +58,9 @@ public final class Hibernator {
   }
 
   /// True if it needs the thread that it has now, which traces workers.
-  var isTracing: Bool { !resting.isEmpty }
+  var isTracing: Bool { !tracedSessions.isEmpty }
 
-  deinit { for session in resting.values.joined() { session.detach() } }
+  deinit { for session in tracedSessions.values.joined() { session.detach() } }
 
   /// Hibernates a suspended worker. Call it on the hibernator's thread: it waits for the disk.
   ///
@@ -73,12 +73,12 @@ public final class Hibernator {
     if let obstacle = request.obstacle(false) { throw HibernationError(.checking, obstacle) }
     // The working set of the last resume is known when its fill has ended.
     try awaitFill(of: target.name)
-    let found: ProcessTree
-    do throws(HibernationError) { found = try attempt(.checking) { try target.discover() } } catch {
-      throw judge(error, target, image: path)
+    let tree: ProcessTree
+    do throws(HibernationError) { tree = try attempt(.checking) { try target.discover() } } catch {
+      throw resolved(error, target, image: path)
     }
-    try checkPlace(path, of: found)
-    let plan = plan(request, found)
+    try checkReplaceable(path, of: tree)
+    let plan = plan(request, tree)
     let overlays = request.overlay && !request.isSealed
     // The base stays if an image exists, which may need it: then this hibernation was ordered
     // twice.
@@ -91,14 +91,14 @@ public final class Hibernator {
     if let obstacle = features.restoreObstacle {
       throw HibernationError(.checking, obstacle, aftermath: .ineligible)
     }
-    do throws(HibernationError) { try check(target, found) } catch {
-      throw judge(error, target, image: path)
+    do throws(HibernationError) { try check(target, tree) } catch {
+      throw resolved(error, target, image: path)
     }
     let seal = request.isSealed ? try newSeal(for: path) : nil
     var operation = Operation(
       request, restore: plan, overlays: overlays, seal: seal, hibernator: self)
     do throws(HibernationError) {
-      try stopUntilIdle(&operation, found)
+      try stopUntilIdle(&operation, tree)
       try operation.capture()
     } catch {
       operation.release()
@@ -109,12 +109,12 @@ public final class Hibernator {
       if error.phase == .capturing || error.phase == .committing {
         dropBase(of: target.name, for: path)
       }
-      throw judge(error, target, image: path)
+      throw resolved(error, target, image: path)
     }
     do throws(HibernationError) {
       try operation.evict()
       var summary = try operation.rest()
-      if request.dropsFilePages { summary.filePages = operation.filePages.pushOut() }
+      if request.dropsFilePages { summary.filePages = operation.filePages.pageOut() }
       if plan.isLazy, let refusal = summary.lazyRefusal {
         histories[target.name, default: ResumeHistory()].record(refusal: refusal)
       }
@@ -122,7 +122,7 @@ public final class Hibernator {
     } catch {
       let outcome = operation.rollBack(after: error)
       if outcome.aftermath != .unverifiable { dropBase(of: target.name, for: path) }
-      throw judge(outcome, target, image: path)
+      throw resolved(outcome, target, image: path)
     }
   }
 
@@ -172,13 +172,13 @@ public final class Hibernator {
   /// Returns an error with the right aftermath. The end of one process isn't the end of a worker
   /// that has others. If the worker has ended, that is the reason for any failure, and its image,
   /// if it has one, is useless.
-  func judge(
+  func resolved(
     _ error: HibernationError, _ target: HibernationTarget, image: String
   ) -> HibernationError {
     let aftermath: HibernationError.Aftermath
     switch error.aftermath {
     case .vanished: aftermath = target.hasSurvivors() ? .intact : .vanished
-    case .intact, .ineligible: aftermath = target.hasAnybody ? error.aftermath : .vanished
+    case .intact, .ineligible: aftermath = target.hasLivingProcess ? error.aftermath : .vanished
     case .unverifiable: return error
     }
     if aftermath == .vanished {
@@ -191,20 +191,20 @@ public final class Hibernator {
   /// Stops and seizes the worker. A worker that was suspended in the middle of a computation gets a
   /// few milliseconds to reach a system call, several times.
   ///
-  /// - Parameter found: its processes.
+  /// - Parameter tree: its processes.
   private func stopUntilIdle(
-    _ operation: inout Operation, _ found: ProcessTree
+    _ operation: inout Operation, _ tree: ProcessTree
   ) throws(HibernationError) {
     for attempt in 1... {
       // After it has run, it may have other processes.
-      try operation.stopAndSeize(attempt == 1 ? found : nil)
+      try operation.stopAndSeize(attempt == 1 ? tree : nil)
       if attempt > 1 { operation.target.waits.restsAnew() }
-      guard let why = operation.busyReason else { return }
+      guard let reason = operation.busyReason else { return }
       guard attempt < 30 else {
         operation.detach()
-        throw HibernationError(.seizing, "busy: \(why)")
+        throw HibernationError(.seizing, "busy: \(reason)")
       }
-      operation.letRun()
+      operation.continueWorker()
       pauseThread(for: .milliseconds(5))
     }
   }
@@ -212,9 +212,9 @@ public final class Hibernator {
   /// Drops workers that rest traced and have ended. Call it after SIGCHLD: the end of a traced
   /// process isn't reported to its parent before its tracer has waited for it.
   public func reapChildren() {
-    for (name, sessions) in resting where !sessions.contains(where: { $0.isAlive() }) {
+    for (name, sessions) in tracedSessions where !sessions.contains(where: { $0.isAlive() }) {
       for session in sessions { session.detach() }
-      resting[name] = nil
+      tracedSessions[name] = nil
       parked[name] = nil
     }
   }
@@ -230,7 +230,7 @@ public final class Hibernator {
   /// Drops all state of a worker that is being killed.
   public func forget(_ name: String) {
     // The fill ends at once: the worker has no memory any more.
-    if let fill = fills.removeValue(forKey: name) { takeBase(of: fill, fill.wait(), name) }
+    if let fill = fills.removeValue(forKey: name) { acceptBase(of: fill, fill.wait(), name) }
     kept.drop(name)
     handles[name] = nil
     workingSets[name] = nil
@@ -238,7 +238,7 @@ public final class Hibernator {
     if let base = bases.removeValue(forKey: name) { discardFile(base.file.path) }
     histories[name] = nil
     parked[name] = nil
-    for session in resting.removeValue(forKey: name) ?? [] { session.detach() }
+    for session in tracedSessions.removeValue(forKey: name) ?? [] { session.detach() }
   }
 }
 

@@ -16,14 +16,14 @@ struct Operation {
   var trackingRefusal: String?
   var overlay: Overlay?
   private let started = Clocks.monotonic
-  var processes: [Captive] = []
+  var processes: [SeizedProcess] = []
   private var writer: ImageWriter?
   /// The image's mark, from commit A on.
   private var mark: ImageMark?
   private(set) var filePages = FilePages()
 
   /// A process that is stopped and seized.
-  struct Captive {
+  struct SeizedProcess {
     let stat: ProcessStat
     let session: TraceSession
     var memory: ProcessMemory
@@ -64,19 +64,19 @@ struct Operation {
 
   // MARK: up to commit A: nothing of the worker is changed
 
-  /// - Parameter found: the worker's processes, if they are known.
-  mutating func stopAndSeize(_ found: ProcessTree?) throws(HibernationError) {
-    let tree = try stop(found)
+  /// - Parameter listed: the worker's processes, if they are known.
+  mutating func stopAndSeize(_ listed: ProcessTree?) throws(HibernationError) {
+    let tree = try stop(listed)
     FaultPoint.stopped.pass()
     // A frozen process may have been between vfork and exec. Once stopped, it is past the exec.
     try SharedMemoryMaps.check(tree.processes)
     for stat in tree.processes {
-      let captive = try attempt(.seizing) {
+      let seized = try attempt(.seizing) {
         let session = try TraceSession.seize(stat.identity)
         do {
           // While a process is traced, no other process can get its number before its tracer has
           // seen its end.
-          return Captive(
+          return SeizedProcess(
             stat: stat, session: session, memory: try target.memory(of: stat.identity),
             sequences: try RestartableSequences(of: session))
         } catch {
@@ -84,20 +84,20 @@ struct Operation {
           throw error
         }
       }
-      processes.append(captive)
+      processes.append(seized)
       try attempt(.seizing) {
-        try captive.session.restartInterruptedSyscalls()
+        try seized.session.restartInterruptedSyscalls()
         // The descriptor is kept before any of the process's pages is freed.
-        try hibernator.kept.keep(captive.memory.descriptor, of: stat.identity, target.name)
+        try hibernator.kept.keep(seized.memory.descriptor, of: stat.identity, target.name)
       }
     }
     if processes.isEmpty { throw HibernationError(.seizing, "it has ended", aftermath: .vanished) }
     FaultPoint.seized.pass()
   }
 
-  private func stop(_ found: ProcessTree?) throws(HibernationError) -> ProcessTree {
+  private func stop(_ listed: ProcessTree?) throws(HibernationError) -> ProcessTree {
     do throws(HibernationError) {
-      return try attempt(.stopping) { try target.stop(found) }
+      return try attempt(.stopping) { try target.stop(listed) }
     } catch {
       // If a child stays between vfork and exec, that is a better reason for the refusal.
       try SharedMemoryMaps.check(try attempt(.stopping) { try target.discover().processes })
@@ -106,13 +106,13 @@ struct Operation {
   }
 
   mutating func detach() {
-    for captive in processes { captive.session.detach() }
+    for seized in processes { seized.session.detach() }
     processes = []
   }
 
   /// Lets the worker run, before the next attempt to stop it.
-  mutating func letRun() {
-    for captive in processes { target.correctTimeouts(captive.session) }
+  mutating func continueWorker() {
+    for seized in processes { target.correctTimeouts(seized.session) }
     let tree = tree
     detach()
     // A process that can't be signalled stays stopped, as the next attempt wants it.
@@ -150,9 +150,9 @@ struct Operation {
     }
     FaultPoint.captured.pass()
     if let obstacle = request.obstacle(true) { throw HibernationError(.checking, obstacle) }
-    try checkWhoWasRead()
-    let backgroundFill = processes.enumerated().flatMap { index, captive in
-      (captive.plan?.backgroundMappings ?? []).map {
+    try checkPidsUnchanged()
+    let backgroundFill = processes.enumerated().flatMap { index, seized in
+      (seized.plan?.backgroundMappings ?? []).map {
         ImageMapping(process: UInt32(index), range: $0)
       }
     }
@@ -165,24 +165,24 @@ struct Operation {
   }
 
   /// Checks that no pid has changed hands: memory is read by pid.
-  private func checkWhoWasRead() throws(HibernationError) {
-    for captive in processes where captive.stat.identity.hasEnded {
+  private func checkPidsUnchanged() throws(HibernationError) {
+    for seized in processes where seized.stat.identity.hasEnded {
       throw HibernationError(
-        .capturing, "process \(captive.stat.pid) has ended", aftermath: .vanished)
+        .capturing, "process \(seized.stat.pid) has ended", aftermath: .vanished)
     }
   }
 
   private mutating func scan(_ index: Int) throws(HibernationError) {
     let stat = processes[index].stat
-    let known = overlays ? hibernator.trackers[target.name]?[stat.identity] : nil
+    let tracked = overlays ? hibernator.trackers[target.name]?[stat.identity] : nil
     let mappings = try attempt(.scanning) {
-      if let mappings = try recallMappings(of: stat, known) { return mappings }
+      if let mappings = try recallMappings(of: stat, tracked) { return mappings }
       let mappings = try MemoryMapping.all(of: stat.pid)
       if overlays { processes[index].memo = MappingMemo(pid: stat.pid, mappings: mappings) }
       return mappings
     }
-    try Eligibility.check(mappings: mappings, of: stat, tracker: known?.tracker)
-    try Eligibility.mayInject(into: processes[index].session)
+    try Eligibility.check(mappings: mappings, of: stat, tracker: tracked?.tracker)
+    try Eligibility.checkInjection(into: processes[index].session)
     guard let scratch = PagePlan.scratchAddress(in: mappings) else {
       throw HibernationError(
         .scanning, "process \(stat.pid) has no free address space", aftermath: .ineligible)
@@ -191,8 +191,8 @@ struct Operation {
     filePages.record(mappings, of: stat.identity)
     processes[index].scratchAddress = scratch
     if restore.isLazy {
-      let captive = processes[index]
-      try attempt(.scanning) { try captive.session.prepareTimePlaces(memory: captive.memory) }
+      let seized = processes[index]
+      try attempt(.scanning) { try seized.session.prepareTimePlaces(memory: seized.memory) }
     }
     let pages = try attempt(.scanning) {
       try PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan)
@@ -207,11 +207,11 @@ struct Operation {
     }
   }
 
-  private static func imageProcess(_ captive: Captive) -> ImageProcess {
+  private static func imageProcess(_ seized: SeizedProcess) -> ImageProcess {
     ImageProcess(
-      pid: captive.stat.pid, startTime: captive.stat.startTime,
-      scratchAddress: captive.scratchAddress,
-      threads: captive.session.threads.map {
+      pid: seized.stat.pid, startTime: seized.stat.startTime,
+      scratchAddress: seized.scratchAddress,
+      threads: seized.session.threads.map {
         ImageProcess.TracedThreadState(
           tid: $0.tid, isWaiting: $0.isWaiting, signalMask: $0.signalMask,
           registers: $0.registers.storedWords)
@@ -221,7 +221,7 @@ struct Operation {
   /// Puts the worker back into its earlier state, from any point before commit A.
   mutating func release() {
     // The worker is frozen before its release, so that it doesn't run for a moment in between.
-    let isFrozen = (try? freezer?.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
+    let isFrozen = (try? freezer?.freeze(until: Deadline(in: HibernationTarget.timeout))) != nil
     detach()
     // The freezer alone should keep the worker from running; without it, a stop does. (A failure
     // may have undone the stop.) What can't be signalled stays stopped: a wake continues it.
@@ -244,26 +244,26 @@ struct Operation {
 
   /// Frees a process's pages. Returns the reason if it can't be restored lazily.
   private mutating func evict(_ index: Int, _ plan: PagePlan) throws -> String? {
-    let captive = processes[index]
+    let seized = processes[index]
     let parks = freezer == nil
-    let spins = parks && Parking.mustSpin(captive.stat.pid)
-    guard let vdso = captive.mappings.first(where: { $0.name == "[vdso]" }) else {
+    let spins = parks && Parking.mustSpin(seized.stat.pid)
+    guard let vdso = seized.mappings.first(where: { $0.name == "[vdso]" }) else {
       throw HibernationError(
-        .evicting, "process \(captive.stat.pid) has no vdso", aftermath: .ineligible)
+        .evicting, "process \(seized.stat.pid) has no vdso", aftermath: .ineligible)
     }
-    var injector = try Injector(session: captive.session, memory: captive.memory, vdso: vdso)
+    var injector = try Injector(session: seized.session, memory: seized.memory, vdso: vdso)
     var refusal: String?
     do {
-      try injector.mapScratch(at: captive.scratchAddress)
+      try injector.mapScratch(at: seized.scratchAddress)
       FaultPoint.scratchMapped.pass()
       if parks {
         processes[index].isParked = true
         try injector.parkOthers(spins: spins)
       }
-      try evict(captive, plan, with: &injector)
-      refusal = try prepareForFaults(captive, plan: plan, injector: injector)
+      try evict(seized, plan, with: &injector)
+      refusal = try prepareForFaults(seized, plan: plan, injector: injector)
       if overlays {
-        trackingRefusal = try track(captive, plan: plan, injector: injector) ?? trackingRefusal
+        trackingRefusal = try track(seized, plan: plan, injector: injector) ?? trackingRefusal
       }
     } catch {
       // The thread must have its own registers again before anything else is done. (The rollback
@@ -281,7 +281,7 @@ struct Operation {
   mutating func rest() throws(HibernationError) -> HibernationSummary {
     if let cgroup = freezer {
       try attempt(.resting) {
-        try cgroup.freeze(until: Deadline(in: HibernationTarget.patience))
+        try cgroup.freeze(until: Deadline(in: HibernationTarget.timeout))
       }
       FaultPoint.frozen.pass()
       let (moved, tree) = (moved, tree)
@@ -289,14 +289,14 @@ struct Operation {
       FaultPoint.detached.pass()
       // The worker is frozen, so it doesn't run. This ends the stop: only the freezer is left.
       try attempt(.resting) { try tree.continueAll() }
-      HugePages.forgetUse(of: tree)
+      HugePages.clearUseMarks(of: tree)
       return try finish(moved: moved, processes: tree.processes.count)
     }
     let moved = moved
-    hibernator.resting[target.name] = processes.map(\.session)
+    hibernator.tracedSessions[target.name] = processes.map(\.session)
     hibernator.parked[target.name] = processes.filter(\.isParked).map(\.parking)
     let count = processes.count
-    HugePages.forgetUse(of: tree)
+    HugePages.clearUseMarks(of: tree)
     processes = []
     return try finish(moved: moved, processes: count)
   }

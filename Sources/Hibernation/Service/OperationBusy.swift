@@ -5,13 +5,13 @@ extension Operation {
   /// needs a thread that waits in a system call, and so can be used for eviction. No thread that
   /// will be parked may be inside a restartable sequence.
   var busyReason: String? {
-    for captive in processes {
-      let threads = captive.session.threads
+    for seized in processes {
+      let threads = seized.session.threads
       if !threads.contains(where: \.isWaiting) {
         return "one of its processes never waits in a system call"
       }
       if freezer == nil,
-        threads.contains(where: { captive.sequences.isInside($0, memory: captive.memory) })
+        threads.contains(where: { seized.sequences.isInside($0, memory: seized.memory) })
       {
         return "one of its threads is always inside a restartable sequence (rseq)"
       }

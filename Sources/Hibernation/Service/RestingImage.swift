@@ -3,6 +3,7 @@ public struct RestingImage: Hashable, Sendable {
   public var path: String
   /// What is known about the image. It is compared with the file before anything is written back.
   public var expectation: ImageExpectation
+  /// How the memory will be restored.
   public var restore: RestorePlan
 
   public init(

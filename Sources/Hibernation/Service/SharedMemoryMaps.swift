@@ -13,8 +13,8 @@ enum SharedMemoryMaps {
   ) throws(HibernationError) {
     for (index, one) in processes.enumerated() {
       for other in processes[..<index] {
-        if let why = relation(of: one.pid, to: other.pid, by: compare) {
-          throw Eligibility.refuse(one, why, aftermath: .intact)
+        if let reason = relation(of: one.pid, to: other.pid, by: compare) {
+          throw Eligibility.refusal(one, reason, aftermath: .intact)
         }
       }
     }

@@ -7,15 +7,15 @@ struct UnwrapEdits {
   ///
   /// - Parameter keepsEmptyList: True if the list of arguments existed before: it stays when it is
   ///   empty.
-  func edits(_ place: CommandPlace, keepsEmptyList: Bool) throws(Refusal) -> [TextEdit] {
-    let command = try place.command(in: document.root)
+  func edits(_ location: CommandLocation, keepsEmptyList: Bool) throws(Refusal) -> [TextEdit] {
+    let command = try location.command(in: document.root)
     let count: Int
-    switch WrapWords.find(in: command) {
+    switch WrapPrefix.find(in: command) {
     case .nothing: return []
     case .unclear: throw .unclear
-    case .words(let words): count = words
+    case .arguments(let found): count = found
     }
-    switch place.shape {
+    switch location.shape {
     case .list(let path):
       guard let list = document.root[path] else { throw .noCommand }
       return removal(ofFirst: count, from: list)

@@ -1,13 +1,13 @@
 /// The edits that insert `dormouse wrap --` before a command.
 struct WrapEdits {
   let document: ConfigDocument
-  let words: WrapWords
+  let wrapPrefix: WrapPrefix
 
-  func edits(_ place: CommandPlace) throws(Refusal) -> [TextEdit] {
-    switch place.shape {
+  func edits(_ location: CommandLocation) throws(Refusal) -> [TextEdit] {
+    switch location.shape {
     case .list(let path):
       guard let list = document.root[path] else { throw .noCommand }
-      return [try insertion(of: words.all.map(ConfigDocument.literal), into: list)]
+      return [try insertion(of: wrapPrefix.all.map(ConfigDocument.literal), into: list)]
     case .split(let path, let command, let arguments):
       guard let table = document.root[path], let program = table.member(command) else {
         throw .noCommand
@@ -16,8 +16,8 @@ struct WrapEdits {
       try checkMove(of: program, named: command, into: table[arguments])
       // The program's text moves as it is written, so that undoing gives the same bytes.
       let moved =
-        words.all.dropFirst().map(ConfigDocument.literal) + [Array(document.bytes[range])]
-      let replaced = TextEdit(range, ConfigDocument.literal(words.program))
+        wrapPrefix.all.dropFirst().map(ConfigDocument.literal) + [Array(document.bytes[range])]
+      let replaced = TextEdit(range, ConfigDocument.literal(wrapPrefix.program))
       if let list = table[arguments] { return [replaced, try insertion(of: moved, into: list)] }
       if table.origin == .block {
         return [replaced, try blockAddition(of: arguments, moved, after: program)]
@@ -116,18 +116,18 @@ struct WrapEdits {
     guard document.format == .yaml, program.isLine else { return }
     let text = document.bytes[program.value.range]
     let isQuoted = text.first.map { "\"'".utf8.contains($0) } ?? false
-    let isPlace = !text.contains { $0 == 0x0A || $0 == 0x0D }
+    let isOneLine = !text.contains { $0 == 0x0A || $0 == 0x0D }
     let isFlow = list.map { $0.origin != .block } ?? false
     let isSafe = isQuoted || !isFlow || !text.contains { ",[]{}:?".utf8.contains($0) }
-    guard isPlace, isSafe else { throw .needsQuotes("`\(name)`") }
+    guard isOneLine, isSafe else { throw .needsQuotes("`\(name)`") }
   }
 
-  /// Returns the bytes before `place` in its line. Of the dashes in them only the last one stays.
+  /// Returns the bytes before `offset` in its line. Of the dashes in them only the last one stays.
   private func indentation(
-    before place: Int, keepsDash: Bool
+    before offset: Int, keepsDash: Bool
   ) throws(Refusal) -> (start: Int, bytes: [UInt8]) {
-    let start = document.lineStart(place)
-    var bytes = Array(document.bytes[start..<place])
+    let start = document.lineStart(offset)
+    var bytes = Array(document.bytes[start..<offset])
     if start == 0, bytes.starts(with: ConfigDocument.byteOrderMark) { bytes.removeFirst(3) }
     let dash = UInt8(ascii: "-")
     guard bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == dash }),
@@ -139,11 +139,11 @@ struct WrapEdits {
   }
 
   private func blockInsertion(
-    of literals: [[UInt8]], before place: Int
+    of literals: [[UInt8]], before offset: Int
   ) throws(Refusal) -> TextEdit {
-    let (start, before) = try indentation(before: place, keepsDash: true)
-    let next = lineBreak(at: document.lineEnd(place), start) + before
-    return TextEdit(place..<place, literals.flatMap { $0 + next })
+    let (start, before) = try indentation(before: offset, keepsDash: true)
+    let next = lineBreak(at: document.lineEnd(offset), start) + before
+    return TextEdit(offset..<offset, literals.flatMap { $0 + next })
   }
 
   private func blockAddition(

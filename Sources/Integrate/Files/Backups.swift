@@ -17,13 +17,13 @@ struct Backups {
       default: name.append(character)
       }
     }
-    let most = 200
-    if name.utf8.count <= most { return name }
+    let maxLength = 200
+    if name.utf8.count <= maxLength { return name }
     // The hash is FNV-1a. Only names that are too long for a file system need it.
     let hash = target.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) {
       ($0 ^ UInt64($1)) &* 0x100_0000_01b3
     }
-    let end = name.utf8.suffix(most - 17)
+    let end = name.utf8.suffix(maxLength - 17)
     return String(hash, radix: 16) + "-" + String(decoding: end, as: UTF8.self)
   }
 

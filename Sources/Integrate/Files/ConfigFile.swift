@@ -8,7 +8,7 @@ struct ConfigFile {
   let bytes: [UInt8]
   private let status: stat
 
-  private static let largest = 64 << 20
+  private static let maxSize = 64 << 20
   private static let partialSuffix = ".dormouse-partial"
 
   /// Reads the file. The result is nil if there is no such file.
@@ -23,7 +23,7 @@ struct ConfigFile {
       throw .unreadable(error)
     }
     if !status.isRegularFile { throw .notRegular }
-    if status.st_size > Self.largest { throw .tooLarge }
+    if status.st_size > Self.maxSize { throw .tooLarge }
     do throws(SystemCallError) { bytes = try readFile(target) } catch { throw .unreadable(error) }
   }
 

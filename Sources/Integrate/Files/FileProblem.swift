@@ -6,7 +6,7 @@ public enum FileProblem: Error, Hashable, Sendable {
   case unreadable(SystemCallError)
   case notRegular
   case tooLarge
-  case syntax(line: Int, column: Int, why: String)
+  case syntax(line: Int, column: Int, reason: String)
   case owner(UInt32)
   case readOnly
   /// The file has other names (hard links). A new file in its place would have only one.
@@ -47,14 +47,15 @@ public enum FileProblem: Error, Hashable, Sendable {
     case .unreadable(let error): "can't be read: \(error.reason)"
     case .notRegular: "is no regular file"
     case .tooLarge: "is larger than 64 MiB"
-    case .syntax(_, _, let why): escaped(why)
+    case .syntax(_, _, let reason): escaped(reason)
     case .owner(let owner): "belongs to user \(owner): run `dormouse integrate` as that user"
     case .readOnly: "is read-only: `chmod u+w` it first, if no other program manages it"
     case .hardLinks(let count):
       "has \(count) names (hard links), and only this one would be changed: edit it by hand"
     case .changedMeanwhile: "was changed by another program at the same time: try again"
     case .failed(let error): "can't be replaced: \(escaped(error.description))"
-    case .backup(let why): "isn't changed, because a copy of it can't be kept: \(escaped(why))"
+    case .backup(let reason):
+      "isn't changed, because a copy of it can't be kept: \(escaped(reason))"
     case .otherMeaning: "would mean something else after the change; please report this defect"
     }
   }

@@ -2,30 +2,30 @@ import Linux
 
 /// The files that a host may have. The lists include files that don't exist.
 extension IntegratedHost {
-  func files(_ places: HostPlaces) -> [HostFile] {
+  func files(_ context: HostContext) -> [HostFile] {
     switch self {
-    case .claudeCode: claudeCode(places)
+    case .claudeCode: claudeCode(context)
     case .claudeDesktop:
-      [servers("\(places.configuration)/Claude/claude_desktop_config.json", ["mcpServers"])]
-    case .codex: codex(places)
-    case .cursor: cursor(places)
-    case .vscode: vscode(places)
+      [servers("\(context.configuration)/Claude/claude_desktop_config.json", ["mcpServers"])]
+    case .codex: codex(context)
+    case .cursor: cursor(context)
+    case .vscode: vscode(context)
     case .windsurf:
-      [servers("\(places.home)/.codeium/windsurf/mcp_config.json", ["mcpServers"])]
-    case .cline: cline(places)
-    case .continueDev: continueDev(places)
-    case .geminiCLI: gemini(places)
-    case .opencode: opencode(places)
+      [servers("\(context.home)/.codeium/windsurf/mcp_config.json", ["mcpServers"])]
+    case .cline: cline(context)
+    case .continueDev: continueDev(context)
+    case .geminiCLI: gemini(context)
+    case .opencode: opencode(context)
     case .goose:
       [
         HostFile(
-          host: self, path: "\(places.configuration)/goose/config.yaml", format: .yaml
+          host: self, path: "\(context.configuration)/goose/config.yaml", format: .yaml
         ) { MCPServers.ofGoose($0) }
       ]
-    case .lmStudio: [servers("\(places.home)/.lmstudio/mcp.json", ["mcpServers"])]
-    case .zed: zed(places)
-    case .helix: helix(places)
-    case .jupyter: jupyter(places)
+    case .lmStudio: [servers("\(context.home)/.lmstudio/mcp.json", ["mcpServers"])]
+    case .zed: zed(context)
+    case .helix: helix(context)
+    case .jupyter: jupyter(context)
     case .neovim, .emacs: []
     }
   }
@@ -38,40 +38,40 @@ extension IntegratedHost {
     }
   }
 
-  private func claudeCode(_ places: HostPlaces) -> [HostFile] {
-    let directory = places.variable("CLAUDE_CONFIG_DIR") ?? places.home
+  private func claudeCode(_ context: HostContext) -> [HostFile] {
+    let directory = context.variable("CLAUDE_CONFIG_DIR") ?? context.home
     let files = [
       HostFile(host: self, path: "\(directory)/.claude.json") { MCPServers.ofClaudeCode($0) },
-      servers("\(places.directory)/.mcp.json", ["mcpServers"], isOfProject: true),
+      servers("\(context.directory)/.mcp.json", ["mcpServers"], isOfProject: true),
     ]
     // Installed plugins have a directory for each marketplace, plugin and version. The project may
     // be a plugin that is being developed.
     let cache =
-      (places.variable("CLAUDE_CONFIG_DIR") ?? "\(places.home)/.claude") + "/plugins/cache"
+      (context.variable("CLAUDE_CONFIG_DIR") ?? "\(context.home)/.claude") + "/plugins/cache"
     let plugins = (0..<3).reduce([cache]) { paths, _ in paths.flatMap { Self.entries($0) } }
     return files
-      + (plugins.map { ($0, false) } + [(places.directory, true)]).map { path, isProject in
+      + (plugins.map { ($0, false) } + [(context.directory, true)]).map { path, isProject in
         HostFile(host: self, path: "\(path)/.lsp.json", isOfProject: isProject) {
           LanguageServers.ofClaudePlugin($0)
         }
       }
   }
 
-  private func gemini(_ places: HostPlaces) -> [HostFile] {
-    [(places.home, false), (places.directory, true)].map { directory, isProject in
+  private func gemini(_ context: HostContext) -> [HostFile] {
+    [(context.home, false), (context.directory, true)].map { directory, isProject in
       HostFile(
         host: self, path: "\(directory)/.gemini/settings.json", isOfProject: isProject
       ) { MCPServers.ofGemini($0) }
     }
   }
 
-  private func opencode(_ places: HostPlaces) -> [HostFile] {
-    let user = "\(places.configuration)/opencode"
+  private func opencode(_ context: HostContext) -> [HostFile] {
+    let user = "\(context.configuration)/opencode"
     let files =
       ["config.json", "opencode.json", "opencode.jsonc"].map { ("\(user)/\($0)", false) }
-      + [places.variable("OPENCODE_CONFIG")].compactMap { $0 }.map { ($0, false) }
+      + [context.variable("OPENCODE_CONFIG")].compactMap { $0 }.map { ($0, false) }
       + ["opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"]
-      .map { ("\(places.directory)/\($0)", true) }
+      .map { ("\(context.directory)/\($0)", true) }
     return files.map { path, isProject in
       HostFile(host: self, path: path, isOfProject: isProject) { MCPServers.ofOpenCode($0) }
     }
@@ -79,24 +79,24 @@ extension IntegratedHost {
 
   /// The files of the extension, one for each editor that may have it, and that of the command
   /// line.
-  private func cline(_ places: HostPlaces) -> [HostFile] {
+  private func cline(_ context: HostContext) -> [HostFile] {
     let editors = ["Code", "Code - Insiders", "Code - OSS", "VSCodium", "Cursor", "Windsurf"]
     let users =
-      editors.map { "\(places.configuration)/\($0)/User" }
-      + ["\(places.home)/.vscode-server/data/User"]
+      editors.map { "\(context.configuration)/\($0)/User" }
+      + ["\(context.home)/.vscode-server/data/User"]
     let extensions = users.map { "\($0)/globalStorage/saoudrizwan.claude-dev/settings" }
-    let directories = extensions + ["\(places.home)/.cline/data/settings"]
-    let named = [places.variable("CLINE_MCP_SETTINGS_PATH")].compactMap { $0 }
+    let directories = extensions + ["\(context.home)/.cline/data/settings"]
+    let named = [context.variable("CLINE_MCP_SETTINGS_PATH")].compactMap { $0 }
     return (named + directories.map { "\($0)/cline_mcp_settings.json" }).map {
       servers($0, ["mcpServers"])
     }
   }
 
-  private func continueDev(_ places: HostPlaces) -> [HostFile] {
+  private func continueDev(_ context: HostContext) -> [HostFile] {
     let main = HostFile(
-      host: self, path: "\(places.home)/.continue/config.yaml", format: .yaml
+      host: self, path: "\(context.home)/.continue/config.yaml", format: .yaml
     ) { MCPServers.ofContinue($0) }
-    let directories = [(places.home, false), (places.directory, true)]
+    let directories = [(context.home, false), (context.directory, true)]
     return [main]
       + directories.flatMap { directory, isProject in
         Self.entries("\(directory)/.continue/mcpServers").compactMap { path -> HostFile? in
@@ -111,32 +111,32 @@ extension IntegratedHost {
       }
   }
 
-  private func codex(_ places: HostPlaces) -> [HostFile] {
-    let directory = places.variable("CODEX_HOME") ?? "\(places.home)/.codex"
-    return [(directory, false), ("\(places.directory)/.codex", true)].map { directory, isProject in
+  private func codex(_ context: HostContext) -> [HostFile] {
+    let directory = context.variable("CODEX_HOME") ?? "\(context.home)/.codex"
+    return [(directory, false), ("\(context.directory)/.codex", true)].map { directory, isProject in
       HostFile(
         host: self, path: "\(directory)/config.toml", format: .toml, isOfProject: isProject
       ) { MCPServers.find(at: ["mcp_servers"], in: $0) }
     }
   }
 
-  private func cursor(_ places: HostPlaces) -> [HostFile] {
+  private func cursor(_ context: HostContext) -> [HostFile] {
     [
-      servers("\(places.home)/.cursor/mcp.json", ["mcpServers"]),
-      servers("\(places.directory)/.cursor/mcp.json", ["mcpServers"], isOfProject: true),
+      servers("\(context.home)/.cursor/mcp.json", ["mcpServers"]),
+      servers("\(context.directory)/.cursor/mcp.json", ["mcpServers"], isOfProject: true),
     ]
   }
 
-  private func vscode(_ places: HostPlaces) -> [HostFile] {
+  private func vscode(_ context: HostContext) -> [HostFile] {
     let editions = ["Code", "Code - Insiders", "Code - OSS", "VSCodium"]
     var directories: [(path: String, isOfProject: Bool)] = []
     for edition in editions {
-      let user = "\(places.configuration)/\(edition)/User"
+      let user = "\(context.configuration)/\(edition)/User"
       directories.append((user, false))
       directories += Self.entries("\(user)/profiles").map { ($0, false) }
     }
-    directories += ["User", "Machine"].map { ("\(places.home)/.vscode-server/data/\($0)", false) }
-    directories.append(("\(places.directory)/.vscode", true))
+    directories += ["User", "Machine"].map { ("\(context.home)/.vscode-server/data/\($0)", false) }
+    directories.append(("\(context.directory)/.vscode", true))
     return directories.flatMap { directory in
       [
         servers("\(directory.path)/mcp.json", ["servers"], isOfProject: directory.isOfProject),
@@ -147,8 +147,8 @@ extension IntegratedHost {
     }
   }
 
-  private func zed(_ places: HostPlaces) -> [HostFile] {
-    [("\(places.configuration)/zed", false), ("\(places.directory)/.zed", true)].map {
+  private func zed(_ context: HostContext) -> [HostFile] {
+    [("\(context.configuration)/zed", false), ("\(context.directory)/.zed", true)].map {
       HostFile(host: self, path: "\($0)/settings.json", isOfProject: $1) {
         MCPServers.find(at: ["context_servers"], in: $0) + LanguageServers.ofZed($0)
           + LanguageServers.agentsOfZed($0)
@@ -156,20 +156,20 @@ extension IntegratedHost {
     }
   }
 
-  private func helix(_ places: HostPlaces) -> [HostFile] {
-    [("\(places.configuration)/helix", false), ("\(places.directory)/.helix", true)].map {
+  private func helix(_ context: HostContext) -> [HostFile] {
+    [("\(context.configuration)/helix", false), ("\(context.directory)/.helix", true)].map {
       HostFile(host: self, path: "\($0)/languages.toml", format: .toml, isOfProject: $1) {
         LanguageServers.ofHelix($0)
       }
     }
   }
 
-  private func jupyter(_ places: HostPlaces) -> [HostFile] {
+  private func jupyter(_ context: HostContext) -> [HostFile] {
     let data =
-      places.variable("JUPYTER_DATA_DIR")
-      ?? (places.variable("XDG_DATA_HOME") ?? "\(places.home)/.local/share") + "/jupyter"
-    let named = (places.environment["JUPYTER_PATH"] ?? "").split(separator: ":").map(String.init)
-    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].compactMap(places.variable)
+      context.variable("JUPYTER_DATA_DIR")
+      ?? (context.variable("XDG_DATA_HOME") ?? "\(context.home)/.local/share") + "/jupyter"
+    let named = (context.environment["JUPYTER_PATH"] ?? "").split(separator: ":").map(String.init)
+    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].compactMap(context.variable)
     let directories =
       named.filter { $0.hasPrefix("/") } + [data] + prefixes.map { "\($0)/share/jupyter" }
       + ["/usr/local/share/jupyter", "/usr/share/jupyter"]

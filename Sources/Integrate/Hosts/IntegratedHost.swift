@@ -52,8 +52,8 @@ public enum IntegratedHost: String, CaseIterable, Hashable, Sendable {
 
   /// The lines that the user must write, for a host whose configuration is a program; nil for other
   /// hosts.
-  public func snippet(_ words: WrapWords) -> String? {
-    let command = words.suiting(self).all + ["clangd"]
+  public func snippet(_ wrapPrefix: WrapPrefix) -> String? {
+    let command = wrapPrefix.suiting(self).all + ["clangd"]
     switch self {
     case .neovim:
       return """
@@ -84,7 +84,7 @@ public enum IntegratedHost: String, CaseIterable, Hashable, Sendable {
 }
 
 /// The environment that decides where the hosts' files are.
-public struct HostPlaces: Sendable {
+public struct HostContext: Sendable {
   public var environment: [String: String]
   public var home: String
   public var directory: String
@@ -111,5 +111,5 @@ struct HostFile: Sendable {
   /// True if the file belongs to a project, and so may be shared with other people.
   var isOfProject = false
   /// Finds the commands in the file.
-  var find: @Sendable (ConfigValue) -> [CommandPlace]
+  var find: @Sendable (ConfigValue) -> [CommandLocation]
 }

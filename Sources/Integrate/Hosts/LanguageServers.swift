@@ -2,24 +2,24 @@
 enum LanguageServers {
   /// The servers of `[language-server.NAME]`. Helix merges its own configuration with this one: a
   /// server without `args` gets Helix's arguments.
-  static func ofHelix(_ root: ConfigValue) -> [CommandPlace] {
+  static func ofHelix(_ root: ConfigValue) -> [CommandLocation] {
     (root["language-server"]?.members ?? []).map { member in
-      var place = CommandPlace(
+      var location = CommandLocation(
         name: member.name,
         shape: .split(
           table: ["language-server", member.name], command: "command", arguments: "args"))
       if member.value["command"] != nil, member.value["args"] == nil {
-        place.refusal = .defaultArguments("`args`")
+        location.refusal = .defaultArguments("`args`")
       }
-      return place
+      return location
     }
   }
 
   /// The servers of `.lsp.json`, the file of a plugin of Claude Code.
-  static func ofClaudePlugin(_ root: ConfigValue) -> [CommandPlace] {
+  static func ofClaudePlugin(_ root: ConfigValue) -> [CommandLocation] {
     (root.members ?? []).compactMap { member in
       guard member.value["command"] != nil else { return nil }
-      return CommandPlace(
+      return CommandLocation(
         name: member.name,
         shape: .split(table: [member.name], command: "command", arguments: "args"))
     }
@@ -27,10 +27,10 @@ enum LanguageServers {
 
   /// The servers of `lsp.NAME.binary`. Other servers are Zed's own, and it starts them without
   /// configuration.
-  static func ofZed(_ root: ConfigValue) -> [CommandPlace] {
+  static func ofZed(_ root: ConfigValue) -> [CommandLocation] {
     (root["lsp"]?.members ?? []).compactMap { member in
       guard member.value["binary"]?["path"] != nil else { return nil }
-      return CommandPlace(
+      return CommandLocation(
         name: member.name,
         shape: .split(
           table: ["lsp", member.name, "binary"], command: "path", arguments: "arguments"))
@@ -39,7 +39,7 @@ enum LanguageServers {
 
   /// The agents of `agent_servers.NAME`. Those without a command are Zed's own, or from its
   /// registry.
-  static func agentsOfZed(_ root: ConfigValue) -> [CommandPlace] {
+  static func agentsOfZed(_ root: ConfigValue) -> [CommandLocation] {
     MCPServers.find(at: ["agent_servers"], in: root).filter {
       root[["agent_servers", $0.name, "command"]] != nil
     }
@@ -68,24 +68,24 @@ enum LanguageServers {
   ]
 
   /// The servers of VS Code's extensions whose path is in the settings.
-  static func ofVSCode(_ root: ConfigValue) -> [CommandPlace] {
+  static func ofVSCode(_ root: ConfigValue) -> [CommandLocation] {
     settings.compactMap { setting in
       // An empty text is the default.
       guard let path = root[setting.path], path.text != "", !path.isWord("null") else {
         return nil
       }
-      var place = CommandPlace(
+      var location = CommandLocation(
         name: setting.name,
         shape: .split(
           table: [], command: setting.path, arguments: setting.arguments ?? "no arguments"))
       if let arguments = setting.arguments {
         if setting.hasDefaults, root[arguments] == nil {
-          place.refusal = .defaultArguments("`\(arguments)`")
+          location.refusal = .defaultArguments("`\(arguments)`")
         }
       } else {
-        place.refusal = .pathOnly
+        location.refusal = .pathOnly
       }
-      return place
+      return location
     }
   }
 }

@@ -49,44 +49,44 @@ struct ConfigDocument: Sendable {
   /// Returns whether the range has only blanks and line ends.
   func isBlank(_ range: Range<Int>) -> Bool { bytes[range].allSatisfy(\.isBlank) }
 
-  /// The offset of the first byte from `place` on that belongs to no blank and no comment.
-  func afterSpace(_ place: Int) -> Int {
-    var place = place
-    while place < bytes.count {
-      if bytes[place].isBlank {
-        place += 1
-      } else if let end = commentEnd(place) {
-        place = end
+  /// The offset of the first byte from `offset` on that belongs to no blank and no comment.
+  func afterSpace(_ offset: Int) -> Int {
+    var offset = offset
+    while offset < bytes.count {
+      if bytes[offset].isBlank {
+        offset += 1
+      } else if let end = commentEnd(offset) {
+        offset = end
       } else {
         break
       }
     }
-    return place
+    return offset
   }
 
-  /// The end of the comment that begins at `place`; nil if there is none.
-  private func commentEnd(_ place: Int) -> Int? {
+  /// The end of the comment that begins at `offset`; nil if there is none.
+  private func commentEnd(_ offset: Int) -> Int? {
     switch format {
     case .toml, .yaml:
-      return bytes[place] == UInt8(ascii: "#") ? lineEnd(place) : nil
+      return bytes[offset] == UInt8(ascii: "#") ? lineEnd(offset) : nil
     case .json:
-      guard bytes[place] == UInt8(ascii: "/"), place + 1 < bytes.count else { return nil }
-      if bytes[place + 1] == UInt8(ascii: "/") { return lineEnd(place) }
-      guard bytes[place + 1] == UInt8(ascii: "*") else { return nil }
-      var end = place + 2
+      guard bytes[offset] == UInt8(ascii: "/"), offset + 1 < bytes.count else { return nil }
+      if bytes[offset + 1] == UInt8(ascii: "/") { return lineEnd(offset) }
+      guard bytes[offset + 1] == UInt8(ascii: "*") else { return nil }
+      var end = offset + 2
       while end + 1 < bytes.count, bytes[end...].prefix(2) != [0x2A, 0x2F] { end += 1 }
       return min(end + 2, bytes.count)
     }
   }
 
   /// The end of the line without its line end, which may have two bytes.
-  func lineEnd(_ place: Int) -> Int {
-    let end = bytes[place...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
-    return end > place && bytes[end - 1] == UInt8(ascii: "\r") ? end - 1 : end
+  func lineEnd(_ offset: Int) -> Int {
+    let end = bytes[offset...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+    return end > offset && bytes[end - 1] == UInt8(ascii: "\r") ? end - 1 : end
   }
 
-  func lineStart(_ place: Int) -> Int {
-    bytes[..<place].lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+  func lineStart(_ offset: Int) -> Int {
+    bytes[..<offset].lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
   }
 }
 
@@ -108,13 +108,13 @@ struct TextEdit: Hashable, Sendable {
   /// Applies edits, which mustn't overlap.
   static func apply(_ edits: [TextEdit], to bytes: [UInt8]) -> [UInt8] {
     var result: [UInt8] = []
-    var place = 0
+    var offset = 0
     for edit in sorted(edits) {
-      result += bytes[place..<edit.range.lowerBound]
+      result += bytes[offset..<edit.range.lowerBound]
       result += edit.bytes
-      place = edit.range.upperBound
+      offset = edit.range.upperBound
     }
-    return result + bytes[place...]
+    return result + bytes[offset...]
   }
 
   static func sorted(_ edits: [TextEdit]) -> [TextEdit] {

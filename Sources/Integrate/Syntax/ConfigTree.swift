@@ -98,10 +98,10 @@ struct ConfigMember: Sendable {
 struct ConfigSyntaxError: Error, Hashable, Sendable {
   /// The position in bytes.
   var offset: Int
-  var why: String
+  var reason: String
 
   /// The line and the column of the position. Both count from 1, and a column is a Unicode scalar.
-  func place(in bytes: [UInt8]) -> (line: Int, column: Int) {
+  func position(in bytes: [UInt8]) -> (line: Int, column: Int) {
     let before = bytes.prefix(offset)
     let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
     let skipsMark = start == 0 && bytes.starts(with: ConfigDocument.byteOrderMark)

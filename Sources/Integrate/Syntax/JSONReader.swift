@@ -1,15 +1,15 @@
 /// Reads JSON with comments and trailing commas (JSONC), and records the range of each value.
 struct JSONReader {
   private let bytes: [UInt8]
-  private var place = 0
+  private var position = 0
 
   /// The maximum depth: more levels than a configuration has, and far fewer than a thread's stack
   /// allows.
-  private static let deepest = 200
+  private static let maxDepth = 200
 
   static func read(_ bytes: [UInt8]) throws(ConfigSyntaxError) -> ConfigValue {
     var reader = JSONReader(bytes: bytes)
-    if bytes.starts(with: ConfigDocument.byteOrderMark) { reader.place = 3 }
+    if bytes.starts(with: ConfigDocument.byteOrderMark) { reader.position = 3 }
     try reader.skipSpace()
     // An empty file has no settings.
     if reader.next == nil {
@@ -23,10 +23,10 @@ struct JSONReader {
 
   private init(bytes: [UInt8]) { self.bytes = bytes }
 
-  private var next: UInt8? { place < bytes.count ? bytes[place] : nil }
+  private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-  private func failure(_ why: String, at offset: Int? = nil) -> ConfigSyntaxError {
-    ConfigSyntaxError(offset: offset ?? place, why: why)
+  private func failure(_ reason: String, at offset: Int? = nil) -> ConfigSyntaxError {
+    ConfigSyntaxError(offset: offset ?? position, reason: reason)
   }
 
   private func expected(_ what: String) -> ConfigSyntaxError {
@@ -37,7 +37,7 @@ struct JSONReader {
   private mutating func skipSpace() throws(ConfigSyntaxError) {
     while let byte = next {
       if byte.isBlank {
-        place += 1
+        position += 1
       } else if byte == UInt8(ascii: "/") {
         try skipComment()
       } else {
@@ -47,18 +47,18 @@ struct JSONReader {
   }
 
   private mutating func skipComment() throws(ConfigSyntaxError) {
-    let start = place
-    switch place + 1 < bytes.count ? bytes[place + 1] : 0 {
+    let start = position
+    switch position + 1 < bytes.count ? bytes[position + 1] : 0 {
     case UInt8(ascii: "/"):
-      while let byte = next, byte != UInt8(ascii: "\n") { place += 1 }
+      while let byte = next, byte != UInt8(ascii: "\n") { position += 1 }
     case UInt8(ascii: "*"):
-      place += 2
-      while place + 1 < bytes.count {
-        if bytes[place] == UInt8(ascii: "*"), bytes[place + 1] == UInt8(ascii: "/") {
-          place += 2
+      position += 2
+      while position + 1 < bytes.count {
+        if bytes[position] == UInt8(ascii: "*"), bytes[position + 1] == UInt8(ascii: "/") {
+          position += 2
           return
         }
-        place += 1
+        position += 1
       }
       throw failure("this comment has no end", at: start)
     default: throw failure("a value or a comment is expected here")
@@ -66,8 +66,8 @@ struct JSONReader {
   }
 
   private mutating func value(depth: Int) throws(ConfigSyntaxError) -> ConfigValue {
-    if depth >= Self.deepest { throw failure("more than \(Self.deepest) levels are nested") }
-    let start = place
+    if depth >= Self.maxDepth { throw failure("more than \(Self.maxDepth) levels are nested") }
+    let start = position
     let kind: ConfigValue.Kind
     switch next {
     case UInt8(ascii: "{"): kind = try .table(members(depth))
@@ -75,62 +75,62 @@ struct JSONReader {
     case UInt8(ascii: "\""): kind = try .text(string())
     default: kind = try .other(word())
     }
-    return ConfigValue(kind: kind, range: start..<place)
+    return ConfigValue(kind: kind, range: start..<position)
   }
 
   private mutating func members(_ depth: Int) throws(ConfigSyntaxError) -> ConfigTable {
-    place += 1
+    position += 1
     var table = ConfigTable()
     while true {
       try skipSpace()
-      if take(UInt8(ascii: "}")) { return table }
+      if consume(UInt8(ascii: "}")) { return table }
       guard next == UInt8(ascii: "\"") else { throw expected("a key in quotes, or `}`,") }
-      let start = place
+      let start = position
       let name = try string()
-      let key = start..<place
+      let key = start..<position
       if table.index(of: name) != nil {
         throw failure("the key `\(name)` is already in this object", at: start)
       }
       try skipSpace()
-      guard take(UInt8(ascii: ":")) else { throw expected("`:`") }
+      guard consume(UInt8(ascii: ":")) else { throw expected("`:`") }
       try skipSpace()
       let value = try value(depth: depth + 1)
       table.append(ConfigMember(name: name, key: key, lastKey: key, value: value))
       try skipSpace()
       if next == UInt8(ascii: "}") { continue }
-      guard take(UInt8(ascii: ",")) else { throw expected("`,` or `}`") }
+      guard consume(UInt8(ascii: ",")) else { throw expected("`,` or `}`") }
     }
   }
 
   private mutating func elements(_ depth: Int) throws(ConfigSyntaxError) -> [ConfigValue] {
-    place += 1
+    position += 1
     var values: [ConfigValue] = []
     while true {
       try skipSpace()
-      if take(UInt8(ascii: "]")) { return values }
+      if consume(UInt8(ascii: "]")) { return values }
       values.append(try value(depth: depth + 1))
       try skipSpace()
       if next == UInt8(ascii: "]") { continue }
-      guard take(UInt8(ascii: ",")) else { throw expected("`,` or `]`") }
+      guard consume(UInt8(ascii: ",")) else { throw expected("`,` or `]`") }
     }
   }
 
-  private mutating func take(_ byte: UInt8) -> Bool {
+  private mutating func consume(_ byte: UInt8) -> Bool {
     guard next == byte else { return false }
-    place += 1
+    position += 1
     return true
   }
 
   /// Reads a number, true, false or null. Its meaning isn't needed.
   private mutating func word() throws(ConfigSyntaxError) -> String {
-    let start = place
-    while let byte = next, Self.isOfWord(byte) { place += 1 }
-    let text = String(decoding: bytes[start..<place], as: UTF8.self)
+    let start = position
+    while let byte = next, Self.isOfWord(byte) { position += 1 }
+    let text = String(decoding: bytes[start..<position], as: UTF8.self)
     if ["true", "false", "null"].contains(text) { return text }
     guard let first = text.utf8.first, first == UInt8(ascii: "-") || (0x30...0x39).contains(first),
       Double(text) != nil
     else {
-      place = start
+      position = start
       throw expected("a value")
     }
     return text
@@ -144,29 +144,29 @@ struct JSONReader {
   }
 
   private mutating func string() throws(ConfigSyntaxError) -> String {
-    let start = place
-    place += 1
+    let start = position
+    position += 1
     var text: [UInt8] = []
     while let byte = next {
       switch byte {
       case UInt8(ascii: "\""):
-        place += 1
+        position += 1
         return String(decoding: text, as: UTF8.self)
       case UInt8(ascii: "\\"): text += try escape()
       case 0..<0x20: throw failure("a control character in a text is written with `\\`")
       default:
         text.append(byte)
-        place += 1
+        position += 1
       }
     }
     throw failure("this text has no end", at: start)
   }
 
   private mutating func escape() throws(ConfigSyntaxError) -> [UInt8] {
-    let start = place
-    place += 1
+    let start = position
+    position += 1
     guard let byte = next else { throw failure("this text has no end", at: start) }
-    place += 1
+    position += 1
     if let same = escapedByte(byte) { return [same] }
     switch byte {
     case UInt8(ascii: "/"): return [byte]
@@ -184,23 +184,23 @@ struct JSONReader {
   private mutating func scalar(_ first: UInt32) -> Unicode.Scalar {
     let unknown: Unicode.Scalar = "\u{FFFD}"
     guard (0xD800..<0xDC00).contains(first) else { return Unicode.Scalar(first) ?? unknown }
-    let rest = place
-    guard take(UInt8(ascii: "\\")), take(UInt8(ascii: "u")), let second = fourDigits(),
+    let start = position
+    guard consume(UInt8(ascii: "\\")), consume(UInt8(ascii: "u")), let second = fourDigits(),
       (0xDC00..<0xE000).contains(second)
     else {
-      place = rest
+      position = start
       return unknown
     }
     return Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00)) ?? unknown
   }
 
   private mutating func fourDigits() -> UInt32? {
-    guard place + 4 <= bytes.count else { return nil }
-    let digits = bytes[place..<place + 4]
+    guard position + 4 <= bytes.count else { return nil }
+    let digits = bytes[position..<position + 4]
     guard digits.allSatisfy(\.isHexadecimal),
       let value = UInt32(String(decoding: digits, as: UTF8.self), radix: 16)
     else { return nil }
-    place += 4
+    position += 4
     return value
   }
 }

@@ -1,14 +1,14 @@
 /// Reads TOML 1.1, and records the range of each value.
 struct TOMLReader {
   let bytes: [UInt8]
-  var place = 0
+  var position = 0
   private var root = ConfigValue(kind: .table(ConfigTable()), range: 0..<0, origin: .header)
   /// The keys of the last header.
   private var current: [TOMLKey] = []
 
   static func read(_ bytes: [UInt8]) throws(ConfigSyntaxError) -> ConfigValue {
     var reader = TOMLReader(bytes: bytes)
-    if bytes.starts(with: ConfigDocument.byteOrderMark) { reader.place = 3 }
+    if bytes.starts(with: ConfigDocument.byteOrderMark) { reader.position = 3 }
     while reader.next != nil {
       reader.skipBlanks()
       switch reader.next {
@@ -23,10 +23,10 @@ struct TOMLReader {
 
   private init(bytes: [UInt8]) { self.bytes = bytes }
 
-  var next: UInt8? { place < bytes.count ? bytes[place] : nil }
+  var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-  func failure(_ why: String, at offset: Int? = nil) -> ConfigSyntaxError {
-    ConfigSyntaxError(offset: offset ?? place, why: why)
+  func failure(_ reason: String, at offset: Int? = nil) -> ConfigSyntaxError {
+    ConfigSyntaxError(offset: offset ?? position, reason: reason)
   }
 
   func expected(_ what: String) -> ConfigSyntaxError {
@@ -34,46 +34,46 @@ struct TOMLReader {
     return failure("\(what) is expected here")
   }
 
-  mutating func take(_ byte: UInt8) -> Bool {
+  mutating func consume(_ byte: UInt8) -> Bool {
     guard next == byte else { return false }
-    place += 1
+    position += 1
     return true
   }
 
   /// Skips spaces and tabs.
   mutating func skipBlanks() {
-    while let byte = next, byte == 0x20 || byte == 0x09 { place += 1 }
+    while let byte = next, byte == 0x20 || byte == 0x09 { position += 1 }
   }
 
   mutating func skipComment() {
     guard next == UInt8(ascii: "#") else { return }
-    while let byte = next, byte != UInt8(ascii: "\n") { place += 1 }
+    while let byte = next, byte != UInt8(ascii: "\n") { position += 1 }
   }
 
   private mutating func endOfLine() throws(ConfigSyntaxError) {
     skipBlanks()
     skipComment()
-    if next == nil || take(UInt8(ascii: "\n")) { return }
-    guard take(UInt8(ascii: "\r")), take(UInt8(ascii: "\n")) else {
+    if next == nil || consume(UInt8(ascii: "\n")) { return }
+    guard consume(UInt8(ascii: "\r")), consume(UInt8(ascii: "\n")) else {
       throw expected("the end of the line")
     }
   }
 
   private mutating func header() throws(ConfigSyntaxError) {
-    let start = place
-    place += 1
-    let isOfTables = take(UInt8(ascii: "["))
+    let start = position
+    position += 1
+    let isOfTables = consume(UInt8(ascii: "["))
     skipBlanks()
     let path = try keys()
-    for _ in 0..<(isOfTables ? 2 : 1) where !take(UInt8(ascii: "]")) { throw expected("`]`") }
-    let table = ConfigValue(kind: .table(ConfigTable()), range: start..<place, origin: .header)
+    for _ in 0..<(isOfTables ? 2 : 1) where !consume(UInt8(ascii: "]")) { throw expected("`]`") }
+    let table = ConfigValue(kind: .table(ConfigTable()), range: start..<position, origin: .header)
     try root.open(path[...], table, isOfTables: isOfTables)
     current = path
   }
 
   private mutating func line() throws(ConfigSyntaxError) {
     let path = try keys()
-    guard take(UInt8(ascii: "=")) else { throw expected("`=`") }
+    guard consume(UInt8(ascii: "=")) else { throw expected("`=`") }
     skipBlanks()
     let value = try value(depth: 0)
     try root.add(path[...], value, isLine: true, in: current[...])
@@ -84,31 +84,32 @@ struct TOMLReader {
     var keys: [TOMLKey] = []
     repeat {
       skipBlanks()
-      let start = place
+      let start = position
       let name: String
       switch next {
       case UInt8(ascii: "\""): name = try basicString()
       case UInt8(ascii: "'"): name = try literalString()
       default: name = try bareKey()
       }
-      keys.append(TOMLKey(name: name, range: start..<place))
+      keys.append(TOMLKey(name: name, range: start..<position))
       skipBlanks()
-    } while take(UInt8(ascii: "."))
+    } while consume(UInt8(ascii: "."))
     return keys
   }
 
   private mutating func bareKey() throws(ConfigSyntaxError) -> String {
-    let start = place
+    let start = position
     while let byte = next {
       switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"), UInt8(ascii: "-"): place += 1
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"), UInt8(ascii: "-"):
+        position += 1
       default:
-        if place == start { throw expected("a key") }
-        return String(decoding: bytes[start..<place], as: UTF8.self)
+        if position == start { throw expected("a key") }
+        return String(decoding: bytes[start..<position], as: UTF8.self)
       }
     }
-    if place == start { throw expected("a key") }
-    return String(decoding: bytes[start..<place], as: UTF8.self)
+    if position == start { throw expected("a key") }
+    return String(decoding: bytes[start..<position], as: UTF8.self)
   }
 }
 
@@ -117,8 +118,8 @@ struct TOMLKey {
   var name: String
   var range: Range<Int>
 
-  var isDefinedTwice: ConfigSyntaxError {
-    ConfigSyntaxError(offset: range.lowerBound, why: "`\(name)` is defined twice")
+  var definedTwice: ConfigSyntaxError {
+    ConfigSyntaxError(offset: range.lowerBound, reason: "`\(name)` is defined twice")
   }
 }
 
@@ -134,11 +135,11 @@ extension ConfigValue {
     if path.count > 1 {
       let implied = ConfigValue(kind: .table(ConfigTable()), range: table.range, origin: .implied)
       return try change(key, missing: implied) { (inner) throws(ConfigSyntaxError) in
-        if inner.origin == .dotted { throw key.isDefinedTwice }
+        if inner.origin == .dotted { throw key.definedTwice }
         try inner.open(path.dropFirst(), table, isOfTables: isOfTables)
       }
     }
-    guard var members = takeTable() else { return }
+    guard var members = detachTable() else { return }
     if let index = members.index(of: key.name) {
       let origin = members[index].origin
       if isOfTables, origin == .tables {
@@ -146,7 +147,7 @@ extension ConfigValue {
       } else if !isOfTables, origin == .implied {
         members[index].origin = .header
       } else {
-        throw key.isDefinedTwice
+        throw key.definedTwice
       }
     } else {
       let value =
@@ -177,12 +178,12 @@ extension ConfigValue {
     if path.count > 1 {
       let dotted = ConfigValue(kind: .table(ConfigTable()), range: key.range, origin: .dotted)
       return try change(key, missing: dotted) { (inner) throws(ConfigSyntaxError) in
-        if inner.origin != .dotted { throw key.isDefinedTwice }
+        if inner.origin != .dotted { throw key.definedTwice }
         try inner.add(path.dropFirst(), all: all, value, isLine: isLine)
       }
     }
-    guard var members = takeTable() else { return }
-    if members.index(of: key.name) != nil { throw key.isDefinedTwice }
+    guard var members = detachTable() else { return }
+    if members.index(of: key.name) != nil { throw key.definedTwice }
     members.append(ConfigMember(key, path: all, value, isLine: isLine))
     kind = .table(members)
   }
@@ -192,11 +193,11 @@ extension ConfigValue {
     _ key: TOMLKey, missing: ConfigValue?,
     _ body: (inout ConfigValue) throws(ConfigSyntaxError) -> Void
   ) throws(ConfigSyntaxError) {
-    guard var members = takeTable() else { throw key.isDefinedTwice }
+    guard var members = detachTable() else { throw key.definedTwice }
     if let missing, members.index(of: key.name) == nil {
       members.append(ConfigMember(key, path: [key], missing, isLine: false))
     }
-    guard let index = members.index(of: key.name) else { throw key.isDefinedTwice }
+    guard let index = members.index(of: key.name) else { throw key.definedTwice }
     try members[index].changeLast(key, body)
     kind = .table(members)
   }
@@ -210,7 +211,7 @@ extension ConfigValue {
       kind = .list(list)
     } else {
       // A value between braces or brackets is complete.
-      if origin == .value { throw key.isDefinedTwice }
+      if origin == .value { throw key.definedTwice }
       try body(&self)
     }
   }
@@ -223,7 +224,7 @@ extension ConfigValue {
   }
 
   /// Returns the table and leaves an empty one, so that changing the result copies nothing.
-  private mutating func takeTable() -> ConfigTable? {
+  private mutating func detachTable() -> ConfigTable? {
     guard case .table(let table) = kind else { return nil }
     kind = .table(ConfigTable())
     return table

@@ -1,17 +1,17 @@
 // Values of TOML: texts, numbers, arrays and inline tables.
 
 extension TOMLReader {
-  private static var deepest: Int { 200 }
+  private static var maxDepth: Int { 200 }
 
   mutating func value(depth: Int) throws(ConfigSyntaxError) -> ConfigValue {
-    if depth >= Self.deepest { throw failure("more than \(Self.deepest) levels are nested") }
-    let start = place
+    if depth >= Self.maxDepth { throw failure("more than \(Self.maxDepth) levels are nested") }
+    let start = position
     let kind: ConfigValue.Kind
     switch next {
     case UInt8(ascii: "["): kind = try .list(elements(depth))
     case UInt8(ascii: "{"):
       var table = try inlineTable(depth)
-      table.range = start..<place
+      table.range = start..<position
       return table
     case UInt8(ascii: "\""):
       kind = try .text(startsWith("\"\"\"") ? longString(UInt8(ascii: "\"")) : basicString())
@@ -19,74 +19,75 @@ extension TOMLReader {
       kind = try .text(startsWith("'''") ? longString(UInt8(ascii: "'")) : literalString())
     default: kind = try .other(word())
     }
-    return ConfigValue(kind: kind, range: start..<place)
+    return ConfigValue(kind: kind, range: start..<position)
   }
 
-  private func startsWith(_ text: String) -> Bool { bytes[place...].starts(with: text.utf8) }
+  private func startsWith(_ text: String) -> Bool { bytes[position...].starts(with: text.utf8) }
 
   private mutating func elements(_ depth: Int) throws(ConfigSyntaxError) -> [ConfigValue] {
-    place += 1
+    position += 1
     var values: [ConfigValue] = []
     while true {
       skipLines()
-      if take(UInt8(ascii: "]")) { return values }
+      if consume(UInt8(ascii: "]")) { return values }
       values.append(try value(depth: depth + 1))
       skipLines()
       if next == UInt8(ascii: "]") { continue }
-      guard take(UInt8(ascii: ",")) else { throw expected("`,` or `]`") }
+      guard consume(UInt8(ascii: ",")) else { throw expected("`,` or `]`") }
     }
   }
 
   /// Skips blanks, line ends and comments.
   private mutating func skipLines() {
     while let byte = next, byte.isBlank || byte == UInt8(ascii: "#") {
-      byte == UInt8(ascii: "#") ? skipComment() : (place += 1)
+      byte == UInt8(ascii: "#") ? skipComment() : (position += 1)
     }
   }
 
   /// Reads an inline table. As in TOML 1.1, it may have several lines and a last comma.
   private mutating func inlineTable(_ depth: Int) throws(ConfigSyntaxError) -> ConfigValue {
-    let start = place
-    place += 1
-    var table = ConfigValue(kind: .table(ConfigTable()), range: start..<place)
+    let start = position
+    position += 1
+    var table = ConfigValue(kind: .table(ConfigTable()), range: start..<position)
     while true {
       skipLines()
-      if take(UInt8(ascii: "}")) { return table }
+      if consume(UInt8(ascii: "}")) { return table }
       let path = try keys()
-      guard take(UInt8(ascii: "=")) else { throw expected("`=`") }
+      guard consume(UInt8(ascii: "=")) else { throw expected("`=`") }
       skipBlanks()
       try table.add(path[...], try value(depth: depth + 1), isLine: false)
       skipLines()
       if next == UInt8(ascii: "}") { continue }
-      guard take(UInt8(ascii: ",")) else { throw expected("`,` or `}`") }
+      guard consume(UInt8(ascii: ",")) else { throw expected("`,` or `}`") }
     }
   }
 
   /// Reads a number, a truth value or a date. Its meaning isn't needed.
   private mutating func word() throws(ConfigSyntaxError) -> String {
-    let start = place
-    takeWord()
+    let start = position
+    skipWord()
     // A date and a time may have a blank between them.
-    let isDate = place - start == 10 && bytes[start + 4] == UInt8(ascii: "-")
-    if isDate, next == 0x20, place + 1 < bytes.count, (0x30...0x39).contains(bytes[place + 1]) {
-      place += 1
-      takeWord()
+    let isDate = position - start == 10 && bytes[start + 4] == UInt8(ascii: "-")
+    if isDate, next == 0x20, position + 1 < bytes.count, (0x30...0x39).contains(bytes[position + 1])
+    {
+      position += 1
+      skipWord()
     }
-    let text = String(decoding: bytes[start..<place], as: UTF8.self)
+    let text = String(decoding: bytes[start..<position], as: UTF8.self)
     let isName = ["true", "false", "inf", "nan", "+inf", "-inf", "+nan", "-nan"].contains(text)
     let digit = text.utf8.first { $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "-") }
     guard isName || digit.map({ (0x30...0x39).contains($0) }) == true else {
-      place = start
+      position = start
       throw expected("a value")
     }
     return text
   }
 
-  private mutating func takeWord() {
+  private mutating func skipWord() {
     while let byte = next {
       switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: place += 1
-      case _ where "+-._:".utf8.contains(byte): place += 1
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: position += 1
+      case _ where "+-._:".utf8.contains(byte): position += 1
       default: return
       }
     }
@@ -95,27 +96,27 @@ extension TOMLReader {
   // MARK: texts
 
   mutating func literalString() throws(ConfigSyntaxError) -> String {
-    let start = place
-    place += 1
+    let start = position
+    position += 1
     while let byte = next, byte != UInt8(ascii: "\n") {
-      place += 1
+      position += 1
       if byte == UInt8(ascii: "'") {
-        return String(decoding: bytes[(start + 1)..<(place - 1)], as: UTF8.self)
+        return String(decoding: bytes[(start + 1)..<(position - 1)], as: UTF8.self)
       }
     }
     throw failure("this text has no end", at: start)
   }
 
   mutating func basicString() throws(ConfigSyntaxError) -> String {
-    let start = place
-    place += 1
+    let start = position
+    position += 1
     var text: [UInt8] = []
     while let byte = next, byte != UInt8(ascii: "\n") {
       if byte == UInt8(ascii: "\\") {
         text += try escape()
         continue
       }
-      place += 1
+      position += 1
       if byte == UInt8(ascii: "\"") { return String(decoding: text, as: UTF8.self) }
       text.append(byte)
     }
@@ -124,15 +125,15 @@ extension TOMLReader {
 
   /// Reads a text between `"""` or `'''`. The text may end with one or two quotes of its own.
   private mutating func longString(_ quote: UInt8) throws(ConfigSyntaxError) -> String {
-    let start = place
-    place += 3
+    let start = position
+    position += 3
     var text: [UInt8] = []
-    if next == UInt8(ascii: "\r") { place += 1 }
-    if next == UInt8(ascii: "\n") { place += 1 }
+    if next == UInt8(ascii: "\r") { position += 1 }
+    if next == UInt8(ascii: "\n") { position += 1 }
     while let byte = next {
       if byte == quote {
-        let count = bytes[place...].prefix(5).prefix { $0 == quote }.count
-        place += count
+        let count = bytes[position...].prefix(5).prefix { $0 == quote }.count
+        position += count
         if count >= 3 {
           text += repeatElement(quote, count: count - 3)
           return String(decoding: text, as: UTF8.self)
@@ -142,7 +143,7 @@ extension TOMLReader {
         text += try skipLineEnd() ? [] : escape()
       } else {
         text.append(byte)
-        place += 1
+        position += 1
       }
     }
     throw failure("this text has no end", at: start)
@@ -150,32 +151,32 @@ extension TOMLReader {
 
   /// Skips a backslash at the end of a line, and all blanks up to the next character.
   private mutating func skipLineEnd() -> Bool {
-    var end = place + 1
+    var end = position + 1
     while end < bytes.count, bytes[end] == 0x20 || bytes[end] == 0x09 || bytes[end] == 0x0D {
       end += 1
     }
     guard end < bytes.count, bytes[end] == UInt8(ascii: "\n") else { return false }
     while end < bytes.count, bytes[end].isBlank { end += 1 }
-    place = end
+    position = end
     return true
   }
 
   private mutating func escape() throws(ConfigSyntaxError) -> [UInt8] {
-    let start = place
-    place += 1
+    let start = position
+    position += 1
     guard let byte = next else { throw failure("this text has no end", at: start) }
-    place += 1
+    position += 1
     if let same = escapedByte(byte) { return [same] }
     switch byte {
     case UInt8(ascii: "e"): return [0x1B]
     case UInt8(ascii: "x"), UInt8(ascii: "u"), UInt8(ascii: "U"):
       let count = byte == UInt8(ascii: "x") ? 2 : byte == UInt8(ascii: "u") ? 4 : 8
-      let digits = bytes[place...].prefix(count)
+      let digits = bytes[position...].prefix(count)
       guard digits.count == count, digits.allSatisfy(\.isHexadecimal),
         let value = UInt32(String(decoding: digits, as: UTF8.self), radix: 16),
         let scalar = Unicode.Scalar(value)
       else { throw failure("this escape is no character", at: start) }
-      place += count
+      position += count
       return Array(String(Character(scalar)).utf8)
     default: throw failure("there is no escape of this letter", at: start)
     }

@@ -5,24 +5,24 @@ import YAML
 struct YAMLReader {
   private let bytes: [UInt8]
   private let events: YAMLEventReader
-  private var place: ScalarPlace
+  private var offsets: ScalarOffsets
 
   /// The maximum depth, as in the JSON reader. libyaml itself has no limit.
-  private static let deepest = 200
+  private static let maxDepth = 200
 
   static func read(_ bytes: [UInt8]) throws(ConfigSyntaxError) -> ConfigValue {
     guard let text = String(validating: bytes, as: UTF8.self) else {
-      throw ConfigSyntaxError(offset: 0, why: "the file isn't UTF-8")
+      throw ConfigSyntaxError(offset: 0, reason: "the file isn't UTF-8")
     }
     do throws(YAMLError) {
       let events = try YAMLEventReader(text)
-      var reader = YAMLReader(bytes: bytes, events: events, place: ScalarPlace(bytes))
+      var reader = YAMLReader(bytes: bytes, events: events, offsets: ScalarOffsets(bytes))
       return try reader.document()
     } catch { throw ConfigSyntaxError(error, in: bytes) }
   }
 
-  private init(bytes: [UInt8], events: YAMLEventReader, place: ScalarPlace) {
-    (self.bytes, self.events, self.place) = (bytes, events, place)
+  private init(bytes: [UInt8], events: YAMLEventReader, offsets: ScalarOffsets) {
+    (self.bytes, self.events, self.offsets) = (bytes, events, offsets)
   }
 
   private mutating func document() throws(YAMLError) -> ConfigValue {
@@ -43,13 +43,13 @@ struct YAMLReader {
     }
   }
 
-  private func failure(_ why: String, at event: YAMLEvent) -> YAMLError {
-    .syntax(.init(problem: why, mark: event.mark))
+  private func failure(_ reason: String, at event: YAMLEvent) -> YAMLError {
+    .syntax(.init(problem: reason, mark: event.mark))
   }
 
   private mutating func range(_ event: YAMLEvent) -> Range<Int> {
-    let start = place.byte(of: event.scalars.lowerBound)
-    return start..<max(start, place.byte(of: event.scalars.upperBound))
+    let start = offsets.byte(of: event.scalars.lowerBound)
+    return start..<max(start, offsets.byte(of: event.scalars.upperBound))
   }
 
   private mutating func value(_ event: YAMLEvent, depth: Int) throws(YAMLError) -> ConfigValue {
@@ -72,8 +72,8 @@ struct YAMLReader {
   private mutating func list(
     _ start: YAMLEvent, from first: Int, depth: Int
   ) throws(YAMLError) -> ConfigValue {
-    if depth >= Self.deepest {
-      throw failure("more than \(Self.deepest) levels are nested", at: start)
+    if depth >= Self.maxDepth {
+      throw failure("more than \(Self.maxDepth) levels are nested", at: start)
     }
     var values: [ConfigValue] = []
     while true {
@@ -91,8 +91,8 @@ struct YAMLReader {
   private mutating func table(
     _ start: YAMLEvent, from first: Int, depth: Int
   ) throws(YAMLError) -> ConfigValue {
-    if depth >= Self.deepest {
-      throw failure("more than \(Self.deepest) levels are nested", at: start)
+    if depth >= Self.maxDepth {
+      throw failure("more than \(Self.maxDepth) levels are nested", at: start)
     }
     var table = ConfigTable()
     while true {
@@ -130,7 +130,7 @@ struct YAMLReader {
 }
 
 /// The offset of a Unicode scalar in bytes. Finding a scalar that is near the one before is fast.
-private struct ScalarPlace {
+private struct ScalarOffsets {
   private let bytes: [UInt8]
   private var scalar = 0
   private var byte: Int
@@ -141,12 +141,12 @@ private struct ScalarPlace {
     byte = bytes.starts(with: ConfigDocument.byteOrderMark) ? 3 : 0
   }
 
-  mutating func byte(of wanted: Int) -> Int {
-    while scalar < wanted, byte < bytes.count {
+  mutating func byte(of index: Int) -> Int {
+    while scalar < index, byte < bytes.count {
       repeat { byte += 1 } while byte < bytes.count && bytes[byte] & 0xC0 == 0x80
       scalar += 1
     }
-    while scalar > wanted, byte > 0 {
+    while scalar > index, byte > 0 {
       repeat { byte -= 1 } while byte > 0 && bytes[byte] & 0xC0 == 0x80
       scalar -= 1
     }
@@ -157,18 +157,18 @@ private struct ScalarPlace {
 extension ConfigSyntaxError {
   fileprivate init(_ error: YAMLError, in bytes: [UInt8]) {
     switch error {
-    case .syntax(let syntax): self.init(syntax.mark, in: bytes, why: syntax.problem)
-    case .character(let problem, let offset): self.init(offset: offset, why: problem)
+    case .syntax(let syntax): self.init(syntax.mark, in: bytes, reason: syntax.problem)
+    case .character(let problem, let offset): self.init(offset: offset, reason: problem)
     case .depth(let limit, let mark):
-      self.init(mark, in: bytes, why: "more than \(limit) levels are nested")
-    case .aliases(_, let mark): self.init(mark, in: bytes, why: "its aliases are too large")
+      self.init(mark, in: bytes, reason: "more than \(limit) levels are nested")
+    case .aliases(_, let mark): self.init(mark, in: bytes, reason: "its aliases are too large")
     case .tagDirectives(let limit):
-      self.init(offset: 0, why: "there are more than \(limit) %TAG directives")
-    case .outOfMemory: self.init(offset: 0, why: "there isn't enough memory to read it")
+      self.init(offset: 0, reason: "there are more than \(limit) %TAG directives")
+    case .outOfMemory: self.init(offset: 0, reason: "there isn't enough memory to read it")
     }
   }
 
-  private init(_ mark: YAMLMark, in bytes: [UInt8], why: String) {
+  private init(_ mark: YAMLMark, in bytes: [UInt8], reason: String) {
     var offset = bytes.starts(with: ConfigDocument.byteOrderMark) ? 3 : 0
     for _ in 1..<max(mark.line, 1) {
       guard let end = bytes[offset...].firstIndex(of: UInt8(ascii: "\n")) else { break }
@@ -177,6 +177,6 @@ extension ConfigSyntaxError {
     for _ in 1..<max(mark.column, 1) where offset < bytes.count {
       repeat { offset += 1 } while offset < bytes.count && bytes[offset] & 0xC0 == 0x80
     }
-    self.init(offset: min(offset, bytes.count), why: why)
+    self.init(offset: min(offset, bytes.count), reason: reason)
   }
 }

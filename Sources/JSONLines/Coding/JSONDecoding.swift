@@ -70,12 +70,12 @@ private struct KeyedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
   private let members: [JSON.Member]
   /// The indexes of the members by name. They exist only for objects with many members, where a
   /// linear search would be slow.
-  private let places: [String: Int]?
+  private let indexes: [String: Int]?
 
   init(decoder: ValueDecoder, members: [JSON.Member]) {
     self.decoder = decoder
     self.members = members
-    places =
+    indexes =
       members.count < 16
       ? nil : Dictionary(members.enumerated().map { ($1.name, $0) }) { first, _ in first }
   }
@@ -86,7 +86,7 @@ private struct KeyedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   private func find(_ key: any CodingKey) -> JSON? {
     let name = key.stringValue
-    if let places { return places[name].map { members[$0].value } }
+    if let indexes { return indexes[name].map { members[$0].value } }
     return members.first { $0.name == name }?.value
   }
 

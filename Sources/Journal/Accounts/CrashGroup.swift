@@ -47,16 +47,21 @@ public struct CrashGroup: Codable, Hashable, Sendable {
   /// When the newest crash was, in nanoseconds since 1970.
   public var at: Int64
   /// The newest crash's reason in words.
-  public var why: String
+  public var reason: String
   /// The last lines of output in the newest crash's run. `nil`: the output isn't in a log, or the
   /// log couldn't be read. Empty: the run wrote nothing.
   public var lines: [String]?
 
-  public init(cause: CrashCause, at: Int64, why: String, lines: [String]?, count: Int = 1) {
+  enum CodingKeys: String, CodingKey {
+    case cause, count, at, lines
+    case reason = "why"
+  }
+
+  public init(cause: CrashCause, at: Int64, reason: String, lines: [String]?, count: Int = 1) {
     self.cause = cause
     self.count = count
     self.at = at
-    self.why = why
+    self.reason = reason
     self.lines = lines
   }
 
@@ -81,8 +86,8 @@ public struct CrashGroups: Codable, Hashable, Sendable {
   /// Adds a group. If there are too many causes, the group whose newest crash is the oldest is
   /// dropped.
   public mutating func add(_ group: CrashGroup) {
-    if let place = groups.firstIndex(where: { $0.cause == group.cause }) {
-      groups[place].add(group)
+    if let index = groups.firstIndex(where: { $0.cause == group.cause }) {
+      groups[index].add(group)
     } else {
       groups.append(group)
       groups.sort { $0.cause < $1.cause }
@@ -118,15 +123,16 @@ public struct CrashLedger: Sendable {
   public mutating func record(
     _ event: Event, directives: [Directive], at wall: () -> WallTime
   ) {
-    if case .launchFailed(let worker, let why) = event {
-      add(CrashGroup(cause: .launch, at: wall().nanoseconds, why: why, lines: nil), of: worker)
+    if case .launchFailed(let worker, let reason) = event {
+      add(
+        CrashGroup(cause: .launch, at: wall().nanoseconds, reason: reason, lines: nil), of: worker)
     }
     for case .transition(let transition) in directives where transition.to == .terminated {
       let last = lines.removeValue(forKey: transition.worker)
       guard let cause = CrashCause(transition.cause) else { continue }
       add(
         CrashGroup(
-          cause: cause, at: wall().nanoseconds, why: transition.cause.sentence, lines: last),
+          cause: cause, at: wall().nanoseconds, reason: transition.cause.sentence, lines: last),
         of: transition.worker)
     }
     // The end was no transition: the lines that were kept belong to no later run.

@@ -65,9 +65,9 @@ public struct WorkerTally: Codable, Hashable, Sendable {
 
   /// True if nothing happened and the worker had no processes.
   public var isEmpty: Bool {
-    var rest = self
-    rest.nanoseconds[WorkerState.terminated.rawValue] = nil
-    return rest == WorkerTally()
+    var counted = self
+    counted.nanoseconds[WorkerState.terminated.rawValue] = nil
+    return counted == WorkerTally()
   }
 
   public static func += (left: inout WorkerTally, right: WorkerTally) {

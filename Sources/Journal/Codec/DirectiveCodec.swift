@@ -45,11 +45,11 @@ extension FieldWriter {
       set("to", transition.to.rawValue)
       set("why", transition.cause.sentence)
       try set("cause", coded: transition.cause)
-    case .pressureChanged(let from, let to, let why):
+    case .pressureChanged(let from, let to, let reason):
       set("d", "pressureChanged")
       set("from", from.name)
       set("to", to.name)
-      set("why", why)
+      set("why", reason)
     case .report(let report):
       set("d", "report")
       try set("report", coded: report)
@@ -63,19 +63,19 @@ extension FieldWriter {
       set("why", what)
     case .willTerminate, .willNotTerminate, .overLimit, .leakSuspected, .protectedLeft,
       .terminatesNone:
-      try setNews(directive)
+      try setReports(directive)
     }
   }
 
   /// Writes the directives that report footprints and terminations.
-  private mutating func setNews(_ directive: Directive) throws {
+  private mutating func setReports(_ directive: Directive) throws {
     switch directive {
     case .willTerminate(let worker, let notice):
       set("willTerminate", of: worker)
       try set("notice", coded: notice)
-    case .willNotTerminate(let worker, let why):
+    case .willNotTerminate(let worker, let reason):
       set("willNotTerminate", of: worker)
-      set("why", why)
+      set("why", reason)
     case .overLimit(let worker, let excess, let consequence):
       set("overLimit", of: worker)
       try set("excess", coded: excess)

@@ -35,19 +35,19 @@ extension FieldWriter {
     case .adopted(let worker, let profile, let state):
       set(worker, state)
       set("profile", try profiles.tree(profile))
-    case .moved(let worker, let state, let why):
+    case .moved(let worker, let state, let reason):
       set(worker, state)
-      if let why { set("why", why) }
+      if let reason { set("why", reason) }
     case .request(let request): try set(request)
     case .removed(let worker), .released(let worker), .launched(let worker), .ready(let worker),
       .shedAnswered(let worker), .suspended(let worker), .activity(let worker), .worked(let worker),
       .watchdogTriggered(let worker):
       set(worker)
-    case .launchFailed(let worker, let why), .suspendFailed(let worker, let why),
-      .purgeFailed(let worker, let why), .wakeNeeded(let worker, let why),
-      .unhealthy(let worker, let why), .timerDue(let worker, let why):
+    case .launchFailed(let worker, let reason), .suspendFailed(let worker, let reason),
+      .purgeFailed(let worker, let reason), .wakeNeeded(let worker, let reason),
+      .unhealthy(let worker, let reason), .timerDue(let worker, let reason):
       set(worker)
-      set("why", why)
+      set("why", reason)
     case .shedFinished(let worker, let before, let after):
       set(worker)
       set("before", before)
@@ -58,16 +58,16 @@ extension FieldWriter {
       set("after", result.footprintAfter)
       set("image", result.imageSize)
       try set("took", coded: result.duration)
-    case .hibernateFailed(let worker, let why, let permanent):
+    case .hibernateFailed(let worker, let reason, let permanent):
       set(worker)
-      set("why", why)
+      set("why", reason)
       set("permanent", permanent)
     case .resumed(let worker, let took):
       set(worker)
       try set("took", coded: took)
-    case .resumeFailed(let worker, let why, let intact):
+    case .resumeFailed(let worker, let reason, let intact):
       set(worker)
-      set("why", why)
+      set("why", reason)
       set("intact", intact)
     case .exited(let worker, let status):
       set(worker)

@@ -36,11 +36,11 @@ public struct DeterminismCheck: Sendable {
   public mutating func visit(_ step: JournalStep) {
     if from == nil { from = step.wall }
     to = step.wall
-    switch step.what {
+    switch step.kind {
     case .began(_, let beginning):
       if beginning != .afterGap { runs += 1 }
       segments += 1
-    case .wentOn: segments += 1
+    case .continued: segments += 1
     case .policy: break
     case .event(let event): compare(event, step)
     }
@@ -52,19 +52,19 @@ public struct DeterminismCheck: Sendable {
     if step.directives.isEmpty, step.recorded.isEmpty { return }
     // A directive that can't be written is missing here, so the comparison fails.
     let replayed = step.directives.compactMap { try? JSON(directive: $0) }
-    let (now, then) = (replayed.map(\.wordless), step.recorded.map(\.wordless))
+    let (now, then) = (replayed.map(\.withoutSentences), step.recorded.map(\.withoutSentences))
     guard now != then else { return }
     differingEvents += 1
     guard differences.count < Self.maxDifferences else { return }
     let count = max(replayed.count, step.recorded.count)
-    let place = (0..<count).first { index in
+    let firstDifference = (0..<count).first { index in
       index >= now.count || index >= then.count || now[index] != then[index]
     }
-    guard let place else { return }
+    guard let firstDifference else { return }
     differences.append(
       Difference(
         at: step.at, wall: step.wall, event: event,
-        recorded: place < step.recorded.count ? step.recorded[place] : nil,
-        replayed: place < replayed.count ? replayed[place] : nil))
+        recorded: firstDifference < step.recorded.count ? step.recorded[firstDifference] : nil,
+        replayed: firstDifference < replayed.count ? replayed[firstDifference] : nil))
   }
 }

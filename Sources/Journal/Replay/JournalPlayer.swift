@@ -15,11 +15,11 @@ public struct JournalSegment: Sendable {
 
 /// A step of a journal's history, after which an engine is in a new state.
 public struct JournalStep: Sendable {
-  public enum What: Sendable {
+  public enum Kind: Sendable {
     /// A segment begins with another engine than the one before it.
     case began(SegmentHeader, Beginning)
     /// A segment begins, and the engine continues.
-    case wentOn(SegmentHeader)
+    case continued(SegmentHeader)
     case event(Event)
     case policy(LifecyclePolicy)
   }
@@ -33,7 +33,7 @@ public struct JournalStep: Sendable {
     case afterGap
   }
 
-  public var what: What
+  public var kind: Kind
   public var at: Instant
   public var wall: WallTime
   /// The directives that the engine gives now.
@@ -52,7 +52,7 @@ public enum JournalProblem: Hashable, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
-    case .unreadable(let segment, let why): "\(segment): can't be read: \(why)"
+    case .unreadable(let segment, let reason): "\(segment): can't be read: \(reason)"
     case .damage(let damage): damage.description
     case .checkpointDiffers(let segment, let time):
       "\(segment): its engine at \(time.text) differs from the one that "
@@ -122,11 +122,11 @@ public struct JournalPlayer: Sendable {
       return nil
     case .policy(let policy):
       engine.setPolicy(policy)
-      return JournalStep(what: .policy(policy), at: at, wall: wall(at))
+      return JournalStep(kind: .policy(policy), at: at, wall: wall(at))
     case .event(let event, let recorded):
       let directives = engine.handle(event, at: at)
       return JournalStep(
-        what: .event(event), at: at, wall: wall(at), directives: directives, recorded: recorded)
+        kind: .event(event), at: at, wall: wall(at), directives: directives, recorded: recorded)
     }
   }
 
@@ -136,7 +136,7 @@ public struct JournalPlayer: Sendable {
     guard let header else { return nil }
     let before = last
     last = (header.run, header.segment, true)
-    let step = JournalStep(what: .wentOn(header), at: at, wall: wall(at))
+    let step = JournalStep(kind: .continued(header), at: at, wall: wall(at))
     if let before, before.isWhole, before.run == header.run, before.segment + 1 == header.segment {
       if !checkpoint.isSame(as: engine) {
         problems.append(.checkpointDiffers(segment: segment, at: wall(at)))
@@ -149,7 +149,7 @@ public struct JournalPlayer: Sendable {
       if before == nil, header.segment > 0 { .first } else {
         before?.run == header.run ? .afterGap : .newRun
       }
-    return JournalStep(what: .began(header, beginning), at: at, wall: wall(at))
+    return JournalStep(kind: .began(header, beginning), at: at, wall: wall(at))
   }
 
   private func wall(_ at: Instant) -> WallTime {
@@ -163,6 +163,6 @@ extension Engine {
     guard let ours = try? JSON(encoding: self), let theirs = try? JSON(encoding: other) else {
       return false
     }
-    return ours.wordless == theirs.wordless
+    return ours.withoutSentences == theirs.withoutSentences
   }
 }

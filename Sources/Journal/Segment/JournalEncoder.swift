@@ -19,7 +19,7 @@ public struct JournalEncoder: Sendable {
   }
 
   /// Returns all bytes that haven't been returned yet, in their order.
-  public mutating func takeBytes() -> [UInt8] {
+  public mutating func drainBytes() -> [UInt8] {
     endBatch()
     defer { buffer = [] }
     return buffer
@@ -86,7 +86,7 @@ public struct JournalEncoder: Sendable {
   }
 
   private mutating func endBatch() {
-    if let line = batch.takeBytes() { append(line) }
+    if let line = batch.drainBytes() { append(line) }
   }
 
   private mutating func append(_ line: [UInt8]) {

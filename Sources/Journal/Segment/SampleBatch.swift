@@ -58,7 +58,7 @@ struct SampleBatch: Sendable {
   }
 
   /// Returns the whole record, and empties the batch. nil: the batch is empty.
-  mutating func takeBytes() -> [UInt8]? {
+  mutating func drainBytes() -> [UInt8]? {
     guard count > 0 else { return nil }
     defer { self = SampleBatch() }
     var fields = FieldWriter()

@@ -79,13 +79,16 @@ public struct SegmentReader: Sendable {
     let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n"))
     // The damage is no torn end if valid records follow, or if the record is valid and only its
     // kind is unknown.
-    let rest = end.map { bytes[($0 + 1)...] } ?? []
-    let goesOn = rest.split(separator: UInt8(ascii: "\n")).contains { SealedLine.open($0) != nil }
+    let following = end.map { bytes[($0 + 1)...] } ?? []
+    let hasRecordsAfter = following.split(separator: UInt8(ascii: "\n")).contains {
+      SealedLine.open($0) != nil
+    }
     let isRecord = end.map { SealedLine.open(bytes[start..<$0]) != nil } ?? false
     offset = bytes.count
     return .damage(
       JournalDamage(
-        segment: name, offset: start, line: line, what: what, isTornTail: !goesOn && !isRecord))
+        segment: name, offset: start, line: line, what: what,
+        isTornTail: !hasRecordsAfter && !isRecord))
   }
 
   /// Reads a record. It returns `nil` for a record of samples, which are returned one by one, and

@@ -34,11 +34,12 @@ extension JSONCodingRules {
   }
 
   private static func duration(_ json: JSON) throws(JSONMisfit) -> Duration {
-    guard let parts = json.elements, parts.count == 2 else {
+    guard let components = json.elements, components.count == 2 else {
       return .nanoseconds(try integer(json))
     }
     return Duration(
-      secondsComponent: try integer(parts[0]), attosecondsComponent: try integer(parts[1]))
+      secondsComponent: try integer(components[0]), attosecondsComponent: try integer(components[1])
+    )
   }
 
   private static func integer(_ json: JSON) throws(JSONMisfit) -> Int64 {

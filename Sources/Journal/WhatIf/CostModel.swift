@@ -39,7 +39,7 @@ public struct CostModel: Sendable {
 
   /// Learns from a step. The whole journal is read before any outcome is estimated.
   public mutating func visit(_ step: JournalStep, _ engine: Engine) {
-    guard case .event(let event) = step.what else {
+    guard case .event(let event) = step.kind else {
       begun = [:]
       return
     }

@@ -18,7 +18,7 @@ public struct Divergence: Sendable {
   /// Changes that the other history hasn't shown yet.
   private var open: [Change] = []
   /// The last stable state of each worker, in both histories.
-  private var rests: [[WorkerID: WorkerState]] = [[:], [:]]
+  private var stableStates: [[WorkerID: WorkerState]] = [[:], [:]]
 
   /// The difference in time within which two changes count as the same. Estimated outcomes come a
   /// little earlier or later than real ones.
@@ -28,10 +28,10 @@ public struct Divergence: Sendable {
   mutating func add(other directive: Directive) { add(directive, isRecorded: false) }
 
   private mutating func add(_ directive: Directive, isRecorded: Bool) {
-    guard case .transition(var new) = directive, new.to.isRest else { return }
+    guard case .transition(var new) = directive, new.to.isStable else { return }
     // The change is from one stable state to the next, without the states between them.
     let side = isRecorded ? 0 : 1
-    new.from = rests[side].updateValue(new.to, forKey: new.worker) ?? new.from
+    new.from = stableStates[side].updateValue(new.to, forKey: new.worker) ?? new.from
     if new.from == new.to { return }
     expire(before: new.at)
     let match = open.firstIndex {
@@ -60,13 +60,13 @@ public struct Divergence: Sendable {
   /// Clears the states of both histories, which have started again from the same engine.
   mutating func forget() {
     finish()
-    rests = [[:], [:]]
+    stableStates = [[:], [:]]
   }
 }
 
 extension WorkerState {
   /// True for a state in which a worker stays: neither a transition nor launching.
-  fileprivate var isRest: Bool {
+  fileprivate var isStable: Bool {
     switch self {
     case .foreground, .background, .suspended, .hibernated, .terminated: true
     case .launching, .suspending, .hibernating, .resuming, .terminating: false

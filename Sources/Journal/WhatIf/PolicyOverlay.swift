@@ -18,8 +18,9 @@ public struct PolicyOverlay: Sendable {
   /// - Parameter base: the policy over which the profile's own keys were laid.
   public func policy(of profile: WorkerProfile, over base: LifecyclePolicy) -> LifecyclePolicy {
     // A policy that can't be written or read again stays as it is.
-    guard let own = try? JSON(encoding: profile.policy), let base = try? JSON(encoding: base),
-      var result = try? tree.overlaid(with: own.difference(from: base))
+    guard let workerPolicy = try? JSON(encoding: profile.policy),
+      let base = try? JSON(encoding: base),
+      var result = try? tree.overlaid(with: workerPolicy.difference(from: base))
         .decode(LifecyclePolicy.self)
     else { return profile.policy }
     // The name is a label of the whole policy, not a key of the worker.

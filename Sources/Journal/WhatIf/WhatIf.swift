@@ -68,9 +68,9 @@ public struct WhatIf: Sendable {
   public mutating func visit(_ step: JournalStep, _ then: Engine) {
     advance(to: step.at)
     now = max(now, step.at)
-    switch step.what {
+    switch step.kind {
     case .began: begin(like: then, at: step.at)
-    case .wentOn: break
+    case .continued: break
     case .policy(let new):
       adoptBudget(of: new)
       engine.setPolicy(policy)
@@ -163,11 +163,11 @@ public struct WhatIf: Sendable {
     case .worked(let worker):
       return engine.state(of: worker)?.runs == true
         ? [event] : needed(worker, "activity in the journal")
-    case .timerDue(let worker, let why):
+    case .timerDue(let worker, let reason):
       // The worker sleeps only in the journal. Here it is awake, so its timer needs no wake.
-      return needed(worker, why).filter { if case .wakeNeeded = $0 { true } else { false } }
+      return needed(worker, reason).filter { if case .wakeNeeded = $0 { true } else { false } }
         .map { _ in event }
-    case .wakeNeeded(let worker, let why): return needed(worker, why)
+    case .wakeNeeded(let worker, let reason): return needed(worker, reason)
     case .exited(let worker, _):
       let wasOurs = !step.directives.contains { directive in
         if case .transition(let transition) = directive, case .exited = transition.cause {
@@ -186,11 +186,11 @@ public struct WhatIf: Sendable {
     }
   }
 
-  private mutating func needed(_ worker: WorkerID, _ why: String) -> [Event] {
+  private mutating func needed(_ worker: WorkerID, _ reason: String) -> [Event] {
     switch engine.state(of: worker) {
     case .launching, .foreground, .background: return [.activity(worker)]
     case .terminated: return [relaunch(worker)]
-    case .suspending, .suspended, .hibernating, .hibernated: return [.wakeNeeded(worker, why)]
+    case .suspending, .suspended, .hibernating, .hibernated: return [.wakeNeeded(worker, reason)]
     case .resuming, .terminating, nil: return []
     }
   }
@@ -229,14 +229,14 @@ public struct WhatIf: Sendable {
 
   private mutating func advance(to target: Instant) {
     while true {
-      let place = pending.indices.min {
+      let index = pending.indices.min {
         (pending[$0].at, pending[$0].order) < (pending[$1].at, pending[$1].order)
       }
-      let outcome = place.map { pending[$0].at }
+      let outcome = index.map { pending[$0].at }
       guard let next = [outcome, engine.nextDeadline].compactMap({ $0 }).min(), next <= target
       else { return }
-      if let place, outcome == next {
-        let outcome = pending.remove(at: place)
+      if let index, outcome == next {
+        let outcome = pending.remove(at: index)
         guard let worker = outcome.event.subject, lives[worker, default: 0] == outcome.life else {
           continue
         }

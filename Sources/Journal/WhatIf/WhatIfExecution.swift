@@ -52,9 +52,9 @@ extension WhatIf {
 
   /// A sleeping worker keeps its footprint. An awake one has the footprint in the journal.
   private func footprint(_ worker: WorkerID) -> ByteCount {
-    let known = engine.footprint(of: worker)
+    let current = engine.footprint(of: worker)
     let isAwake = engine.state(of: worker)?.runs == true
-    return isAwake || known == .zero ? awake[worker] ?? known : known
+    return isAwake || current == .zero ? awake[worker] ?? current : current
   }
 
   private mutating func launch(_ worker: WorkerID, at now: Instant) {

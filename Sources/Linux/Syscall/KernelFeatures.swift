@@ -59,7 +59,7 @@ public struct KernelFeatures: Sendable, Hashable {
   private static let triedLazyObstacle: String? = {
     let result = clinux_may_follow_forks()
     if result == 0 { return nil }
-    if result == -EPERM { return "lazy restore takes CAP_SYS_PTRACE: a daemon of root" }
+    if result == -EPERM { return "lazy restore needs CAP_SYS_PTRACE, or root's daemon" }
     return "userfaultfd: \(String(cString: strerror(-result)))"
   }()
 

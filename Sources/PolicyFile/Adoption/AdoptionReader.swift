@@ -11,7 +11,7 @@ struct AdoptionReader {
   var set: String?
 
   /// A rule, and the position of its entry.
-  struct Found {
+  struct ReadRule {
     var rule: AdoptionRule
     var sink: DiagnosticSink
     var position: Position?
@@ -19,88 +19,89 @@ struct AdoptionReader {
     var source: Origins.Source
   }
 
-  func read(_ parts: [MappingReader]) -> [Found] {
-    var found: [Found] = []
-    for part in parts {
-      if let shape = part.shape {
+  func read(_ files: [MappingReader]) -> [ReadRule] {
+    var readRules: [ReadRule] = []
+    for file in files {
+      if let shape = file.shape {
         shape.add("adopt", .list(.mapping(KeyExplorer.adoptionRule())))
         continue
       }
-      for item in items(of: part) {
-        found += entry(item, number: found.count + 1)
+      for item in items(of: file) {
+        readRules += entry(item, number: readRules.count + 1)
       }
     }
-    return unique(found)
+    return unique(readRules)
   }
 
-  private func items(of part: MappingReader) -> [MappingReader] {
-    guard let node = part.node("adopt") else { return [] }
+  private func items(of file: MappingReader) -> [MappingReader] {
+    guard let node = file.node("adopt") else { return [] }
     if node.isEmpty { return [] }
     guard case .sequence(let items) = node else {
-      part.sink.error(
+      file.sink.error(
         at: node.position, "`adopt` must be a list of rules, not \(node.kind)",
         suggestion: "begin each rule with `- `")
       return []
     }
-    return items.compactMap { part.reader(of: $0, called: "adopt", places: Places()) }
+    return items.compactMap { file.reader(of: $0, called: "adopt", positions: KeyPositions()) }
   }
 
   /// Reports a name that two rules have: their workers would have the same names.
-  private func unique(_ found: [Found]) -> [Found] {
+  private func unique(_ readRules: [ReadRule]) -> [ReadRule] {
     var first: [String: String] = [:]
-    for each in found {
-      if let place = first[each.rule.name] {
+    for each in readRules {
+      if let location = first[each.rule.name] {
         each.sink.error(
-          at: each.position, "the rule `\(each.rule.name)` is given twice; the first is \(place)",
+          at: each.position,
+          "the rule `\(each.rule.name)` is given twice; the first is \(location)",
           suggestion: "give one of them another `name`, or leave it out")
       }
-      first[each.rule.name] = first[each.rule.name] ?? each.sink.place(each.position)
+      first[each.rule.name] = first[each.rule.name] ?? each.sink.location(each.position)
     }
-    return found
+    return readRules
   }
 
   /// Reads one entry: a rule, or a file of rules.
-  func entry(_ reader: MappingReader, number: Int) -> [Found] {
+  func entry(_ reader: MappingReader, number: Int) -> [ReadRule] {
     var rule = AdoptionRule(name: "rule-\(number)", matches: [], policy: policy)
-    (AdoptionKeys.changes + AdoptionKeys.own).read(reader, into: &rule)
+    (AdoptionKeys.changes + AdoptionKeys.rule).read(reader, into: &rule)
     rule.set = set
-    var found: [Found] = []
+    var readRules: [ReadRule] = []
     let name = set == nil ? reader.read("rules", as: .name("the name of a file of rules")) : nil
     if set == nil, reader.position(ofKey: "rules") != nil {
       refuseBesideRules(reader)
-      if let name { found = rules(ofSet: name, reader) }
+      if let name { readRules = rules(ofSet: name, reader) }
       for key in AdoptionKeys.changes where reader.position(ofKey: key.name) != nil {
-        for index in found.indices { key.copy(rule, &found[index].rule) }
+        for index in readRules.indices { key.copy(rule, &readRules[index].rule) }
       }
     } else {
       if reader.shape == nil, reader.position(ofKey: "match") == nil {
         reader.sink.error(
-          at: reader.own, "a rule needs `match`, or `rules` with the name of a file of rules",
+          at: reader.start, "a rule needs `match`, or `rules` with the name of a file of rules",
           suggestion: #"write `match: { command: "*/tsserver.js*" }`"#)
       }
       let source = Origins.Source(layer: .rule, file: reader.sink.source.file, keys: [:])
-      found = [Found(rule: rule, sink: reader.sink, position: reader.own, source: source)]
+      readRules = [ReadRule(rule: rule, sink: reader.sink, position: reader.start, source: source)]
     }
     let overrides = reader.overrides("policy", scope: .worker)
-    for index in found.indices {
+    for index in readRules.indices {
       guard let overrides else { continue }
-      let base = found[index].rule.policy
-      found[index].rule.policy = PolicyReader(scope: .worker).read(overrides, over: base)
+      let base = readRules[index].rule.policy
+      readRules[index].rule.policy = PolicyReader(scope: .worker).read(overrides, over: base)
       // The origin has only one file. If the configuration changes a file of rules, it is the
       // configuration's.
-      found[index].source = Origins.Source(
-        layer: .rule, file: reader.sink.source.file, keys: overrides.places.settings)
+      readRules[index].source = Origins.Source(
+        layer: .rule, file: reader.sink.source.file, keys: overrides.positions.settings)
     }
-    for index in found.indices where found[index].rule.mode == .shadow {
-      found[index].source.keys["mode"] = reader.position(ofKey: "mode") ?? reader.own
+    for index in readRules.indices where readRules[index].rule.mode == .shadow {
+      readRules[index].source.keys["mode"] = reader.position(ofKey: "mode") ?? reader.start
     }
     reader.finish()
-    if set == nil { warnOfManualForeground(found, reader) }
-    return found
+    if set == nil { warnOfManualForeground(readRules, reader) }
+    return readRules
   }
 
   private func refuseBesideRules(_ reader: MappingReader) {
-    for key in AdoptionKeys.own.map(\.name) {
+    for key in AdoptionKeys.rule.map(\.name) {
       guard let position = reader.position(ofKey: key) else { continue }
       reader.sink.error(
         at: position, "`\(key)` can't stand beside `rules`",
@@ -110,11 +111,11 @@ struct AdoptionReader {
 
   /// Warns of a policy with manual foreground. Only activity shows that the program is used, and
   /// nothing else moves an adopted worker to the foreground.
-  private func warnOfManualForeground(_ found: [Found], _ reader: MappingReader) {
-    guard found.contains(where: { $0.rule.mode == .manage }), policy.foreground.mode == .manual
+  private func warnOfManualForeground(_ readRules: [ReadRule], _ reader: MappingReader) {
+    guard readRules.contains(where: { $0.rule.mode == .manage }), policy.foreground.mode == .manual
     else { return }
     reader.sink.warning(
-      at: reader.position(ofKey: "mode") ?? reader.own,
+      at: reader.position(ofKey: "mode") ?? reader.start,
       "`foreground.mode` is `manual`: a worker of this rule is suspended soon after each wake, "
         + "even while it is used",
       suggestion: "use a policy with `foreground.mode: activity`, such as `policy: developer`")
@@ -122,8 +123,8 @@ struct AdoptionReader {
 
   // MARK: files of rules
 
-  private func rules(ofSet name: String, _ reader: MappingReader) -> [Found] {
-    let position = reader.places["rules"]
+  private func rules(ofSet name: String, _ reader: MappingReader) -> [ReadRule] {
+    let position = reader.positions["rules"]
     guard let source = library.rules(name) else {
       let names = library.ruleNames
       let meant = didYouMean(name, among: names).map { $0 + " " } ?? ""
@@ -140,19 +141,19 @@ struct AdoptionReader {
       var inner = self
       inner.set = name
       let sink = DiagnosticSink(source: text)
-      var found: [Found] = []
+      var readRules: [ReadRule] = []
       if let document = Document.compose(sink),
         let mapping = sink.topMapping(document.root, of: "a file of rules")
       {
         let top = MappingReader(mapping, title: "", sink: sink)
-        found = inner.read([top])
+        readRules = inner.read([top])
         top.finish()
       }
       let result: ParseResult<Int> = sink.result(nil)
       reader.sink.add(result.diagnostics)
       // Duplicates are reported at the position where the configuration names the file.
-      return found.map {
-        Found(rule: $0.rule, sink: reader.sink, position: position, source: $0.source)
+      return readRules.map {
+        ReadRule(rule: $0.rule, sink: reader.sink, position: position, source: $0.source)
       }
     }
   }

@@ -50,9 +50,9 @@ public struct Diagnostic: Hashable, Sendable {
   /// help: did you mean `max_footprint`?
   /// ```
   public var rendered: String {
-    var place = file
-    if let position { place += ":\(position.line):\(position.column)" }
-    var lines = ["\(place): \(severity.rawValue): \(message)"]
+    var location = file
+    if let position { location += ":\(position.line):\(position.column)" }
+    var lines = ["\(location): \(severity.rawValue): \(message)"]
     if let excerpt { lines += [excerpt.line, excerpt.caretLine] }
     if let suggestion { lines.append("help: \(suggestion)") }
     return lines.joined(separator: "\n")

@@ -6,7 +6,7 @@ final class DiagnosticSink {
   private static let limit = 100
 
   let source: SourceText
-  private var found: [Diagnostic] = []
+  private var reported: [Diagnostic] = []
   /// The diagnostics of other files that this one names, such as a policy's.
   private var foreign: [Diagnostic] = []
 
@@ -27,8 +27,8 @@ final class DiagnosticSink {
     suggestion: String?
   ) {
     // The first error must not be lost because a hundred warnings came before it.
-    guard found.count < Self.limit || (severity == .error && !hasErrors) else { return }
-    found.append(
+    guard reported.count < Self.limit || (severity == .error && !hasErrors) else { return }
+    reported.append(
       Diagnostic(
         severity: severity, file: source.file, position: position, message: message,
         suggestion: suggestion, excerpt: position.flatMap(source.excerpt(at:))))
@@ -36,12 +36,12 @@ final class DiagnosticSink {
 
   /// True if no more diagnostics are reported. Work that only serves a message can be left out
   /// then.
-  var isFull: Bool { found.count >= Self.limit && hasErrors }
+  var isFull: Bool { reported.count >= Self.limit && hasErrors }
 
-  var hasErrors: Bool { found.contains { $0.severity == .error } }
+  var hasErrors: Bool { reported.contains { $0.severity == .error } }
 
   func result<Value>(_ value: Value?) -> ParseResult<Value> {
-    let inOrder = found.enumerated().sorted {
+    let inOrder = reported.enumerated().sorted {
       let (left, right) = ($0.element.position, $1.element.position)
       if left == right { return $0.offset < $1.offset }
       guard let left else { return true }

@@ -38,8 +38,8 @@ extension WorkerConfiguration {
     earlier.limits.footprint = limits.footprint
     let footprint =
       old.limits.footprint == limits.footprint ? [] : [WorkerChange("limits.footprint")]
-    return policyChanges(from: old, machine) + ownChanges(from: earlier, atLaunch: false)
-      + footprint + ownChanges(from: earlier, atLaunch: true)
+    return policyChanges(from: old, machine) + keyChanges(from: earlier, atLaunch: false)
+      + footprint + keyChanges(from: earlier, atLaunch: true)
   }
 
   private func policyChanges(
@@ -52,7 +52,7 @@ extension WorkerConfiguration {
       .map { WorkerChange($0.path, ($0.left ?? "none", $0.right ?? "none")) }
   }
 
-  private func ownChanges(from old: WorkerConfiguration, atLaunch: Bool) -> [WorkerChange] {
+  private func keyChanges(from old: WorkerConfiguration, atLaunch: Bool) -> [WorkerChange] {
     WorkerKeys.all.filter { $0.isAtLaunch == atLaunch }.compactMap { key in
       let (before, after) = (key.write(old), key.write(self))
       if before?.flow == after?.flow { return nil }

@@ -58,9 +58,9 @@ public struct Origins: Hashable, Sendable {
   /// - Parameter path: the key as in docs/policy-files.md, with dots: `hibernate.max_footprint`. A
   ///   path inside a value, such as `pressure.warning.available_below`, has its value's origin.
   public func origin(of path: String, worker: String? = nil) -> Origin {
-    let own = worker.flatMap { overrides[$0] }.map { [$0] } ?? []
-    let candidates = [path] + Places.ancestors(of: path)
-    for source in own + machine.reversed() {
+    let workerSources = worker.flatMap { overrides[$0] }.map { [$0] } ?? []
+    let candidates = [path] + KeyPositions.ancestors(of: path)
+    for source in workerSources + machine.reversed() {
       for candidate in candidates {
         if let position = source.keys[candidate] {
           return Origin(layer: source.layer, file: source.file, position: position)
@@ -72,8 +72,8 @@ public struct Origins: Hashable, Sendable {
 
   /// Removes keys that concern only the files so far, and not the policy that extends them.
   mutating func forget(_ keys: [String]) {
-    for place in machine.indices {
-      for key in keys { machine[place].keys[key] = nil }
+    for index in machine.indices {
+      for key in keys { machine[index].keys[key] = nil }
     }
   }
 
@@ -94,9 +94,9 @@ public struct Origins: Hashable, Sendable {
   ) -> (section: Origin, text: String)? {
     let source = name.map { overrides[$0] } ?? machine.last { $0.layer == .overrides }
     guard let source else { return nil }
-    let own = name.flatMap { declarations[$0] }
+    let workerSources = name.flatMap { declarations[$0] }
     let first = source.keys.filter { $0.key.contains(".") }.values.min()
-    guard let position = own.map({ $0.keys["policy"] }) ?? first else { return nil }
+    guard let position = workerSources.map({ $0.keys["policy"] }) ?? first else { return nil }
     let lines = OverrideLine.lines(settings, beside: source.keys)
     return (
       Origin(layer: source.layer, file: source.file, position: position),

@@ -9,7 +9,7 @@ public enum OverrideLine {
     -> String
   {
     guard let worker else { return "policy_overrides: \(flow(settings))" }
-    let values = mapping(parts(settings))
+    let values = mapping(splitPaths(settings))
     return "workers: \(YAMLText.mapping([(worker, .mapping([("policy", values)]))]).flow)"
   }
 
@@ -20,7 +20,7 @@ public enum OverrideLine {
 
   /// Returns `{ hibernate: { after: 30s } }`, for a policy file.
   public static func flow(_ settings: [(key: String, value: String)]) -> String {
-    mapping(parts(settings)).flow
+    mapping(splitPaths(settings)).flow
   }
 
   /// Returns the lines to add to a section that has keys already: one for each of its sections and
@@ -31,22 +31,22 @@ public enum OverrideLine {
     var new: [(key: String, value: String)] = []
     var lines: [String] = []
     for (key, value) in settings {
-      let section = Places.ancestors(of: key).first { section in
+      let section = KeyPositions.ancestors(of: key).first { section in
         keys.keys.contains { $0.hasPrefix("\(section).") }
       }
       guard let section else {
         new.append((key, value))
         continue
       }
-      let rest = String(key.dropFirst(section.count + 1))
+      let remainder = String(key.dropFirst(section.count + 1))
       let old = keys[key].map { ", instead of that in line \($0.line)" } ?? ""
-      let place = "in `\(section)`\(old)"
-      lines += pairs(parts([(rest, value)])).map { "\($0): \($1.flow)  # \(place)" }
+      let location = "in `\(section)`\(old)"
+      lines += pairs(splitPaths([(remainder, value)])).map { "\($0): \($1.flow)  # \(location)" }
     }
-    return lines + pairs(parts(new)).map { "\($0): \($1.flow)" }
+    return lines + pairs(splitPaths(new)).map { "\($0): \($1.flow)" }
   }
 
-  private static func parts(
+  private static func splitPaths(
     _ settings: [(key: String, value: String)]
   ) -> [(path: ArraySlice<String>, value: String)] {
     settings.map { ($0.key.split(separator: ".").map(String.init)[...], $0.value) }

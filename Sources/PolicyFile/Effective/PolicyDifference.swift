@@ -34,8 +34,8 @@ extension PolicyFile {
 
 extension ChangeMeaning {
   func sentence(from left: String, to right: String) -> String? {
-    if let sentence = words[right] { return sentence }
-    let never = neverIsLeast ? 0 : Double.infinity
+    if let sentence = meanings[right] { return sentence }
+    let never = neverIsSmallest ? 0 : Double.infinity
     guard let from = left == "never" ? never : Self.amount(left),
       let to = right == "never" ? never : Self.amount(right), from != to
     else { return nil }

@@ -5,7 +5,7 @@ import Policy
 public struct PolicySettings: Sendable {
   private let settings: [Setting]
   private let scope: PolicyReader.Scope
-  private static var known: MappingShape { KeyExplorer.policy(.overrides) }
+  private static var validKeys: MappingShape { KeyExplorer.policy(.overrides) }
 
   private struct Setting: Sendable {
     var argument: String
@@ -72,7 +72,7 @@ public struct PolicySettings: Sendable {
       policy: policy, readers: readers.map(\.reader), isOfWorker: scope == .worker
     ).run()
     for (reader, setting) in readers { try Self.check(reader.sink, setting) }
-    return (policy, Set(readers.flatMap { $0.reader.places.settings.keys }))
+    return (policy, Set(readers.flatMap { $0.reader.positions.settings.keys }))
   }
 
   private static func apply(
@@ -103,7 +103,7 @@ public struct PolicySettings: Sendable {
     let key = String(argument[..<sign])
     let value = argument[sign...].dropFirst()
     // The reader has better error messages for the keys `name` and `extends`.
-    guard !key.isEmpty, known[key] != nil || key == "name" || key == "extends" else {
+    guard !key.isEmpty, validKeys[key] != nil || key == "name" || key == "extends" else {
       throw SettingError(
         argument, "unknown key `\(shortened(key))`",
         suggestion: suggestion(for: key) ?? "`dormouse policy show` lists the keys")
@@ -112,15 +112,15 @@ public struct PolicySettings: Sendable {
       throw SettingError(argument, "the value has a line break")
     }
     var text = ""
-    for (depth, part) in key.split(separator: ".").enumerated() {
-      text += (depth == 0 ? "" : "\n") + String(repeating: "  ", count: depth) + "\(part):"
+    for (depth, component) in key.split(separator: ".").enumerated() {
+      text += (depth == 0 ? "" : "\n") + String(repeating: "  ", count: depth) + "\(component):"
     }
     return Setting(argument: argument, key: key, text: "\(text) \(value)\n")
   }
 
   /// Suggests the nearest key, or a key with the same last component.
   private static func suggestion(for key: String) -> String? {
-    let paths = known.values()
+    let paths = validKeys.values()
     if let near = didYouMean(key, among: paths) { return near }
     func leaf(_ path: String) -> String { path.split(separator: ".").last.map(String.init) ?? path }
     guard let near = nearest(to: leaf(key), among: paths.map(leaf)) else { return nil }

@@ -24,9 +24,9 @@ public enum ComposeImport {
     top.skip("version", "name", "services")
     let others = includes(&top)
     guard let services = mapping["services"], case .mapping(let entries) = services else {
-      if let place = mapping["include"]?.position, !others.isEmpty {
+      if let position = mapping["include"]?.position, !others.isEmpty {
         sink.error(
-          at: place, "the file has no `services` of its own and only includes others",
+          at: position, "the file has no `services` of its own and only includes others",
           suggestion: "import those files: \(others.joined(separator: ", "))")
       } else {
         sink.error(at: nil, "not a compose file: no `services`")

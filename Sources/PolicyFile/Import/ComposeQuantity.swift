@@ -5,17 +5,17 @@ enum ComposeQuantity {
     let units: [(String, Double)] = [
       ("ms", 0.001), ("us", 0.000_001), ("h", 3600), ("m", 60), ("s", 1),
     ]
-    var rest = Substring(text)
+    var remainder = Substring(text)
     var sum = 0.0
-    guard !rest.isEmpty else { return nil }
-    while !rest.isEmpty {
-      let digits = rest.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
-      rest = rest[digits.endIndex...]
+    guard !remainder.isEmpty else { return nil }
+    while !remainder.isEmpty {
+      let digits = remainder.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+      remainder = remainder[digits.endIndex...]
       guard let value = Double(digits), value < 1_000_000,
-        let unit = units.first(where: { rest.hasPrefix($0.0) })
+        let unit = units.first(where: { remainder.hasPrefix($0.0) })
       else { return nil }
       sum += value * unit.1
-      rest = rest.dropFirst(unit.0.count)
+      remainder = remainder.dropFirst(unit.0.count)
     }
     return sum
   }

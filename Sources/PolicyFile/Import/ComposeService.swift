@@ -25,13 +25,13 @@ struct ComposeService: WorkerImport {
 
   mutating func worker() -> ImportedWorker {
     command()
-    surroundings()
-    dependencies()
-    health()
-    restart()
-    ending()
-    resources()
-    noteLeft(service.leftovers)
+    importEnvironment()
+    importDependencies()
+    importHealthChecks()
+    importRestartRules()
+    importStopSettings()
+    importLimits()
+    addNotesOnUnreadKeys(service.leftovers)
     return imported
   }
 
@@ -46,26 +46,26 @@ struct ComposeService: WorkerImport {
 
   private mutating func command() {
     let image = service.text("image")
-    if let image { note("Its image: `\(shortened(image))`.") }
+    if let image { addNote("Its image: `\(shortened(image))`.") }
     let entry = words("entrypoint")
     let command = words("command")
     guard entry != nil || command != nil else {
-      note("Its command is the image's: write it here.")
+      addNote("Its command is the image's: write it here.")
       return add("command", .list([.text("false")]))
     }
     let words = (entry ?? []) + (command ?? [])
     program = words
     add("command", .list(words.map { .text($0) }))
     if entry == nil, let first = words.first, first.hasPrefix("-") {
-      note(
+      addNote(
         "`\(shortened(first))` is an argument of the image's entrypoint: put the program first."
       )
     }
     if let sign = words.first(where: { ComposeWords.shellSigns.contains($0) }) {
-      note("`\(sign)`: compose runs no shell here; for one, write `[sh, -c, '…']`.")
+      addNote("`\(sign)`: compose runs no shell here; for one, write `[sh, -c, '…']`.")
     }
     if !variables.hasFile, words.contains(where: { $0.contains("${") }) {
-      note("Variables are those of the daemon's environment; compose also reads `.env`.")
+      addNote("Variables are those of the daemon's environment; compose also reads `.env`.")
     }
   }
 
@@ -90,10 +90,10 @@ struct ComposeService: WorkerImport {
     variables.converted(text, isCommand: isCommand)
   }
 
-  private mutating func surroundings() {
+  private mutating func importEnvironment() {
     if let directory = service.text("working_dir") {
       hasDirectory = true
-      note(
+      addNote(
         "`working_dir: \(shortened(directory))` is a path in the image: set `directory` yourself.")
     }
     let files = environmentFiles()
@@ -105,7 +105,7 @@ struct ComposeService: WorkerImport {
     let inherited = service.inherited.filter { !variables.isInFile($0) }
     if !inherited.isEmpty {
       let names = quoted(inherited)
-      note("\(names): without a value; workers inherit the daemon's environment.")
+      addNote("\(names): without a value; workers inherit the daemon's environment.")
     }
   }
 
@@ -117,7 +117,7 @@ struct ComposeService: WorkerImport {
       let path = (item.scalar ?? item.mapping?["path"]?.scalar)?.string
       guard let path, item.mapping?["required"]?.scalar?.string != "false" else {
         if let path {
-          note("Not taken over: `env_file` \(shortened(path)), which may be missing.")
+          addNote("Not taken over: `env_file` \(shortened(path)), which may be missing.")
         }
         return nil
       }
@@ -125,7 +125,7 @@ struct ComposeService: WorkerImport {
     }
   }
 
-  private mutating func ending() {
+  private mutating func importStopSettings() {
     if let signal = service.text("stop_signal") {
       addStopSignal(signal, from: "`stop_signal: \(shortened(signal))`")
     }
@@ -135,12 +135,12 @@ struct ComposeService: WorkerImport {
       let isWhole = milliseconds % 1000 == 0
       add("stop_grace", .plain(isWhole ? "\(milliseconds / 1000)s" : "\(milliseconds)ms"))
     } else {
-      note("Not taken over: `stop_grace_period: \(shortened(time))`.")
+      addNote("Not taken over: `stop_grace_period: \(shortened(time))`.")
     }
   }
 
   /// Imports the number of replicas and the memory limit.
-  private mutating func resources() {
+  private mutating func importLimits() {
     var count = service.number("scale", 1...1_000)
     var memory = service.text("mem_limit")
     if var deploy = service.mapping("deploy") {
@@ -148,22 +148,22 @@ struct ComposeService: WorkerImport {
       if var resources = deploy.mapping("resources") {
         if var limits = resources.mapping("limits") {
           memory = limits.text("memory") ?? memory
-          noteLeft(limits.leftovers, of: "deploy.resources.limits.")
+          addNotesOnUnreadKeys(limits.leftovers, of: "deploy.resources.limits.")
         }
-        noteLeft(resources.leftovers, of: "deploy.resources.")
+        addNotesOnUnreadKeys(resources.leftovers, of: "deploy.resources.")
       }
-      noteLeft(deploy.leftovers, of: "deploy.")
+      addNotesOnUnreadKeys(deploy.leftovers, of: "deploy.")
     }
     if let count, count > 1 { add("replicas", .plain("\(count)")) }
     guard let memory else { return }
     if let size = ComposeQuantity.size(memory) {
       add("limits", .mapping([("memory", .plain(size))]))
     } else {
-      note("Not taken over: the limit of memory \(shortened(memory)).")
+      addNote("Not taken over: the limit of memory \(shortened(memory)).")
     }
   }
 
-  private mutating func dependencies() {
+  private mutating func importDependencies() {
     var pairs: [(String, Dependency.Condition)] = []
     switch service.node("depends_on") {
     case .sequence(let items):
@@ -180,18 +180,18 @@ struct ComposeService: WorkerImport {
     default: return
     }
     for (name, _) in pairs where !names.contains(name) {
-      note("It depends on `\(shortened(name))`, which isn't in the file: left out.")
+      addNote("It depends on `\(shortened(name))`, which isn't in the file: left out.")
     }
     pairs = pairs.filter { names.contains($0.0) }
     guard !pairs.isEmpty else { return }
     needs = pairs.map(\.0)
-    let known = pairs.map { name, condition in
+    let conditions = pairs.map { name, condition in
       (name, YAMLText.mapping([("condition", .plain(condition.rawValue))]))
     }
-    add("depends_on", .mapping(known))
+    add("depends_on", .mapping(conditions))
   }
 
-  private mutating func health() {
+  private mutating func importHealthChecks() {
     guard var check = service.mapping("healthcheck") else { return }
     let test = check.texts("test").map { converted($0, isCommand: true) }
     let words: [String]
@@ -211,14 +211,14 @@ struct ComposeService: WorkerImport {
       if let seconds = ComposeQuantity.seconds(time), seconds > 0 {
         pairs.append((ours, .plain("\(max(Int(seconds.rounded()), 1))")))
       } else {
-        note("Not taken over: `healthcheck.\(theirs): \(shortened(time))`.")
+        addNote("Not taken over: `healthcheck.\(theirs): \(shortened(time))`.")
       }
     }
     add("readiness", .mapping(pairs))
-    noteLeft(check.leftovers, of: "healthcheck.")
+    addNotesOnUnreadKeys(check.leftovers, of: "healthcheck.")
   }
 
-  private mutating func restart() {
+  private mutating func importRestartRules() {
     guard let text = service.text("restart") else { return }
     var rules = RestartRules()
     switch text.split(separator: ":").first {
@@ -226,7 +226,7 @@ struct ComposeService: WorkerImport {
     case "unless-stopped": rules.condition = .unlessStopped
     case "on-failure": rules.condition = .onFailure
     case "no": return
-    default: return note("Not taken over: `restart: \(shortened(text))`.")
+    default: return addNote("Not taken over: `restart: \(shortened(text))`.")
     }
     add("restart", RestartKeys.text(rules))
   }

@@ -11,10 +11,10 @@ enum ComposeWords {
     var words: [String] = []
     var word: String?
     var quote: Character?
-    var rest = Substring(line)
-    while let next = rest.popFirst() {
+    var remainder = Substring(line)
+    while let next = remainder.popFirst() {
       if next == "\\", quote != "'" {
-        guard let escaped = rest.popFirst() else { return nil }
+        guard let escaped = remainder.popFirst() else { return nil }
         word = (word ?? "") + (["n": "\n", "t": "\t"][escaped] ?? String(escaped))
       } else if next == quote {
         quote = nil
@@ -23,15 +23,15 @@ enum ComposeWords {
       } else if quote == nil, next.isWhitespace {
         if let done = word { words.append(done) }
         word = nil
-      } else if next == "$", rest.hasPrefix("{"),
-        let end = Expander.end(ofReference: rest.dropFirst())
+      } else if next == "$", remainder.hasPrefix("{"),
+        let end = Expander.end(ofReference: remainder.dropFirst())
       {
-        word = (word ?? "") + "$" + rest[...end]
-        rest = rest[end...].dropFirst()
-      } else if next == "$", rest.hasPrefix("$") {
+        word = (word ?? "") + "$" + remainder[...end]
+        remainder = remainder[end...].dropFirst()
+      } else if next == "$", remainder.hasPrefix("$") {
         // `$${` is a `${` that begins no variable.
         word = (word ?? "") + "$$"
-        rest.removeFirst()
+        remainder.removeFirst()
       } else {
         word = (word ?? "") + String(next)
       }

@@ -5,17 +5,17 @@ enum DollarText {
   /// - Parameter replace: gets the text after a `$`. It returns the replacement and the text that
   ///   remains.
   static func replaced(
-    _ text: String, _ replace: (Substring) -> (text: String, rest: Substring)
+    _ text: String, _ replace: (Substring) -> (text: String, remainder: Substring)
   ) -> String {
     var result = ""
-    var rest = Substring(text)
-    while let dollar = rest.firstIndex(of: "$") {
-      result += rest[..<dollar]
-      let found = replace(rest[dollar...].dropFirst())
-      result += found.text
-      rest = found.rest
+    var remainder = Substring(text)
+    while let dollar = remainder.firstIndex(of: "$") {
+      result += remainder[..<dollar]
+      let replacement = replace(remainder[dollar...].dropFirst())
+      result += replacement.text
+      remainder = replacement.remainder
     }
-    return result + rest
+    return result + remainder
   }
 }
 
@@ -24,7 +24,7 @@ struct DollarVariable {
   var name: String
   var behind: Substring
   /// The text that follows the variable.
-  var rest: Substring
+  var remainder: Substring
 
   /// Reads a variable. The result is nil if none begins there.
   ///
@@ -35,9 +35,9 @@ struct DollarVariable {
       .prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
     guard let first = word.first, !first.isNumber else { return nil }
     name = String(word)
-    (behind, rest) = (text[word.endIndex..<word.endIndex], text[word.endIndex...])
+    (behind, remainder) = (text[word.endIndex..<word.endIndex], text[word.endIndex...])
     guard hasBraces else { return }
     guard let end = Expander.end(ofReference: text.dropFirst()) else { return nil }
-    (behind, rest) = (text[word.endIndex..<end], text[end...].dropFirst())
+    (behind, remainder) = (text[word.endIndex..<end], text[end...].dropFirst())
   }
 }

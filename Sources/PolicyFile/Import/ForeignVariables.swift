@@ -54,12 +54,12 @@ final class ForeignVariables {
   }
 
   private func converted(_ text: String, _ isCommand: Bool, depth: Int) -> String {
-    DollarText.replaced(text) { rest in
-      let isEscaped = rest.hasPrefix("$")
-      if !isEscaped, let variable = DollarVariable(rest) {
-        return (reference(to: variable, isCommand, depth: depth), variable.rest)
+    DollarText.replaced(text) { remainder in
+      let isEscaped = remainder.hasPrefix("$")
+      if !isEscaped, let variable = DollarVariable(remainder) {
+        return (reference(to: variable, isCommand, depth: depth), variable.remainder)
       }
-      let behind = isEscaped ? rest.dropFirst() : rest
+      let behind = isEscaped ? remainder.dropFirst() : remainder
       return (isCommand && !behind.hasPrefix("{") ? "$" : "$$", behind)
     }
   }
@@ -74,12 +74,12 @@ final class ForeignVariables {
       return "${\(name)\(behind)}"
     }
     let text = String(behind.dropFirst(operation?.count ?? 0))
-    let known = valueInFile(name)
+    let fileValue = valueInFile(name)
     if operation?.hasSuffix("+") == true {
       let inner = converted(text, isCommand, depth: depth + 1)
-      return known == nil ? "${\(name):+\(inner)}" : inner
+      return fileValue == nil ? "${\(name):+\(inner)}" : inner
     }
-    if let known { return "${\(name):-\(known)}" }
+    if let fileValue { return "${\(name):-\(fileValue)}" }
     switch operation {
     case ":-", "-": return "${\(name):-\(converted(text, isCommand, depth: depth + 1))}"
     // The variable must have a value, as one without a default must in Dormouse.

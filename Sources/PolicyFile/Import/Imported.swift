@@ -90,11 +90,11 @@ protocol WorkerImport {
 
 extension WorkerImport {
   mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
-  mutating func note(_ text: String) { imported.notes.append(text) }
+  mutating func addNote(_ text: String) { imported.notes.append(text) }
 
   /// Adds a note for each key that wasn't read.
-  mutating func noteLeft(_ keys: [String], of section: String = "") {
-    for key in keys { note("Not taken over: `\(section)\(key)`.") }
+  mutating func addNotesOnUnreadKeys(_ keys: [String], of section: String = "") {
+    for key in keys { addNote("Not taken over: `\(section)\(key)`.") }
   }
 
   /// Adds the stop signal.
@@ -105,7 +105,7 @@ extension WorkerImport {
     if Signals.number(of: bare) != nil, !["STOP", "CONT", "TSTP", "CHLD"].contains(bare) {
       add("stop_signal", .plain(bare))
     } else {
-      note("Not taken over: \(origin).")
+      addNote("Not taken over: \(origin).")
     }
   }
 
@@ -114,7 +114,7 @@ extension WorkerImport {
     if NameRule.allows(namespace) {
       add("groups", .text(namespace))
     } else {
-      note("Not taken over: `namespace`, whose name can't be a group's.")
+      addNote("Not taken over: `namespace`, whose name can't be a group's.")
     }
   }
 

@@ -4,7 +4,7 @@ import YAML
 /// lists, texts, numbers, truth values and comments. Nothing is run, so anything else is an error.
 struct LiteralText {
   private let scalars: [Unicode.Scalar]
-  private var place = 0
+  private var index = 0
   /// The index at which each line begins.
   private var lines = [0]
 
@@ -22,67 +22,68 @@ struct LiteralText {
     try reader.skipHead()
     let value = try reader.value(depth: 0)
     try reader.skipSpace()
-    while reader.take(";") { try reader.skipSpace() }
+    while reader.consume(";") { try reader.skipSpace() }
     if reader.next != nil { throw reader.notLiteral() }
     return value
   }
 
   private init(_ text: String) {
     scalars = Array(text.unicodeScalars)
-    if scalars.first == "\u{FEFF}" { place = 1 }
+    if scalars.first == "\u{FEFF}" { index = 1 }
     for (index, scalar) in scalars.enumerated() where scalar == "\n" { lines.append(index + 1) }
   }
 
-  private var next: Unicode.Scalar? { place < scalars.count ? scalars[place] : nil }
+  private var next: Unicode.Scalar? { index < scalars.count ? scalars[index] : nil }
 
-  private func mark(_ place: Int) -> YAMLMark {
+  private func mark(_ index: Int) -> YAMLMark {
     var (low, high) = (0, lines.count)
     while high - low > 1 {
       let middle = (low + high) / 2
-      if lines[middle] <= place { low = middle } else { high = middle }
+      if lines[middle] <= index { low = middle } else { high = middle }
     }
-    return YAMLMark(line: low + 1, column: place - lines[low] + 1)
+    return YAMLMark(line: low + 1, column: index - lines[low] + 1)
   }
 
-  private func problem(_ text: String, at place: Int? = nil) -> Problem {
-    let mark = mark(place ?? self.place)
+  private func problem(_ text: String, at index: Int? = nil) -> Problem {
+    let mark = mark(index ?? self.index)
     return Problem(position: Position(line: mark.line, column: mark.column), text: text)
   }
 
   /// Returns the error for code that would have to be run.
   private func notLiteral() -> Problem {
     guard let next else { return problem("the file ends where a value is expected") }
-    let word = scalars[place...].prefix { Self.isOfName($0) || $0 == "." || $0 == "(" }.prefix(40)
+    let word = scalars[index...].prefix { Self.isNameCharacter($0) || $0 == "." || $0 == "(" }
+      .prefix(40)
     let shown = word.isEmpty ? String(next) : String(String.UnicodeScalarView(word))
     return problem(
       "`\(shortened(shown))` isn't a literal value, and programs aren't run: only"
         + " `module.exports = { apps: [ … ] }` can be read")
   }
 
-  private mutating func take(_ scalar: Unicode.Scalar) -> Bool {
+  private mutating func consume(_ scalar: Unicode.Scalar) -> Bool {
     guard next == scalar else { return false }
-    place += 1
+    index += 1
     return true
   }
 
-  private mutating func take(_ word: String) -> Bool {
-    guard scalars[place...].starts(with: word.unicodeScalars) else { return false }
-    place += word.unicodeScalars.count
+  private mutating func consume(_ word: String) -> Bool {
+    guard scalars[index...].starts(with: word.unicodeScalars) else { return false }
+    index += word.unicodeScalars.count
     return true
   }
 
   private mutating func skipSpace() throws(Problem) {
     while let scalar = next {
       if scalar.properties.isWhitespace || scalar == "\u{FEFF}" {
-        place += 1
-      } else if scalars[place...].starts(with: "//".unicodeScalars) {
-        while let scalar = next, scalar != "\n" { place += 1 }
-      } else if scalars[place...].starts(with: "/*".unicodeScalars) {
-        let start = place
-        place += 2
-        while !take("*/") {
+        index += 1
+      } else if scalars[index...].starts(with: "//".unicodeScalars) {
+        while let scalar = next, scalar != "\n" { index += 1 }
+      } else if scalars[index...].starts(with: "/*".unicodeScalars) {
+        let start = index
+        index += 2
+        while !consume("*/") {
           if next == nil { throw problem("this comment has no end", at: start) }
-          place += 1
+          index += 1
         }
       } else {
         return
@@ -92,22 +93,22 @@ struct LiteralText {
 
   /// Skips `'use strict';` and `module.exports =`, which JSON doesn't have.
   private mutating func skipHead() throws(Problem) {
-    for word in ["'use strict'", "\"use strict\""] where take(word) {
+    for word in ["'use strict'", "\"use strict\""] where consume(word) {
       try skipSpace()
-      if take(";") { try skipSpace() }
+      if consume(";") { try skipSpace() }
     }
-    if take("module.exports") {
+    if consume("module.exports") {
       try skipSpace()
-      guard take("=") else { throw notLiteral() }
+      guard consume("=") else { throw notLiteral() }
       try skipSpace()
-    } else if take("export default") {
+    } else if consume("export default") {
       try skipSpace()
     }
   }
 
   private mutating func value(depth: Int) throws(Problem) -> YAMLNode {
     if depth >= Self.deepest { throw problem("more than \(Self.deepest) levels are nested") }
-    let start = mark(place)
+    let start = mark(index)
     switch next {
     case "{": return .mapping(.init(try members(depth), mark: start))
     case "[": return .sequence(.init(try elements(depth), mark: start))
@@ -117,66 +118,68 @@ struct LiteralText {
   }
 
   private mutating func members(_ depth: Int) throws(Problem) -> [YAMLNode.Mapping.Entry] {
-    place += 1
+    index += 1
     var entries: [YAMLNode.Mapping.Entry] = []
     while true {
       try skipSpace()
-      if take("}") { return entries }
-      let start = mark(place)
+      if consume("}") { return entries }
+      let start = mark(index)
       let isQuoted = next == "\"" || next == "'"
       let name = isQuoted ? try string() : key()
       guard isQuoted || !name.isEmpty else { throw notLiteral() }
       try skipSpace()
       // A method, or a variable's name alone, has no colon.
-      guard take(":") else { throw notLiteral() }
+      guard consume(":") else { throw notLiteral() }
       try skipSpace()
       let value = try value(depth: depth + 1)
       entries.append((.scalar(.init(name, style: .doubleQuoted, mark: start)), value))
       try skipSpace()
       if next == "}" { continue }
-      guard take(",") else { throw notLiteral() }
+      guard consume(",") else { throw notLiteral() }
     }
   }
 
   private mutating func elements(_ depth: Int) throws(Problem) -> [YAMLNode] {
-    place += 1
+    index += 1
     var nodes: [YAMLNode] = []
     while true {
       try skipSpace()
-      if take("]") { return nodes }
+      if consume("]") { return nodes }
       nodes.append(try value(depth: depth + 1))
       try skipSpace()
       if next == "]" { continue }
-      guard take(",") else { throw notLiteral() }
+      guard consume(",") else { throw notLiteral() }
     }
   }
 
-  private static func isOfName(_ scalar: Unicode.Scalar) -> Bool {
+  private static func isNameCharacter(_ scalar: Unicode.Scalar) -> Bool {
     scalar == "_" || scalar == "$" || scalar.properties.isAlphabetic
       || ("0"..."9").contains(scalar)
   }
 
   private mutating func key() -> String {
-    let name = scalars[place...].prefix(while: Self.isOfName)
-    place += name.count
+    let name = scalars[index...].prefix(while: Self.isNameCharacter)
+    index += name.count
     return String(String.UnicodeScalarView(name))
   }
 
   /// Reads a number, `true`, `false`, `null` or `undefined`.
   private mutating func word() throws(Problem) -> String {
-    let word = scalars[place...].prefix { Self.isOfName($0) || "+-.".unicodeScalars.contains($0) }
+    let word = scalars[index...].prefix {
+      Self.isNameCharacter($0) || "+-.".unicodeScalars.contains($0)
+    }
     let text = String(String.UnicodeScalarView(word))
     switch text {
     case "true", "false", "null": break
     case "undefined":
-      place += word.count
+      index += word.count
       return "null"
     default:
       guard let number = Self.number(text) else { throw notLiteral() }
-      place += word.count
+      index += word.count
       return number
     }
-    place += word.count
+    index += word.count
     return text
   }
 
@@ -194,19 +197,19 @@ struct LiteralText {
   }
 
   private mutating func string() throws(Problem) -> String {
-    let start = place
+    let start = index
     let quote = next
-    place += 1
+    index += 1
     var text = String.UnicodeScalarView()
     while let scalar = next {
-      place += 1
+      index += 1
       if scalar == quote { return String(text) }
       if scalar == "\\" {
         text += try escape()
       } else if scalar == "\n", quote != "`" {
         throw problem("this text has no end", at: start)
       } else if scalar == "$", quote == "`", next == "{" {
-        place -= 1
+        index -= 1
         throw problem("`${` in a text has to be evaluated: write the value")
       } else {
         text.append(scalar)
@@ -217,7 +220,7 @@ struct LiteralText {
 
   private mutating func escape() throws(Problem) -> String.UnicodeScalarView {
     guard let letter = next else { throw problem("this text has no end") }
-    place += 1
+    index += 1
     switch letter {
     case "n": return "\n".unicodeScalars
     case "t": return "\t".unicodeScalars
@@ -228,10 +231,10 @@ struct LiteralText {
     case "\n": return "".unicodeScalars
     case "x": return try scalar(ofDigits: 2)
     case "u":
-      guard take("{") else { return try scalar(ofDigits: 4) }
-      let digits = scalars[place...].prefix { $0 != "}" }.count
+      guard consume("{") else { return try scalar(ofDigits: 4) }
+      let digits = scalars[index...].prefix { $0 != "}" }.count
       let result = try scalar(ofDigits: min(digits, 8))
-      _ = take("}")
+      _ = consume("}")
       return result
     default: return String.UnicodeScalarView([letter])
     }
@@ -240,7 +243,7 @@ struct LiteralText {
   private mutating func scalar(ofDigits count: Int) throws(Problem) -> String.UnicodeScalarView {
     guard var value = digits(count) else { throw problem("here are not \(count) digits") }
     // JSON writes a scalar beyond 16 bits as two halves, a surrogate pair.
-    if (0xD800..<0xDC00).contains(value), take("\\u"), let low = digits(4),
+    if (0xD800..<0xDC00).contains(value), consume("\\u"), let low = digits(4),
       (0xDC00..<0xE000).contains(low)
     {
       value = 0x10000 + (value - 0xD800) << 10 + (low - 0xDC00)
@@ -249,11 +252,11 @@ struct LiteralText {
   }
 
   private mutating func digits(_ count: Int) -> UInt32? {
-    let digits = scalars[place...].prefix(count)
+    let digits = scalars[index...].prefix(count)
     guard digits.count == count, digits.allSatisfy({ $0.properties.isASCIIHexDigit }),
       let value = UInt32(String(String.UnicodeScalarView(digits)), radix: 16)
     else { return nil }
-    place += count
+    index += count
     return value
   }
 }

@@ -78,12 +78,12 @@ private struct PM2App: WorkerImport {
     guard let script = first("script", "exec") else { return nil }
     name(script)
     command(script)
-    surroundings()
-    copies()
-    restart()
-    ending()
-    output()
-    others()
+    importEnvironment()
+    importInstances()
+    importRestartRules()
+    importStopSettings()
+    importOutput()
+    importOtherKeys()
     return imported
   }
 
@@ -100,7 +100,7 @@ private struct PM2App: WorkerImport {
       }
       guard let line = app.text(name) else { continue }
       if let words = ComposeWords.split(line) { return words }
-      note("`\(name)` has a quote without its end: check the command.")
+      addNote("`\(name)` has a quote without its end: check the command.")
       return line.split(separator: " ").map(String.init)
     }
     return []
@@ -111,7 +111,7 @@ private struct PM2App: WorkerImport {
     let text = first("name") ?? String(file.prefix { $0 != "." && $0 != " " })
     let start = NameRule.fitted(text)
     imported.name = start.isEmpty ? "app" : start
-    if imported.name != text { note("Its name was `\(shortened(text))`.") }
+    if imported.name != text { addNote("Its name was `\(shortened(text))`.") }
   }
 
   private static let interpreters = [
@@ -134,7 +134,7 @@ private struct PM2App: WorkerImport {
     }
   }
 
-  private mutating func surroundings() {
+  private mutating func importEnvironment() {
     if let directory = first("cwd") { add("directory", WorkerRenderer.escaped(directory)) }
     addEnvironment(app.variables("env").map { ($0, WorkerRenderer.escaped($1)) })
     if let user = first("user", "uid") { add("user", .text(user)) }
@@ -142,16 +142,16 @@ private struct PM2App: WorkerImport {
     addGroup(of: first("namespace"))
   }
 
-  private mutating func copies() {
+  private mutating func importInstances() {
     let mode = first("exec_mode") ?? "fork"
     let count = first("instances")
     let number = count.flatMap { Int($0) } ?? (count == nil ? 1 : 0)
     if (2...1_000).contains(number) { add("replicas", .plain("\(number)")) }
     if let count, number < 1 {
-      note("`instances: \(shortened(count))`: as many as there are processors; here it is one.")
+      addNote("`instances: \(shortened(count))`: as many as there are processors; here it is one.")
     }
     if mode.hasPrefix("cluster"), count != nil, number != 1 {
-      note("`cluster`: pm2's instances share one port, and here each opens its own.")
+      addNote("`cluster`: pm2's instances share one port, and here each opens its own.")
     }
   }
 
@@ -163,11 +163,11 @@ private struct PM2App: WorkerImport {
     return ComposeQuantity.seconds(text).map { Int(min($0, 86_400).rounded(.up)) }
   }
 
-  private mutating func restart() {
+  private mutating func importRestartRules() {
     app.skip("min_uptime")
     let delay = first("restart_delay").flatMap(Self.seconds)
     let growing = first("exp_backoff_restart_delay").flatMap(Self.seconds)
-    let most = app.number("max_restarts", 1...1_000)
+    let maxRestarts = app.number("max_restarts", 1...1_000)
     if first("autorestart") == "false" { return }
     // pm2 starts a program again after any end.
     var rules = RestartRules(.always)
@@ -177,14 +177,14 @@ private struct PM2App: WorkerImport {
     } else if let delay, delay > 0 {
       rules.backoff = Backoff(initial: .seconds(delay), max: .seconds(delay), factor: 1)
     }
-    if let most {
-      rules.giveUp = .init(restarts: most, window: .seconds(86_400))
-      note("`max_restarts` are counted within a day here.")
+    if let maxRestarts {
+      rules.giveUp = .init(restarts: maxRestarts, window: .seconds(86_400))
+      addNote("`max_restarts` are counted within a day here.")
     }
     add("restart", RestartKeys.text(rules))
   }
 
-  private mutating func ending() {
+  private mutating func importStopSettings() {
     // SIGINT is pm2's default. `PM2_KILL_SIGNAL` changes it.
     add("stop_signal", .plain("INT"))
     if let seconds = first("kill_timeout").flatMap(Self.seconds), seconds > 0 {
@@ -194,39 +194,39 @@ private struct PM2App: WorkerImport {
     if let size = UnitLimit.text(text, .bytes) {
       add("limits", .mapping([("footprint", .plain(size))]))
     } else {
-      note("Not taken over: `max_memory_restart: \(shortened(text))`.")
+      addNote("Not taken over: `max_memory_restart: \(shortened(text))`.")
     }
   }
 
-  private mutating func output() {
+  private mutating func importOutput() {
     let out = first("out_file", "out", "output", "out_log")
     let errors = first("error_file", "error", "err", "err_file", "err_log")
     let file = first("log_file", "log") ?? out
     if let errors, errors != file {
-      note("`\(shortened(errors))`: both outputs are in one log here.")
+      addNote("`\(shortened(errors))`: both outputs are in one log here.")
     }
     if let file, file != "/dev/null", file != "true", file != "false", file != "NULL" {
       add("output", .mapping([("file", WorkerRenderer.escaped(file))]))
     }
   }
 
-  private mutating func others() {
+  private mutating func importOtherKeys() {
     // These keys concern pm2 itself and have no meaning here.
     app.skip(
       "source_map_support", "disable_source_map_support", "vizion", "automation", "pmx", "force",
       "time", "merge_logs", "combine_logs", "log_type", "listen_timeout", "treekill", "trace",
       "disable_trace", "instance_var", "disable_logs")
     if app.truth("wait_ready") {
-      note("`wait_ready`: pm2 waits for `process.send('ready')`; write a `readiness` instead.")
+      addNote("`wait_ready`: pm2 waits for `process.send('ready')`; write a `readiness` instead.")
     }
     if first("autostart") == "false" { imported.isStopped = true }
     if first("watch") == "false" { app.skip("ignore_watch", "watch_delay", "watch_options") }
     if let times = first("cron_restart", "cron"), times != "0", times != "false" {
-      note("`cron_restart: \(shortened(times))`: run `dormouse restart` from cron.")
+      addNote("`cron_restart: \(shortened(times))`: run `dormouse restart` from cron.")
     }
     for key in app.leftovers {
       let isOfMode = key.hasPrefix("env_")
-      note(
+      addNote(
         isOfMode
           ? "Not taken over: `\(key)`, which pm2 adds with `--env \(key.dropFirst(4))`."
           : "Not taken over: `\(key)`.")

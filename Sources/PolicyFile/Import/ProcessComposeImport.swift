@@ -35,9 +35,9 @@ public enum ProcessComposeImport {
     }
     for (name, key, process) in sink.namedEntries(of: entries) {
       for (index, replica) in (copies[name] ?? [name]).enumerated() {
-        var own = ForeignMapping(process)
+        var foreign = ForeignMapping(process)
         let template = Template(
-          variables: variables.merging(own.variables("vars")) { $1 }
+          variables: variables.merging(foreign.variables("vars")) { $1 }
             .merging(["PC_REPLICA_NUM": "\(index)"]) { $1 })
         guard case (.mapping(let rendered), let unknown) = template.render(.mapping(process)) else {
           continue
@@ -103,7 +103,7 @@ extension DiagnosticSink {
 /// Reads a mapping of another program's file key by key, and records the keys that weren't read.
 struct ForeignMapping {
   private let mapping: YAMLNode.Mapping
-  private var taken: Set<String> = []
+  private var readKeys: Set<String> = []
   /// The variables that a list names without a value.
   private(set) var inherited: [String] = []
 
@@ -111,13 +111,13 @@ struct ForeignMapping {
 
   /// The keys that weren't read, in their order.
   var leftovers: [String] {
-    mapping.compactMap { $0.key.scalar?.string }.filter { !taken.contains($0) }.map(shortened)
+    mapping.compactMap { $0.key.scalar?.string }.filter { !readKeys.contains($0) }.map(shortened)
   }
 
-  mutating func skip(_ keys: String...) { taken.formUnion(keys) }
+  mutating func skip(_ keys: String...) { readKeys.formUnion(keys) }
 
   mutating func node(_ key: String) -> YAMLNode? {
-    taken.insert(key)
+    readKeys.insert(key)
     return mapping[key]
   }
 
@@ -130,7 +130,7 @@ struct ForeignMapping {
   mutating func number(_ key: String, _ range: ClosedRange<Int>) -> Int? {
     guard let text = text(key) else { return nil }
     guard let number = Int(text), range.contains(number) else {
-      taken.remove(key)
+      readKeys.remove(key)
       return nil
     }
     return number

@@ -17,15 +17,15 @@ public enum ProcfileImport {
     let ports = Ports(environmentFile: environmentFile)
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     for (index, line) in lines.enumerated() {
-      let rest = line.drop { $0.isWhitespace }
-      guard let start = rest.first, start != "#" else { continue }
-      let position = Position(line: index + 1, column: line.count - rest.count + 1)
-      guard let colon = rest.firstIndex(of: ":") else {
+      let remainder = line.drop { $0.isWhitespace }
+      guard let start = remainder.first, start != "#" else { continue }
+      let position = Position(line: index + 1, column: line.count - remainder.count + 1)
+      guard let colon = remainder.firstIndex(of: ":") else {
         sink.error(at: position, "is not `name: command`")
         continue
       }
-      let name = String(rest[..<colon])
-      let command = String(rest[colon...].dropFirst().drop { $0.isWhitespace })
+      let name = String(remainder[..<colon])
+      let command = String(remainder[colon...].dropFirst().drop { $0.isWhitespace })
       if !NameRule.allows(name) {
         sink.error(
           at: position, "`\(shortened(name))` can't be a worker's name",

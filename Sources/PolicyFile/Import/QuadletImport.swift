@@ -6,9 +6,9 @@ import YAML
 public enum QuadletImport {
   /// Converts a file.
   ///
-  /// - Parameter isThere: returns true if a path exists.
+  /// - Parameter pathExists: returns true if a path exists.
   public static func convert(
-    text: String, file: String, isThere: @escaping (String) -> Bool
+    text: String, file: String, pathExists: @escaping (String) -> Bool
   ) -> ParseResult<Imported> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     var entries: [String: [SectionedFile.Entry]] = [:]
@@ -28,14 +28,14 @@ public enum QuadletImport {
     var converter = UnitService(
       unit: UnitName("\(bare).service", isOfUser: !isOfSystem),
       service: ForeignSection((entries["Service"] ?? []) + quadlet.service()),
-      head: ForeignSection(entries["Unit"] ?? []), isThere: isThere)
+      head: ForeignSection(entries["Unit"] ?? []), pathExists: pathExists)
     guard var worker = converter.worker() else {
       let exec = container.last { $0.key == "Exec" || $0.key == "Entrypoint" }
       sink.error(
         at: exec?.position, "`Exec` can't be read, or has several commands: see systemd.syntax(7)")
       return sink.result(nil)
     }
-    quadlet.finish(&worker)
+    quadlet.importOtherKeys(&worker)
     var imported = ImportedFile(source: name)
     imported.workers = [worker]
     imported.notes.append(
@@ -102,9 +102,9 @@ private struct Quadlet {
   }
 
   /// Handles the remaining keys, and adds notes on those that can't be imported.
-  mutating func finish(_ worker: inout ImportedWorker) {
+  mutating func importOtherKeys(_ worker: inout ImportedWorker) {
     worker.isStopped = true
-    health(&worker)
+    importHealthCheck(&worker)
     for key in ["WorkingDir", "User", "Group"] {
       guard let text = container.text(key) else { continue }
       notes.append("`\(key)=\(shortened(text))` is one of the image: set it yourself.")
@@ -120,7 +120,7 @@ private struct Quadlet {
     worker.notes = notes + worker.notes
   }
 
-  private mutating func health(_ worker: inout ImportedWorker) {
+  private mutating func importHealthCheck(_ worker: inout ImportedWorker) {
     guard let command = container.text("HealthCmd"), command != "none" else { return }
     guard !command.hasPrefix("[") else {
       return notes.append("Not taken over: `HealthCmd=\(shortened(command))`.")

@@ -33,10 +33,10 @@ struct SectionedFile {
       if line.hasPrefix("#") || line.hasPrefix(";") { continue }
       if var entry = continued {
         continued = nil
-        let rest = syntax == .supervisor ? Self.withoutComment(line) : String(line)
-        let isNext = syntax == .unit || (whole.first?.isWhitespace == true && !rest.isEmpty)
+        let remainder = syntax == .supervisor ? Self.withoutComment(line) : String(line)
+        let isNext = syntax == .unit || (whole.first?.isWhitespace == true && !remainder.isEmpty)
         if isNext {
-          entry.value += entry.value.isEmpty ? String(rest) : " \(rest)"
+          entry.value += entry.value.isEmpty ? String(remainder) : " \(remainder)"
           continued = finish(&entry, syntax)
           continue
         }
@@ -70,15 +70,15 @@ struct SectionedFile {
 
   /// Stores the value as it is now. Returns the entry if the next line may continue it.
   private mutating func finish(_ entry: inout Entry, _ syntax: Syntax) -> Entry? {
-    var goesOn = syntax == .supervisor
+    var continues = syntax == .supervisor
     if syntax == .unit, entry.value.hasSuffix("\\") {
       entry.value.removeLast()
-      goesOn = true
+      continues = true
     }
     let section = sections.count - 1
     entry.value = Self.trimmed(Substring(entry.value))
     sections[section].entries[sections[section].entries.count - 1] = entry
-    return goesOn ? entry : nil
+    return continues ? entry : nil
   }
 
   private static func withoutComment(_ text: Substring) -> String {
@@ -91,23 +91,23 @@ struct SectionedFile {
   }
 
   static func trimmed(_ text: Substring) -> String {
-    var rest = text.drop { $0.isWhitespace }
-    while rest.last?.isWhitespace == true { rest.removeLast() }
-    return String(rest)
+    var remainder = text.drop { $0.isWhitespace }
+    while remainder.last?.isWhitespace == true { remainder.removeLast() }
+    return String(remainder)
   }
 }
 
 /// Reads the keys of a section one by one, and records those that weren't read.
 struct ForeignSection {
   private let entries: [SectionedFile.Entry]
-  private var taken: Set<String> = []
+  private var readKeys: Set<String> = []
 
   init(_ entries: [SectionedFile.Entry]) { self.entries = entries }
 
   /// Returns the values of a key in their order. An empty value removes those before it, as in
   /// systemd.
   mutating func all(_ key: String) -> [String] {
-    taken.insert(key)
+    readKeys.insert(key)
     var values: [String] = []
     for entry in entries where entry.key == key {
       if entry.value.isEmpty { values = [] } else { values.append(entry.value) }
@@ -122,14 +122,14 @@ struct ForeignSection {
     text(key).map { ["1", "yes", "true", "on"].contains($0.lowercased()) }
   }
 
-  mutating func skip(_ keys: String...) { taken.formUnion(keys) }
+  mutating func skip(_ keys: String...) { readKeys.formUnion(keys) }
 
   /// The keys that weren't read and aren't empty, in their order, each once.
   var leftovers: [String] {
-    var found: [String] = []
-    for entry in entries where !entry.value.isEmpty && !taken.contains(entry.key) {
-      if !found.contains(entry.key) { found.append(entry.key) }
+    var keys: [String] = []
+    for entry in entries where !entry.value.isEmpty && !readKeys.contains(entry.key) {
+      if !keys.contains(entry.key) { keys.append(entry.key) }
     }
-    return found
+    return keys
   }
 }

@@ -36,9 +36,9 @@ public enum SupervisorImport {
         result.notes.append("Not taken over: `[\(shortened(section.name))]`.")
       }
     }
-    let found = programs(
+    let programs = Self.programs(
       of: parsed, environment: shared, groups: groups, directory: directory, sink: sink)
-    if found.isEmpty, !sink.hasErrors {
+    if programs.isEmpty, !sink.hasErrors {
       if let includes {
         sink.error(
           at: includes.position, "the file has no `[program:NAME]` and only includes others",
@@ -48,7 +48,7 @@ public enum SupervisorImport {
       }
     }
     // supervisord starts programs with a lower priority first.
-    let inOrder = found.enumerated().sorted {
+    let inOrder = programs.enumerated().sorted {
       ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset)
     }
     result.workers = inOrder.map(\.element.worker)
@@ -60,7 +60,7 @@ public enum SupervisorImport {
     of file: SectionedFile, environment: [(String, String)], groups: [String: [String]],
     directory: String, sink: DiagnosticSink
   ) -> [(priority: Int, worker: ImportedWorker)] {
-    var found: [(priority: Int, worker: ImportedWorker)] = []
+    var programs: [(priority: Int, worker: ImportedWorker)] = []
     for section in file.sections {
       guard let name = name(of: section, after: "program:") else { continue }
       guard NameRule.allows(name) else {
@@ -78,10 +78,10 @@ public enum SupervisorImport {
           sink.error(at: section.position, "`\(name)` has no `command` that can be read")
           break
         }
-        found.append((source.priority, worker))
+        programs.append((source.priority, worker))
       }
     }
-    return found
+    return programs
   }
 
   /// Returns the name in a section's title. A blank may precede it: `[program: web]` is `web`.
@@ -92,22 +92,22 @@ public enum SupervisorImport {
   /// Reads a list of variables such as `A="b,c",D=e`. nil: it can't be read.
   static func variables(_ text: String, _ expansion: Expansion) -> [(String, String)]? {
     var pairs: [(String, String)] = []
-    var rest = Substring(text)
+    var remainder = Substring(text)
     while true {
-      rest = rest.drop { $0.isWhitespace || $0 == "," }
-      if rest.isEmpty { return pairs }
-      guard let equals = rest.firstIndex(of: "=") else { return nil }
-      let name = String(rest[..<equals].filter { !$0.isWhitespace })
-      rest = rest[equals...].dropFirst().drop { $0 == " " }
+      remainder = remainder.drop { $0.isWhitespace || $0 == "," }
+      if remainder.isEmpty { return pairs }
+      guard let equals = remainder.firstIndex(of: "=") else { return nil }
+      let name = String(remainder[..<equals].filter { !$0.isWhitespace })
+      remainder = remainder[equals...].dropFirst().drop { $0 == " " }
       var value = ""
-      if let quote = rest.first, quote == "\"" || quote == "'" {
-        rest.removeFirst()
-        guard let end = rest.firstIndex(of: quote) else { return nil }
-        value = String(rest[..<end])
-        rest = rest[end...].dropFirst()
+      if let quote = remainder.first, quote == "\"" || quote == "'" {
+        remainder.removeFirst()
+        guard let end = remainder.firstIndex(of: quote) else { return nil }
+        value = String(remainder[..<end])
+        remainder = remainder[end...].dropFirst()
       } else {
-        value = String(rest.prefix { $0 != "," && !$0.isWhitespace })
-        rest = rest.dropFirst(value.count)
+        value = String(remainder.prefix { $0 != "," && !$0.isWhitespace })
+        remainder = remainder.dropFirst(value.count)
       }
       pairs.append((name, expansion.apply(value)))
     }
@@ -122,19 +122,19 @@ public enum SupervisorImport {
 
     func apply(_ text: String) -> String {
       var result = ""
-      var rest = Substring(text)
-      while let percent = rest.firstIndex(of: "%") {
-        result += rest[..<percent]
-        rest = rest[percent...].dropFirst()
-        guard rest.hasPrefix("("), let end = rest.firstIndex(of: ")") else {
+      var remainder = Substring(text)
+      while let percent = remainder.firstIndex(of: "%") {
+        result += remainder[..<percent]
+        remainder = remainder[percent...].dropFirst()
+        guard remainder.hasPrefix("("), let end = remainder.firstIndex(of: ")") else {
           // `%%` is a `%`.
-          if rest.hasPrefix("%") { rest = rest.dropFirst() }
+          if remainder.hasPrefix("%") { remainder = remainder.dropFirst() }
           result += "%"
           continue
         }
-        let name = String(rest[..<end].dropFirst())
-        let format = rest[end...].dropFirst().prefix { $0.isNumber }
-        rest = rest[end...].dropFirst(2 + format.count)
+        let name = String(remainder[..<end].dropFirst())
+        let format = remainder[end...].dropFirst().prefix { $0.isNumber }
+        remainder = remainder[end...].dropFirst(2 + format.count)
         if let value = values[name] {
           result += padded(value, String(format))
         } else if let variable = name.after("ENV_") {
@@ -144,7 +144,7 @@ public enum SupervisorImport {
           unknown.append("%(\(name))s")
         }
       }
-      return result + rest
+      return result + remainder
     }
 
     /// Formats a number as in `%(process_num)02d`.

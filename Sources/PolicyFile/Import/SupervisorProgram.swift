@@ -54,40 +54,40 @@ struct SupervisorProgram: WorkerImport {
     add(
       "command", .list(command.words.map { Self.value(expansion.apply($0), isWord: true) }))
     if let path = keys.text("directory") { add("directory", Self.value(expansion.apply(path))) }
-    environment(&keys)
+    importEnvironment(&keys)
     if !groups.isEmpty { add("groups", .list(groups.map { .text($0) })) }
     if let user = keys.text("user") { add("user", Self.value(expansion.apply(user))) }
     if let umask = keys.text("umask") {
       if umask.allSatisfy({ ("0"..."7").contains($0) }) {
         add("umask", .plain(umask))
       } else {
-        noteLost("umask", umask)
+        addNoteOnLostKey("umask", umask)
       }
     }
     if let text = keys.text("autostart"), Self.truth(text) != true {
       imported.isStopped = true
       if Self.truth(text) == nil {
-        note("`autostart=\(shortened(text))`: if it is true, remove `autostart: false`.")
+        addNote("`autostart=\(shortened(text))`: if it is true, remove `autostart: false`.")
       }
     }
-    restart(&keys)
-    ending(&keys)
-    output(&keys)
+    importRestartRules(&keys)
+    importStopSettings(&keys)
+    importOutput(&keys)
     keys.skip("stopasgroup", "killasgroup", "startsecs")
-    for key in keys.leftovers { note("Not taken over: `\(shortened(key))`.") }
+    for key in keys.leftovers { addNote("Not taken over: `\(shortened(key))`.") }
     imported.cannotRun(because: expansion.unknown)
     return imported
   }
 
-  private mutating func noteLost(_ key: String, _ value: String) {
-    note("Not taken over: `\(key)=\(shortened(value))`.")
+  private mutating func addNoteOnLostKey(_ key: String, _ value: String) {
+    addNote("Not taken over: `\(key)=\(shortened(value))`.")
   }
 
   /// Reads a number. If the value isn't one, the result is nil and there is a note.
   private mutating func number(_ key: String, _ keys: inout ForeignSection) -> Int? {
     guard let text = keys.text(key) else { return nil }
     let number = Int(text)
-    if number == nil { noteLost(key, text) }
+    if number == nil { addNoteOnLostKey(key, text) }
     return number
   }
 
@@ -108,14 +108,14 @@ struct SupervisorProgram: WorkerImport {
     return YAMLText.text(plain.replacing("\u{1}", with: "$"))
   }
 
-  private mutating func environment(_ keys: inout ForeignSection) {
+  private mutating func importEnvironment(_ keys: inout ForeignSection) {
     var pairs = source.environment
     if let text = keys.text("environment") {
-      guard let own = SupervisorImport.variables(text, expansion) else {
-        note("Not taken over: `environment`, which can't be read.")
+      guard let variables = SupervisorImport.variables(text, expansion) else {
+        addNote("Not taken over: `environment`, which can't be read.")
         return
       }
-      for pair in own {
+      for pair in variables {
         pairs.removeAll { $0.0 == pair.0 }
         pairs.append(pair)
       }
@@ -123,7 +123,7 @@ struct SupervisorProgram: WorkerImport {
     addEnvironment(pairs.map { ($0, Self.value($1)) })
   }
 
-  private mutating func restart(_ keys: inout ForeignSection) {
+  private mutating func importRestartRules(_ keys: inout ForeignSection) {
     var rules = RestartRules()
     let text = keys.text("autorestart") ?? "unexpected"
     switch Self.truth(text) {
@@ -131,20 +131,20 @@ struct SupervisorProgram: WorkerImport {
     case false?: rules.condition = .never
     case nil:
       rules.condition = .onFailure
-      if text.lowercased() != "unexpected" { noteLost("autorestart", text) }
+      if text.lowercased() != "unexpected" { addNoteOnLostKey("autorestart", text) }
     }
     let codes = keys.text("exitcodes")
     if rules.condition == .onFailure, let codes, codes != "0" {
-      note("`exitcodes`: here only 0 is an orderly end.")
+      addNote("`exitcodes`: here only 0 is an orderly end.")
     }
-    let most = number("startretries", &keys)
-    if rules.condition.restartsAfterExit, let most, (1...1000).contains(most) {
-      rules.giveUp = .init(restarts: most, window: .seconds(60))
+    let maxRestarts = number("startretries", &keys)
+    if rules.condition.restartsAfterExit, let maxRestarts, (1...1000).contains(maxRestarts) {
+      rules.giveUp = .init(restarts: maxRestarts, window: .seconds(60))
     }
     add("restart", RestartKeys.text(rules))
   }
 
-  private mutating func ending(_ keys: inout ForeignSection) {
+  private mutating func importStopSettings(_ keys: inout ForeignSection) {
     if let signal = keys.text("stopsignal")?.uppercased(), signal != "TERM" {
       addStopSignal(signal, from: "`stopsignal` \(shortened(signal))")
     }
@@ -153,19 +153,19 @@ struct SupervisorProgram: WorkerImport {
     }
   }
 
-  private mutating func output(_ keys: inout ForeignSection) {
+  private mutating func importOutput(_ keys: inout ForeignSection) {
     let file = keys.text("stdout_logfile")
     let size = keys.text("stdout_logfile_maxbytes")
     let keep = keys.text("stdout_logfile_backups").flatMap { Int($0) } ?? 10
     let isRedirected = keys.truth("redirect_stderr") ?? false
     if let errors = keys.text("stderr_logfile"), errors != "AUTO", errors != "NONE", !isRedirected {
-      note("`stderr_logfile`: both outputs are in one log here.")
+      addNote("`stderr_logfile`: both outputs are in one log here.")
     }
     keys.skip("stderr_logfile_maxbytes", "stderr_logfile_backups")
     guard let file, !["AUTO", "NONE", "syslog"].contains(file) else { return }
     // supervisord's devices can't be rotated.
     if file.hasPrefix("/dev/") {
-      note("`stdout_logfile` \(shortened(file)): the daemon keeps a log of its own.")
+      addNote("`stdout_logfile` \(shortened(file)): the daemon keeps a log of its own.")
       return
     }
     var pairs: [(String, YAMLText)] = [
@@ -177,7 +177,7 @@ struct SupervisorProgram: WorkerImport {
       pairs.append(("max_size", .plain(limit)))
       pairs.append(("keep", .plain("\(min(max(keep, 0), 1000))")))
     } else if bytes != "0" {
-      noteLost("stdout_logfile_maxbytes", bytes)
+      addNoteOnLostKey("stdout_logfile_maxbytes", bytes)
     }
     add("output", .mapping(pairs))
   }

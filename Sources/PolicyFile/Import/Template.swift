@@ -11,22 +11,22 @@ struct Template {
   func render(_ text: String) -> (text: String, unknown: [String]) {
     var result = ""
     var unknown: [String] = []
-    var rest = Substring(text)
-    while let start = rest.firstRange(of: "{{"),
-      let end = rest[start.upperBound...].firstRange(of: "}}")
+    var remainder = Substring(text)
+    while let start = remainder.firstRange(of: "{{"),
+      let end = remainder[start.upperBound...].firstRange(of: "}}")
     {
-      result += rest[..<start.lowerBound]
-      let inner = rest[start.upperBound..<end.lowerBound].filter { !$0.isWhitespace }
-      let whole = rest[start.lowerBound..<end.upperBound]
+      result += remainder[..<start.lowerBound]
+      let inner = remainder[start.upperBound..<end.lowerBound].filter { !$0.isWhitespace }
+      let whole = remainder[start.lowerBound..<end.upperBound]
       if inner.hasPrefix("."), let value = variables[String(inner.dropFirst())] {
         result += value
       } else {
         result += whole
         unknown.append(String(whole))
       }
-      rest = rest[end.upperBound...]
+      remainder = remainder[end.upperBound...]
     }
-    return (result + rest, unknown)
+    return (result + remainder, unknown)
   }
 
   /// Replaces the templates in all scalars of a node. The names of keys stay.

@@ -64,17 +64,17 @@ struct UnitCommand {
 
   /// Converts a word with `${VAR}`. systemd replaces a variable that doesn't exist with nothing.
   private static func value(_ text: String) -> String {
-    DollarText.replaced(text) { rest in
-      if rest.hasPrefix("$") {
-        let rest = rest.dropFirst()
-        return (rest.hasPrefix("{") ? "$$" : "$", rest)
+    DollarText.replaced(text) { remainder in
+      if remainder.hasPrefix("$") {
+        let remainder = remainder.dropFirst()
+        return (remainder.hasPrefix("{") ? "$$" : "$", remainder)
       }
-      if rest.hasPrefix("{"), let end = rest.firstIndex(of: "}"),
-        isVariable(rest[..<end].dropFirst())
+      if remainder.hasPrefix("{"), let end = remainder.firstIndex(of: "}"),
+        isVariable(remainder[..<end].dropFirst())
       {
-        return ("${\(rest[..<end].dropFirst()):-}", rest[end...].dropFirst())
+        return ("${\(remainder[..<end].dropFirst()):-}", remainder[end...].dropFirst())
       }
-      return (rest.hasPrefix("{") ? "$$" : "$", rest)
+      return (remainder.hasPrefix("{") ? "$$" : "$", remainder)
     }
   }
 

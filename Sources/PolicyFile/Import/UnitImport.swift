@@ -14,9 +14,9 @@ public enum UnitImport {
   /// - Parameters:
   ///   - unit: its whole name, such as `bot@alice.service`.
   ///   - files: the unit's file, and its drop-ins in their order.
-  ///   - isThere: returns true if a path exists, for `EnvironmentFile=-/etc/default/…`.
+  ///   - pathExists: returns true if a path exists, for `EnvironmentFile=-/etc/default/…`.
   public static func convert(
-    unit: String, files: [File], isThere: @escaping (String) -> Bool
+    unit: String, files: [File], pathExists: @escaping (String) -> Bool
   ) -> ParseResult<Imported> {
     guard let main = files.first else { return ParseResult(value: nil, diagnostics: []) }
     let sinks = files.map {
@@ -36,8 +36,8 @@ public enum UnitImport {
       ParseResult(
         value: sinks.contains { $0.hasErrors } ? nil : value,
         diagnostics: sinks.flatMap { sink -> [Diagnostic] in
-          let found: ParseResult<Int> = sink.result(nil)
-          return found.diagnostics
+          let failure: ParseResult<Int> = sink.result(nil)
+          return failure.diagnostics
         })
     }
     guard let service = entries["Service"] else {
@@ -47,7 +47,7 @@ public enum UnitImport {
     var converter = UnitService(
       unit: UnitName(unit, isOfUser: main.path.contains("/systemd/user/")),
       service: ForeignSection(service),
-      head: ForeignSection(entries["Unit"] ?? []), isThere: isThere)
+      head: ForeignSection(entries["Unit"] ?? []), pathExists: pathExists)
     guard let worker = converter.worker() else {
       let (problem, suggestion) = problem(withStart: service)
       (start?.sink ?? sink).error(at: start?.position, problem, suggestion: suggestion)
@@ -93,9 +93,9 @@ struct UnitName {
     whole = name
     self.isOfUser = isOfUser
     bare = name.hasSuffix(".service") ? String(name.dropLast(8)) : name
-    let parts = bare.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
-    prefix = String(parts[0])
-    instance = bare.hasSuffix("@") ? nil : parts.count > 1 ? String(parts[1]) : ""
+    let nameParts = bare.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
+    prefix = String(nameParts[0])
+    instance = bare.hasSuffix("@") ? nil : nameParts.count > 1 ? String(nameParts[1]) : ""
   }
 
   /// The name as a worker's name: `bot-alice`.
@@ -108,11 +108,11 @@ struct UnitName {
   /// `unknown`.
   func expand(_ text: String, _ unknown: inout [String]) -> String {
     var result = ""
-    var rest = Substring(text)
-    while let percent = rest.firstIndex(of: "%") {
-      result += rest[..<percent]
-      rest = rest[percent...].dropFirst()
-      guard let letter = rest.popFirst() else { return result + "%" }
+    var remainder = Substring(text)
+    while let percent = remainder.firstIndex(of: "%") {
+      result += remainder[..<percent]
+      remainder = remainder[percent...].dropFirst()
+      guard let letter = remainder.popFirst() else { return result + "%" }
       if let value = value(of: "%\(letter)") {
         result += value
       } else {
@@ -120,7 +120,7 @@ struct UnitName {
         result += "%\(letter)"
       }
     }
-    return result + rest
+    return result + remainder
   }
 
   /// Returns nil if the specifier isn't known here.

@@ -6,15 +6,15 @@ struct UnitService: WorkerImport {
   private let unit: UnitName
   private var service: ForeignSection
   private var head: ForeignSection
-  private let isThere: (String) -> Bool
+  private let pathExists: (String) -> Bool
   var imported: ImportedWorker
   private var unknown: [String] = []
 
   init(
     unit: UnitName, service: ForeignSection, head: ForeignSection,
-    isThere: @escaping (String) -> Bool
+    pathExists: @escaping (String) -> Bool
   ) {
-    (self.unit, self.service, self.head, self.isThere) = (unit, service, head, isThere)
+    (self.unit, self.service, self.head, self.pathExists) = (unit, service, head, pathExists)
     imported = ImportedWorker(name: unit.worker)
   }
 
@@ -23,20 +23,20 @@ struct UnitService: WorkerImport {
     imported.description = head.text("Description").map { expanded($0) }
     let starts = service.all("ExecStart")
     guard starts.count == 1, let start = starts.first, command(start) else { return nil }
-    surroundings()
-    kind()
-    restart()
-    ending()
-    resources()
-    output()
-    directories()
-    others()
+    importEnvironment()
+    importServiceType()
+    importRestartRules()
+    importStopSettings()
+    importLimits()
+    importOutput()
+    importDirectories()
+    importOtherKeys()
     imported.cannotRun(because: unknown)
     return imported
   }
 
   private mutating func stop(because text: String) {
-    note(text + ", then remove `autostart: false`.")
+    addNote(text + ", then remove `autostart: false`.")
     imported.isStopped = true
   }
 
@@ -45,13 +45,13 @@ struct UnitService: WorkerImport {
   private mutating func command(_ line: String) -> Bool {
     guard let command = UnitCommand(line, expand: { expanded($0) }) else { return false }
     add("command", command.text)
-    for text in command.notes { note(text) }
+    for text in command.notes { addNote(text) }
     return true
   }
 
   // MARK: its surroundings
 
-  private mutating func surroundings() {
+  private mutating func importEnvironment() {
     if let text = service.text("WorkingDirectory") {
       let path = expanded(text.after("-") ?? text)
       add("directory", path == "~" ? .text("${HOME}") : WorkerRenderer.escaped(path))
@@ -59,8 +59,8 @@ struct UnitService: WorkerImport {
     var files: [YAMLText] = []
     for text in service.all("EnvironmentFile") {
       let path = expanded(text.after("-") ?? text)
-      if text.hasPrefix("-"), !isThere(path) {
-        note("`EnvironmentFile`: \(shortened(path)) isn't there, and may be missing.")
+      if text.hasPrefix("-"), !pathExists(path) {
+        addNote("`EnvironmentFile`: \(shortened(path)) isn't there, and may be missing.")
       } else {
         files.append(WorkerRenderer.escaped(path))
       }
@@ -85,7 +85,7 @@ struct UnitService: WorkerImport {
     }
   }
 
-  private mutating func kind() {
+  private mutating func importServiceType() {
     switch service.text("Type") ?? "simple" {
     case "notify": add("readiness", .mapping([("notify", .plain("true"))]))
     case "notify-reload":
@@ -96,8 +96,8 @@ struct UnitService: WorkerImport {
     case "forking":
       stop(
         because: "`Type=forking`: the program must stay in the foreground; use its option for that")
-    case "dbus": note("`Type=dbus`: it counts as ready at once.")
-    case "oneshot": note("`Type=oneshot`: a job that ends; it isn't started again.")
+    case "dbus": addNote("`Type=dbus`: it counts as ready at once.")
+    case "oneshot": addNote("`Type=oneshot`: a job that ends; it isn't started again.")
     default: break
     }
     service.skip("PIDFile", "BusName", "NotifyAccess", "GuessMainPID", "RemainAfterExit")
@@ -109,7 +109,7 @@ struct UnitService: WorkerImport {
     }
   }
 
-  private mutating func restart() {
+  private mutating func importRestartRules() {
     var rules = RestartRules()
     let text = service.text("Restart") ?? "no"
     switch text {
@@ -117,8 +117,8 @@ struct UnitService: WorkerImport {
     case "on-failure": rules.condition = .onFailure
     case "on-abnormal", "on-abort", "on-watchdog":
       rules.condition = .onFailure
-      note("`Restart=\(text)`: it is started again after any failure.")
-    case "on-success": note("Not taken over: `Restart=on-success`.")
+      addNote("`Restart=\(text)`: it is started again after any failure.")
+    case "on-success": addNote("Not taken over: `Restart=on-success`.")
     default: break
     }
     let wait = UnitTime.seconds(service.text("RestartSec"))
@@ -140,11 +140,11 @@ struct UnitService: WorkerImport {
     add("restart", RestartKeys.text(rules))
   }
 
-  private mutating func ending() {
+  private mutating func importStopSettings() {
     let reload = service.all("ExecReload")
     for line in reload {
       guard let signal = UnitCommand.signal(ofKill: line) else {
-        note("Not taken over: `ExecReload=\(shortened(line))`.")
+        addNote("Not taken over: `ExecReload=\(shortened(line))`.")
         continue
       }
       if !imported.keys.contains(where: { $0.0 == "reload_signal" }) {
@@ -154,8 +154,8 @@ struct UnitService: WorkerImport {
     var signal = service.text("KillSignal").map { $0.after("SIG") ?? $0 }
     var commands: [String] = []
     for line in service.all("ExecStop") {
-      if let own = UnitCommand.signal(ofKill: line) {
-        signal = own
+      if let killSignal = UnitCommand.signal(ofKill: line) {
+        signal = killSignal
       } else {
         commands.append(line)
       }
@@ -163,7 +163,7 @@ struct UnitService: WorkerImport {
     if let command = UnitCommand(stop: commands, expand: { expanded($0) }) {
       add("stop_command", command.text)
     } else {
-      for line in commands { note("Not taken over: `ExecStop=\(shortened(line))`.") }
+      for line in commands { addNote("Not taken over: `ExecStop=\(shortened(line))`.") }
     }
     if let signal, signal != "TERM" {
       addStopSignal(signal, from: "`KillSignal=\(shortened(signal))`")
@@ -176,7 +176,7 @@ struct UnitService: WorkerImport {
 
   // MARK: limits, logs, other keys
 
-  private mutating func resources() {
+  private mutating func importLimits() {
     var pairs: [(String, YAMLText)] = []
     for resource in ResourceLimits.Resource.allCases {
       let key = "Limit\(resource.rawValue.uppercased())"
@@ -190,14 +190,14 @@ struct UnitService: WorkerImport {
               ? .plain(soft) : .mapping([("soft", .plain(soft)), ("hard", .plain(hard))])
           ))
       } else {
-        note("Not taken over: `\(key)=\(shortened(text))`.")
+        addNote("Not taken over: `\(key)=\(shortened(text))`.")
       }
     }
     if let text = service.text("MemoryMax"), text != "infinity" {
       if let size = UnitLimit.text(text, .bytes) {
         pairs.append(("memory", .plain(size)))
       } else {
-        note("Not taken over: `MemoryMax=\(shortened(text))`.")
+        addNote("Not taken over: `MemoryMax=\(shortened(text))`.")
       }
     }
     if let score = service.text("OOMScoreAdjust").flatMap({ Int($0) }),
@@ -208,10 +208,10 @@ struct UnitService: WorkerImport {
     if !pairs.isEmpty { add("limits", .mapping(pairs)) }
   }
 
-  private mutating func output() {
+  private mutating func importOutput() {
     let text = service.text("StandardOutput") ?? "journal"
     if let errors = service.text("StandardError"), errors != text, errors != "inherit" {
-      note("`StandardError=\(shortened(errors))`: both outputs are in one log here.")
+      addNote("`StandardError=\(shortened(errors))`: both outputs are in one log here.")
     }
     guard let path = text.after("append:") ?? text.after("file:") ?? text.after("truncate:") else {
       return
@@ -219,7 +219,7 @@ struct UnitService: WorkerImport {
     add("output", .mapping([("file", WorkerRenderer.escaped(expanded(path)))]))
   }
 
-  private mutating func directories() {
+  private mutating func importDirectories() {
     let roots = [
       ("RuntimeDirectory", "%t"), ("StateDirectory", "%S"), ("CacheDirectory", "%C"),
       ("LogsDirectory", "%L"), ("ConfigurationDirectory", "%E"),
@@ -231,7 +231,7 @@ struct UnitService: WorkerImport {
           // The root of a user's unit stays a specifier, because it differs from user to user.
           let path =
             "\(unit.value(of: root) ?? root)/\(expanded(String(name.prefix { $0 != ":" })))"
-          if key == "RuntimeDirectory" || !isThere(path) { missing.append(path) }
+          if key == "RuntimeDirectory" || !pathExists(path) { missing.append(path) }
         }
       }
       service.skip("\(key)Mode")
@@ -246,7 +246,7 @@ struct UnitService: WorkerImport {
     }
   }
 
-  private mutating func others() {
+  private mutating func importOtherKeys() {
     let sockets = (service.all("Sockets") + head.all("Requires"))
       .flatMap { $0.split(whereSeparator: \.isWhitespace) }.filter { $0.hasSuffix(".socket") }
     if !sockets.isEmpty {
@@ -257,23 +257,25 @@ struct UnitService: WorkerImport {
       let units = head.all(key).flatMap { $0.split(whereSeparator: \.isWhitespace) }
         .filter { $0.hasSuffix(".service") || !$0.contains(".") }
       if !units.isEmpty {
-        note("It needs \(quoted(units)).")
+        addNote("It needs \(quoted(units)).")
       }
     }
     if head.leftovers.contains(where: { $0.hasPrefix("Condition") || $0.hasPrefix("Assert") }) {
-      note("Not taken over: the conditions for its start.")
+      addNote("Not taken over: the conditions for its start.")
     }
     service.skip(
       "SyslogIdentifier", "SyslogFacility", "StandardInput", "SendSIGKILL", "Slice", "OOMPolicy")
     if let mode = service.text("KillMode"), mode != "control-group", mode != "mixed" {
-      note("`KillMode=\(shortened(mode))`: all of its processes are ended with it here.")
+      addNote("`KillMode=\(shortened(mode))`: all of its processes are ended with it here.")
     }
-    let rest = service.leftovers
-    let sandbox = rest.filter(Self.isOfSandbox)
+    let remainder = service.leftovers
+    let sandbox = remainder.filter(Self.isOfSandbox)
     if !sandbox.isEmpty {
-      note("Not taken over: its sandbox (\(sandbox.map(shortened).joined(separator: ", "))).")
+      addNote("Not taken over: its sandbox (\(sandbox.map(shortened).joined(separator: ", "))).")
     }
-    for key in rest where !Self.isOfSandbox(key) { note("Not taken over: `\(shortened(key))`.") }
+    for key in remainder where !Self.isOfSandbox(key) {
+      addNote("Not taken over: `\(shortened(key))`.")
+    }
   }
 
   private static func isOfSandbox(_ key: String) -> Bool {

@@ -14,13 +14,13 @@ enum UnitTime {
   static func seconds(_ text: String?) -> Int? {
     guard let text, text != "infinity" else { return nil }
     var sum = 0.0
-    var rest = text.drop { $0.isWhitespace }
-    if rest.isEmpty { return nil }
-    while !rest.isEmpty {
-      let digits = rest.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
-      rest = rest.dropFirst(digits.count).drop { $0 == " " }
-      let unit = rest.prefix { $0.isLetter }
-      rest = rest.dropFirst(unit.count).drop { $0.isWhitespace }
+    var remainder = text.drop { $0.isWhitespace }
+    if remainder.isEmpty { return nil }
+    while !remainder.isEmpty {
+      let digits = remainder.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+      remainder = remainder.dropFirst(digits.count).drop { $0 == " " }
+      let unit = remainder.prefix { $0.isLetter }
+      remainder = remainder.dropFirst(unit.count).drop { $0.isWhitespace }
       guard let number = Double(digits), let factor = units[String(unit)] else { return nil }
       sum += number * factor
     }

@@ -16,17 +16,19 @@ enum UnitWords {
     var commands: [[String]] = [[]]
     var word: [UInt8]?
     var quote: Character?
-    var rest = Substring(text)
-    func isAtWordEnd(_ rest: Substring) -> Bool { rest.first?.isWhitespace ?? true }
-    while let next = rest.popFirst() {
+    var remainder = Substring(text)
+    func isAtWordEnd(_ remainder: Substring) -> Bool { remainder.first?.isWhitespace ?? true }
+    while let next = remainder.popFirst() {
       let isBetween = isCommand && quote == nil && word == nil
-      if isBetween, next == ";", isAtWordEnd(rest) {
+      if isBetween, next == ";", isAtWordEnd(remainder) {
         commands.append([])
-      } else if isBetween, next == "\\", rest.hasPrefix(";"), isAtWordEnd(rest.dropFirst()) {
-        rest.removeFirst()
+      } else if isBetween, next == "\\", remainder.hasPrefix(";"),
+        isAtWordEnd(remainder.dropFirst())
+      {
+        remainder.removeFirst()
         word = [UInt8(ascii: ";")]
-      } else if next == "\\", let escaped = rest.popFirst() {
-        word = (word ?? []) + replacement(for: escaped, &rest)
+      } else if next == "\\", let escaped = remainder.popFirst() {
+        word = (word ?? []) + replacement(for: escaped, &remainder)
       } else if next == quote {
         quote = nil
       } else if quote == nil, next == "\"" || next == "'" {
@@ -56,24 +58,25 @@ enum UnitWords {
 
   /// Returns the bytes of an escape. An escape that systemd doesn't know stays as it is, with its
   /// `\`.
-  private static func replacement(for escaped: Character, _ rest: inout Substring) -> [UInt8] {
+  private static func replacement(for escaped: Character, _ remainder: inout Substring) -> [UInt8] {
     if let byte = letters[escaped] { return [byte] }
     switch escaped {
     case "x":
-      if let byte = number(rest.prefix(2), 2, radix: 16).flatMap(UInt8.init(exactly:)) {
-        rest = rest.dropFirst(2)
+      if let byte = number(remainder.prefix(2), 2, radix: 16).flatMap(UInt8.init(exactly:)) {
+        remainder = remainder.dropFirst(2)
         return [byte]
       }
     case "u", "U":
       let count = escaped == "u" ? 4 : 8
-      if let scalar = number(rest.prefix(count), count, radix: 16).flatMap(UnicodeScalar.init) {
-        rest = rest.dropFirst(count)
+      if let scalar = number(remainder.prefix(count), count, radix: 16).flatMap(UnicodeScalar.init)
+      {
+        remainder = remainder.dropFirst(count)
         return Array(String(scalar).utf8)
       }
     case "0"..."7":
-      let digits = String(escaped) + rest.prefix(2)
+      let digits = String(escaped) + remainder.prefix(2)
       if let byte = number(digits[...], 3, radix: 8).flatMap(UInt8.init(exactly:)) {
-        rest = rest.dropFirst(2)
+        remainder = remainder.dropFirst(2)
         return [byte]
       }
     default: break

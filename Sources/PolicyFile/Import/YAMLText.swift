@@ -87,12 +87,12 @@ indirect enum YAMLText {
 
   /// Returns true for texts such as `12`, `-5`, `.5` and `.inf`.
   private static func looksLikeNumber(_ text: String) -> Bool {
-    var rest = Substring(text)
-    if rest.hasPrefix("-") { rest = rest.dropFirst() }
-    let hasPoint = rest.hasPrefix(".")
-    if hasPoint { rest = rest.dropFirst() }
-    let isDigit = rest.utf8.first.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-    return isDigit ?? true || hasPoint && ["inf", "nan"].contains(rest.lowercased())
+    var remainder = Substring(text)
+    if remainder.hasPrefix("-") { remainder = remainder.dropFirst() }
+    let hasPoint = remainder.hasPrefix(".")
+    if hasPoint { remainder = remainder.dropFirst() }
+    let isDigit = remainder.utf8.first.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    return isDigit ?? true || hasPoint && ["inf", "nan"].contains(remainder.lowercased())
   }
 
   private static func quoted(_ text: String) -> String {

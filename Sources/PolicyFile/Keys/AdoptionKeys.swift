@@ -28,7 +28,7 @@ enum AdoptionKeys {
   }
 
   /// The additional keys of an entry that is a rule itself.
-  @KeyList<AdoptionRule> static var own: [RuleKey] {
+  @KeyList<AdoptionRule> static var rule: [RuleKey] {
     RuleKey(
       "name", \.name, as: .ruleName,
       about: "the rule's name. Its workers are called NAME-PID. Default: rule-N")
@@ -55,14 +55,14 @@ enum AdoptionKeys {
         let items = node.sequence?.items ?? [node]
         if items.isEmpty { reader.sink.error(at: node.position, "`\(name)` is an empty list") }
         rule[keyPath: path] = items.compactMap { item in
-          guard let inner = reader.reader(of: item, called: name, places: Places()) else {
+          guard let inner = reader.reader(of: item, called: name, positions: KeyPositions()) else {
             return nil
           }
-          var found = ProcessPattern()
-          pattern.read(inner, into: &found)
+          var processPattern = ProcessPattern()
+          pattern.read(inner, into: &processPattern)
           inner.finish()
           checkNarrow(name, inner, at: item.position)
-          return found
+          return processPattern
         }
       },
       write: { _ in nil }, copy: { $1[keyPath: path] += $0[keyPath: path] })
@@ -78,7 +78,7 @@ enum AdoptionKeys {
     let keys = ["command", "exe", "name", "cgroup", "unit"]
     if name == "match", !keys.contains(where: { pattern.position(ofKey: $0) != nil }) {
       pattern.sink.error(
-        at: pattern.own ?? position, "`match` needs one of \(listed(keys))",
+        at: pattern.start ?? position, "`match` needs one of \(listed(keys))",
         suggestion: "a rule without one of them would match every process")
     }
   }

@@ -79,7 +79,7 @@ enum HealthKeys {
     needsAction(reader)
     if !probe.isNothing, probe.successThreshold != 1 {
       reader.sink.error(
-        at: reader.places[reader.path(of: "successThreshold")],
+        at: reader.positions[reader.path(of: "successThreshold")],
         "`successThreshold` must be 1 for `liveness`")
     }
   }
@@ -117,7 +117,7 @@ enum HealthKeys {
       case .tcp(let port): tcp = port
       case .logLine(let text): line = text
       case .logPattern(let text): pattern = text
-      case .probe(let found): probe = found
+      case .probe(let value): probe = value
       case nil: break
       }
     }
@@ -149,7 +149,7 @@ enum HealthKeys {
       switch shed {
       case .signal(let number): signal = number
       case .command(let words): command = words
-      case .http(let found): request = found
+      case .http(let value): request = value
       case .notify: notify = true
       case nil: break
       }
@@ -201,10 +201,10 @@ extension Converter where Value == String {
       }
       var words = [CChar](repeating: 0, count: 200)
       regerror(code, &compiled, &words, words.count)
-      let why = String(
+      let reason = String(
         decoding: words.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
       return Problem(
-        message: "isn't a regular expression: \(why)",
+        message: "isn't a regular expression: \(reason)",
         suggestion: "`log_line` searches for plain text")
     }
   }

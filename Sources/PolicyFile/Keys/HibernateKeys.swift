@@ -6,7 +6,7 @@ extension PolicyKeys {
       PolicyKey(
         "enabled", \.hibernate.enabled, as: .boolean,
         about: "`false`: suspended workers stay in RAM",
-        words: [
+        meanings: [
           "false": "suspended workers stay in memory",
           "true": "suspended workers may be hibernated",
         ])
@@ -19,7 +19,7 @@ extension PolicyKeys {
           """,
         less: "fewer workers are small enough to be hibernated",
         more: "larger workers are hibernated, too",
-        words: ["unlimited": "workers of any size are hibernated"])
+        meanings: ["unlimited": "workers of any size are hibernated"])
       PolicyKey(
         "min_footprint", \.hibernate.minFootprint, as: .size,
         about: "smaller workers stay suspended: they free too little",
@@ -32,7 +32,7 @@ extension PolicyKeys {
           """,
         less: "suspended workers are hibernated sooner",
         more: "suspended workers stay in memory longer",
-        words: ["never": "workers are hibernated under pressure or on request only"])
+        meanings: ["never": "workers are hibernated under pressure or on request only"])
       PolicyKey(
         "at_once_up_to", \.hibernate.atOnceUpTo, as: Converter.size.or("never"),
         about: """
@@ -42,12 +42,12 @@ extension PolicyKeys {
           """,
         less: "fewer workers are hibernated as soon as they are suspended",
         more: "larger workers are hibernated as soon as they are suspended",
-        words: ["never": "small workers wait for hibernate.after, as large ones do"],
-        neverIsLeast: true)
+        meanings: ["never": "small workers wait for hibernate.after, as large ones do"],
+        neverIsSmallest: true)
       PolicyKey(
         "only_if_faster_than_relaunch", \.hibernate.onlyIfFasterThanRelaunch, as: .boolean,
         about: "a worker whose relaunch is faster than its resume isn't hibernated",
-        words: [
+        meanings: [
           "false": "workers are hibernated even if a relaunch would be quicker",
           "true": "workers that launch quicker than they resume aren't hibernated",
         ])
@@ -100,7 +100,7 @@ extension PolicyKeys {
           ([measured](hibernation.md#durable-before-anything-is-freed)), and a worker whose image \
           can't be written later loses its memory and is ended
           """,
-        words: [
+        meanings: [
           "synced": "a worker's memory is freed only when the disk has confirmed its image",
           "cached": "a worker's memory is freed before the disk has confirmed its image",
         ])
@@ -111,7 +111,7 @@ extension PolicyKeys {
           machine is switched off. Needs OpenSSL's `libcrypto.so.3` (Debian: `libssl3`). Without \
           it, or without a keyring, no worker is hibernated ([secrets](hibernation.md#secrets))
           """,
-        words: [
+        meanings: [
           "false": "images are not encrypted", "true": "images are encrypted",
         ])
       PolicyKey(
@@ -120,7 +120,7 @@ extension PolicyKeys {
           clean pages of files (its program) that no other process uses leave RAM as well, and \
           are read again when needed ([files' pages](hibernation.md#files-pages))
           """,
-        words: [
+        meanings: [
           "false": "workers' programs stay in memory until the kernel drops them",
           "true": "hibernated workers' programs leave memory, too",
         ])

@@ -35,8 +35,8 @@ enum HookKeys {
     return Key<Hooks>(
       name, shape: .either([.text, .list(.either([.text, .list(.text)]))]), about: event.about,
       read: { reader, hooks in
-        if let found = reader.commands.readSeveral(name, in: reader), !found.isEmpty {
-          hooks.commands[event] = found
+        if let commands = reader.commands.readSeveral(name, in: reader), !commands.isEmpty {
+          hooks.commands[event] = commands
         }
       },
       write: { hooks in

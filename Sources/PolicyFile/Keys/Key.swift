@@ -15,7 +15,7 @@ struct Key<Root> {
   /// The name of the value's kind in the documentation, if the shape doesn't give it.
   var kind: String?
   /// The keys of a section. nil: the key is a value.
-  var parts: [Key]?
+  var sectionKeys: [Key]?
   var holder = KeyHolder.any
   /// The meaning of a missing key, for the documentation. nil: a new `Root` has the value.
   var usual: String?
@@ -26,27 +26,29 @@ struct Key<Root> {
   /// Returns the value to write. nil: there is none.
   var write: (Root) -> YAMLText?
   /// Copies the value from another `Root`.
-  var copy: (_ other: Root, _ own: inout Root) -> Void
+  var copy: (_ other: Root, _ target: inout Root) -> Void
 
   /// Makes a key with a value. A key that is missing or wrong changes nothing.
   ///
   /// - Parameters:
   ///   - less: a sentence on what a smaller value means for workers. `more` is one on a larger
   ///     value.
-  ///   - words: sentences on what a new value means, by value.
-  ///   - neverIsLeast: true if `never` is the smallest value, as of a maximum size. Otherwise it is
+  ///   - meanings: sentences on what a new value means, by value.
+  ///   - neverIsSmallest: true if `never` is the smallest value, as of a maximum size. Otherwise it
+  ///     is
   ///     the largest, as of a maximum time.
   init<Value>(
     _ name: String, _ path: WritableKeyPath<Root, Value>, as converter: Converter<Value>,
     about: String, holder: KeyHolder = .any, usual: String? = nil, less: String? = nil,
-    more: String? = nil, words: [String: String] = [:], neverIsLeast: Bool = false
+    more: String? = nil, meanings: [String: String] = [:], neverIsSmallest: Bool = false
   ) {
     self.init(
       name, shape: converter.shape, about: about, holder: holder, usual: usual,
       read: { $0.read(name, into: &$1[keyPath: path], as: converter) },
       write: { converter.write($0[keyPath: path]) },
       copy: { $1[keyPath: path] = $0[keyPath: path] })
-    change = ChangeMeaning(less: less, more: more, words: words, neverIsLeast: neverIsLeast)
+    change = ChangeMeaning(
+      less: less, more: more, meanings: meanings, neverIsSmallest: neverIsSmallest)
   }
 
   /// Makes a key without a default: a missing key means nil.
@@ -88,7 +90,7 @@ struct Key<Root> {
   ///   - check: reports contradictions between the keys.
   init<Value>(
     _ name: String, _ path: WritableKeyPath<Root, Value?>, or word: String, over base: Value,
-    keys: [Key<Value>], about: String, words: [String: String] = [:],
+    keys: [Key<Value>], about: String, meanings: [String: String] = [:],
     check: @escaping (MappingReader, Value) -> Void = { _, _ in }
   ) {
     self.init(
@@ -110,36 +112,37 @@ struct Key<Root> {
         return pairs.isEmpty ? .plain(word) : .mapping(pairs)
       },
       copy: { $1[keyPath: path] = $0[keyPath: path] })
-    change.words = words
+    change.meanings = meanings
   }
 
   /// Makes a section: a mapping whose keys replace others one by one.
   ///
   /// - Parameters:
-  ///   - words: each may replace the whole section, and is short for one of its keys.
+  ///   - shorthands: each may replace the whole section, and is short for one of its keys.
   ///   - check: reports contradictions between the keys.
   init(
-    _ name: String, about: String, holder: KeyHolder = .any, words: [Shorthand] = [],
+    _ name: String, about: String, holder: KeyHolder = .any, shorthands: [Shorthand] = [],
     check: @escaping (MappingReader, inout Root) -> Void = { _, _ in },
-    @KeyList<Root> parts: () -> [Key]
+    @KeyList<Root> sectionKeys: () -> [Key]
   ) {
-    let parts = parts()
+    let sectionKeys = sectionKeys()
     self.init(
-      name, shape: .mapping(MappingShape(parts, shorthands: words.map(\.word))), about: about,
+      name, shape: .mapping(MappingShape(sectionKeys, shorthands: shorthands.map(\.word))),
+      about: about,
       holder: holder,
       read: { reader, root in
-        let word = reader.section(name, or: words.map { ($0.word, $0.key) }) { inner in
-          parts.read(inner, into: &root)
+        let word = reader.section(name, or: shorthands.map { ($0.word, $0.key) }) { inner in
+          sectionKeys.read(inner, into: &root)
           check(inner, &root)
         }
-        words.first { $0.word == word }?.apply(&root)
+        shorthands.first { $0.word == word }?.apply(&root)
       },
       write: { root in
-        let pairs = parts.pairs(of: root)
+        let pairs = sectionKeys.pairs(of: root)
         return pairs.isEmpty ? nil : .mapping(pairs)
       },
-      copy: { other, own in for part in parts { part.copy(other, &own) } })
-    self.parts = parts
+      copy: { other, target in for key in sectionKeys { key.copy(other, &target) } })
+    self.sectionKeys = sectionKeys
   }
 
   struct Shorthand {
@@ -154,7 +157,7 @@ struct Key<Root> {
     holder: KeyHolder = .any,
     usual: String? = nil, read: @escaping (MappingReader, inout Root) -> Void,
     write: @escaping (Root) -> YAMLText?,
-    copy: @escaping (_ other: Root, _ own: inout Root) -> Void = { _, _ in }
+    copy: @escaping (_ other: Root, _ target: inout Root) -> Void = { _, _ in }
   ) {
     (self.name, self.about, self.holder, makeShape) = (name, about, holder, shape)
     (self.usual, self.read, self.write, self.copy) = (usual, read, write, copy)
@@ -174,8 +177,8 @@ enum KeyHolder {
 struct ChangeMeaning {
   var less: String?
   var more: String?
-  var words: [String: String] = [:]
-  var neverIsLeast = false
+  var meanings: [String: String] = [:]
+  var neverIsSmallest = false
 }
 
 /// Keys in the order of the documentation. A builder is used because each key is then type-checked
@@ -211,7 +214,7 @@ extension Array {
       if case .machine = key.holder {
         key.copy(machine, &root)
       } else {
-        key.parts?.copyThoseOfMachine(from: machine, to: &root)
+        key.sectionKeys?.copyThoseOfMachine(from: machine, to: &root)
       }
     }
   }
@@ -225,7 +228,7 @@ extension Array {
   where Element == Key<Root> {
     flatMap { key in
       let path = prefix.isEmpty ? key.name : "\(prefix).\(key.name)"
-      return key.parts?.leaves(under: path) ?? [(path, key)]
+      return key.sectionKeys?.leaves(under: path) ?? [(path, key)]
     }
   }
 }
@@ -254,9 +257,9 @@ extension MappingShape {
     self.init()
     self.shorthands = shorthands
     for key in keys where key.holder.refusal(in: scope) == nil {
-      let shape = key.parts.map { parts -> ValueShape in
+      let shape = key.sectionKeys.map { sectionKeys -> ValueShape in
         let inner = MappingShape(
-          parts, in: scope, shorthands: key.shape.inner?.shorthands ?? [])
+          sectionKeys, in: scope, shorthands: key.shape.inner?.shorthands ?? [])
         return key.kind.map(ValueShape.mapping(inner).called) ?? .mapping(inner)
       }
       add(key.name, shape ?? key.shape, about: key.about, usual: key.usual)

@@ -4,25 +4,25 @@ import YAML
 
 extension Key {
   /// Makes a section that is a separate value. Keys whose values are as in `usual` aren't written.
-  init<Part>(
-    _ name: String, _ path: WritableKeyPath<Root, Part>, usual: Part, about: String,
-    check: @escaping (MappingReader, inout Part) -> Void = { _, _ in },
-    @KeyList<Part> keys: () -> [Key<Part>]
+  init<Section>(
+    _ name: String, _ path: WritableKeyPath<Root, Section>, usual: Section, about: String,
+    check: @escaping (MappingReader, inout Section) -> Void = { _, _ in },
+    @KeyList<Section> keys: () -> [Key<Section>]
   ) {
     let keys = keys()
     self.init(
       name, shape: .mapping(MappingShape(keys)), about: about,
       read: { reader, root in
         reader.section(name) { inner in
-          var part = root[keyPath: path]
-          keys.read(inner, into: &part)
-          check(inner, &part)
-          root[keyPath: path] = part
+          var section = root[keyPath: path]
+          keys.read(inner, into: &section)
+          check(inner, &section)
+          root[keyPath: path] = section
         }
       },
       write: { root in
-        let part = root[keyPath: path]
-        let pairs = keys.map { $0.omitted(if: usual) }.pairs(of: part)
+        let section = root[keyPath: path]
+        let pairs = keys.map { $0.omitted(if: usual) }.pairs(of: section)
         return pairs.isEmpty ? nil : .mapping(pairs)
       },
       copy: { $1[keyPath: path] = $0[keyPath: path] })

@@ -29,11 +29,11 @@ enum LimitKeys {
       check: { inner, limit in
         if ["soft", "hard"].contains(where: { inner.position(ofKey: $0) == nil }) {
           inner.sink.error(
-            at: inner.own, "`\(name)` needs `soft` and `hard`, or one value for both",
+            at: inner.start, "`\(name)` needs `soft` and `hard`, or one value for both",
             suggestion: "write `{ soft: …, hard: … }`")
         } else if limit.soft ?? .max > limit.hard ?? .max {
           inner.sink.error(
-            at: inner.places[inner.path(of: "soft")],
+            at: inner.positions[inner.path(of: "soft")],
             "the `soft` limit of `\(name)` is over its `hard`")
         }
       }
@@ -89,7 +89,7 @@ enum LimitKeys {
   private static func checkFootprint(_ inner: MappingReader, _ limits: FootprintLimits) {
     if limits.isEmpty, inner.order.allSatisfy({ $0 == "sustained_for" }) {
       inner.sink.error(
-        at: inner.own, "`footprint` needs `warn`, `hibernate` or `restart`",
+        at: inner.start, "`footprint` needs `warn`, `hibernate` or `restart`",
         suggestion: "write `footprint: { warn: 300MB, restart: 1GB }`")
     }
     // A later step with a smaller limit would be reached first.
@@ -97,7 +97,7 @@ enum LimitKeys {
     for (earlier, later) in zip(given, given.dropFirst()) {
       guard let low = limits[earlier], let high = limits[later], high < low else { continue }
       inner.sink.error(
-        at: inner.places[inner.path(of: later.rawValue)],
+        at: inner.positions[inner.path(of: later.rawValue)],
         "`\(later.rawValue)` (\(high.policyText)) is under "
           + "`\(earlier.rawValue)` (\(low.policyText))",
         suggestion: "the order is `warn` ≤ `hibernate` ≤ `restart`")

@@ -23,7 +23,7 @@ enum PolicyKeys {
     PolicyKey(
       "mode", \.mode, as: .choice,
       about: "`shadow`: decisions are logged, not applied", holder: .machine,
-      words: [
+      meanings: [
         "shadow": "decisions are logged, not applied",
         "enforce": "decisions are applied again",
       ])
@@ -34,7 +34,7 @@ enum PolicyKeys {
           `host` measures the machine. A size is the memory of an imaginary device that only the \
           workers use: available is the size less their footprints
           """,
-        words: [
+        meanings: [
           "host": "the machine's memory counts, instead of the workers' share alone"
         ])
     }
@@ -56,7 +56,7 @@ enum PolicyKeys {
           what decides which worker is in the foreground: a request (`dormouse foreground`), or \
           the worker's own activity
           """, holder: .machine,
-        words: [
+        meanings: [
           "manual": "requests decide which worker is in the foreground, not activity",
           "activity": "activity decides which worker is in the foreground",
         ])
@@ -66,7 +66,7 @@ enum PolicyKeys {
           how many are in the foreground; one more displaces the one that has been there longest
           """, holder: .machine, less: "fewer workers are in the foreground at once",
         more: "more workers are in the foreground at once",
-        words: ["unlimited": "any number of workers is in the foreground at once"])
+        meanings: ["unlimited": "any number of workers is in the foreground at once"])
       PolicyKey(
         "idle_after", \.foreground.idleAfter, as: .duration.notZero,
         about: "`mode: activity`: quiet for this long means idle",
@@ -103,7 +103,7 @@ enum PolicyKeys {
         about: "time in the background before suspension; `never` suspends no worker",
         less: "workers are suspended sooner in the background",
         more: "workers run on for longer in the background",
-        words: ["never": "no worker is suspended for being in the background"])
+        meanings: ["never": "no worker is suspended for being in the background"])
       PolicyKey(
         "wake_for_timers", \.background.wakeForTimers, as: Converter.duration.notZero.or("never"),
         about: """
@@ -138,7 +138,7 @@ enum PolicyKeys {
       ) { inner, _ in
         for key in ["every", "for"] where inner.position(ofKey: key) == nil {
           inner.sink.error(
-            at: inner.own ?? inner.places[inner.path], "`heartbeat` needs `\(key)`",
+            at: inner.start ?? inner.positions[inner.path], "`heartbeat` needs `\(key)`",
             suggestion: "write `heartbeat: { every: 15m, for: 5s }`, or `heartbeat: never`")
         }
       }
@@ -179,7 +179,7 @@ enum PolicyKeys {
       PolicyKey(
         "on_timeout", \.watchdog.onTimeout, as: .choice,
         about: "what happens after a missed deadline",
-        words: [
+        meanings: [
           "terminate": "a worker that misses a deadline is ended",
           "report": "a missed deadline is only reported",
         ])
@@ -189,7 +189,7 @@ enum PolicyKeys {
   private static var terminate: PolicyKey {
     PolicyKey(
       "terminate", about: "how workers are terminated, and in which order",
-      words: [
+      shorthands: [
         .init(word: "never", key: "for_memory") { $0.terminate.forMemory = false },
         .init(word: "ask", key: "ask") { $0.terminate.ask = TerminationRules.usualAsk },
       ]
@@ -214,7 +214,7 @@ enum PolicyKeys {
           `false`: a worker with this policy isn't terminated for lack of memory, whatever the \
           pressure. `terminate: never` is short for `terminate: { for_memory: false }`
           """,
-        words: [
+        meanings: [
           "false": "no worker is terminated for lack of memory",
           "true": "workers may be terminated for lack of memory",
         ])
@@ -227,7 +227,7 @@ enum PolicyKeys {
           """,
         less: "there is less time to veto a termination",
         more: "there is more time to veto a termination",
-        words: ["never": "workers are terminated for lack of memory without a notice"])
+        meanings: ["never": "workers are terminated for lack of memory without a notice"])
     }
   }
 

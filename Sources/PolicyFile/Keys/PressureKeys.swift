@@ -61,11 +61,11 @@ extension PolicyKeys {
     PolicyKey(
       name, path, or: "never", over: PressureCondition(), keys: conditions, about: about,
       // `critical` can't be `never`.
-      words: name == "critical" ? [:] : ["never": "this level is never reached"]
+      meanings: name == "critical" ? [:] : ["never": "this level is never reached"]
     ) { inner, _ in
       guard inner.order.isEmpty else { return }
       inner.sink.error(
-        at: inner.own ?? inner.places[inner.path],
+        at: inner.start ?? inner.positions[inner.path],
         "`\(name)` lists no condition that would raise this level",
         suggestion: "write `\(name): { available_below: 10% }`, or `\(name): never`")
     }
@@ -95,16 +95,16 @@ extension PolicyKeys {
   }
 
   private static func checkStall(_ inner: MappingReader, _ condition: inout PressureCondition) {
-    let window = inner.places[inner.path(of: "window")]
+    let window = inner.positions[inner.path(of: "window")]
     if let time = condition.stall.window, time.wholeNanoseconds % 2_000_000_000 != 0 {
       inner.sink.warning(
         at: window, "a window that is not a multiple of `2s` needs a daemon with CAP_SYS_RESOURCE",
         suggestion: "write `2s`, `4s`, `6s`, `8s` or `10s`")
     }
     if inner.position(ofKey: "some") == nil, inner.position(ofKey: "full") == nil {
-      let level = Places.ancestors(of: inner.path).first.flatMap { inner.places[$0] }
+      let level = KeyPositions.ancestors(of: inner.path).first.flatMap { inner.positions[$0] }
       inner.sink.error(
-        at: window ?? inner.own ?? level,
+        at: window ?? inner.start ?? level,
         "`stall` needs `some` or `full`, the share of the window that counts as a stall",
         suggestion: "write `stall: { some: 10%, window: 2s }`")
     }

@@ -22,13 +22,13 @@ enum ProbeKeys {
       check: { inner, _ in inner.need("port") }
     ) { request }
     Key<Probe>(
-      "tcpSocket", \.place, usual: Probe.nothing.place,
+      "tcpSocket", \.tcpAddress, usual: Probe.nothing.tcpAddress,
       about: "a port. A connection is success", check: { inner, _ in inner.need("port") }
     ) {
-      Key<Probe.Place>(
+      Key<Probe.TCPAddress>(
         "host", \.host, as: .text("a host").escaped,
         about: "an address, or localhost. Default: 127.0.0.1")
-      Key<Probe.Place>("port", \.port, as: .port, about: "1 to 65535")
+      Key<Probe.TCPAddress>("port", \.port, as: .port, about: "1 to 65535")
     }
     Key<Probe>(
       "initialDelaySeconds", \.initialDelay, as: .seconds(from: 0),
@@ -76,7 +76,7 @@ extension Probe {
   static let nothing = Probe(.exec([]))
   var isNothing: Bool { action == .exec([]) }
 
-  struct Place {
+  struct TCPAddress {
     var host: String
     var port: UInt16
   }
@@ -91,10 +91,10 @@ extension Probe {
     set { if newValue.port != 0 { action = .http(newValue) } }
   }
 
-  var place: Place {
+  var tcpAddress: TCPAddress {
     get {
-      if case .tcp(let host, let port) = action { return Place(host: host, port: port) }
-      return Place(host: Self.loopback, port: 0)
+      if case .tcp(let host, let port) = action { return TCPAddress(host: host, port: port) }
+      return TCPAddress(host: Self.loopback, port: 0)
     }
     set { if newValue.port != 0 { action = .tcp(host: newValue.host, port: newValue.port) } }
   }
@@ -103,13 +103,13 @@ extension Probe {
 extension MappingReader {
   /// Reports two keys for one purpose, because it would be unclear which of them applies.
   func one(of keys: [String], example: String) {
-    let there = keys.filter { position(ofKey: $0) != nil }
-    if there.count > 1, let last = there.compactMap({ position(ofKey: $0) }).max() {
+    let given = keys.filter { position(ofKey: $0) != nil }
+    if given.count > 1, let last = given.compactMap({ position(ofKey: $0) }).max() {
       sink.error(at: last, "only one of \(listed(keys)) can be chosen")
     }
     if order.isEmpty {
       sink.error(
-        at: own ?? places[path], "this needs one of \(listed(keys))",
+        at: start ?? positions[path], "this needs one of \(listed(keys))",
         suggestion: "write `{ \(example) }`")
     }
   }
@@ -117,13 +117,13 @@ extension MappingReader {
   func need(_ key: String) {
     guard position(ofKey: key) == nil else { return }
     let name = title.split(separator: ".").last ?? ""
-    sink.error(at: own, "`\(name)` needs `\(key)`")
+    sink.error(at: start, "`\(name)` needs `\(key)`")
   }
 }
 
 extension Converter where Value == Duration {
-  fileprivate static func seconds(from least: Int) -> Converter {
-    Converter<Int>.integer(least...86_400)
+  fileprivate static func seconds(from minimum: Int) -> Converter {
+    Converter<Int>.integer(minimum...86_400)
       .map({ .seconds($0) }, back: { Int($0.components.seconds) })
   }
 }

@@ -12,7 +12,7 @@ enum RestartKeys {
       check: { inner, _ in
         guard inner.position(ofKey: "when") == nil else { return }
         inner.sink.error(
-          at: inner.own, "`restart` needs `when`",
+          at: inner.start, "`restart` needs `when`",
           suggestion: "write `when: on-failure`, `always` or `unless-stopped`")
       }
     ) {
@@ -55,7 +55,7 @@ enum RestartKeys {
       return
     }
     inner.sink.error(
-      at: inner.places[inner.path(of: "max")],
+      at: inner.positions[inner.path(of: "max")],
       "`max` (\(rules.backoff.max.policyText)) is under `initial`"
         + " (\(rules.backoff.initial.policyText))")
   }

@@ -164,9 +164,9 @@ enum WorkerKeys {
         see [Health checks while asleep](#health-checks-while-asleep)
         """,
       read: { reader, worker in
-        let found = reader.oneOrMore("health_checks_while_asleep", of: .asleepAnswer)
-        _ = reader.unique(found.map { ($0.value, $0.value.text, $0.node) })
-        worker.healthChecksWhileAsleep = found.map(\.value)
+        let answers = reader.oneOrMore("health_checks_while_asleep", of: .asleepAnswer)
+        _ = reader.unique(answers.map { ($0.value, $0.value.text, $0.node) })
+        worker.healthChecksWhileAsleep = answers.map(\.value)
       },
       write: { .list($0.healthChecksWhileAsleep.map(WorkerRenderer.asleepAnswer)) })
     WorkerKey(

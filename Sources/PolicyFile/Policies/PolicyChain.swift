@@ -56,13 +56,13 @@ struct PolicyChain {
   /// Reads the policy of a name. A file may extend a policy of its own name: the next one in the
   /// order of the directories, or the one in the executable.
   private func named(_ name: String) -> Result<ParseResult<LoadedPolicy>, Problem> {
-    let isOwn = { (path: String) in FilePaths.normalized(path) == FilePaths.normalized(last) }
+    let isCurrent = { (path: String) in FilePaths.normalized(path) == FilePaths.normalized(last) }
     let paths = library.paths(of: name)
     let file = PolicyLibrary.builtInFile(name)
-    if let path = paths.first(where: { !isOwn($0) }) {
+    if let path = paths.first(where: { !isCurrent($0) }) {
       return problem(with: path).map { .failure($0) } ?? .success(load(path: path))
     }
-    if let text = ShippedPolicies.policy(name), !isOwn(file) {
+    if let text = ShippedPolicies.policy(name), !isCurrent(file) {
       return problem(with: file).map { .failure($0) }
         ?? .success(parse(text: text, file: file, name: name))
     }
@@ -81,8 +81,8 @@ struct PolicyChain {
 
   /// Returns the reason why a file can't be the next one.
   private func problem(with path: String) -> Problem? {
-    let known = files.map(FilePaths.normalized)
-    if let first = known.firstIndex(of: FilePaths.normalized(path)) {
+    let normalized = files.map(FilePaths.normalized)
+    if let first = normalized.firstIndex(of: FilePaths.normalized(path)) {
       if first == files.count - 1 { return Self.itself }
       let circle = (files[first...] + [path]).map { "`\(shortened(FilePaths.name(of: $0)))`" }
       return Problem(
@@ -101,13 +101,13 @@ struct PolicyChain {
 /// The policy that a file's `extends` names, after it has been read.
 final class ExtendedPolicy {
   private let chain: PolicyChain
-  private(set) var found: LoadedPolicy?
+  private(set) var policy: LoadedPolicy?
 
   init(chain: PolicyChain) { self.chain = chain }
 
   /// Loads the policy. Errors in the reference or in the policy are reported in `top`'s file.
   func load(_ reference: String, for top: MappingReader) -> LoadedPolicy? {
-    let position = top.places["extends"]
+    let position = top.positions["extends"]
     switch chain.extended(reference) {
     case .failure(let problem):
       top.sink.error(
@@ -117,10 +117,10 @@ final class ExtendedPolicy {
       if result.value == nil {
         top.sink.error(at: position, "the policy `\(shortened(reference))` can't be extended")
       }
-      found = result.value
+      policy = result.value
       // Its name and its own `extends` aren't values of this policy.
-      found?.origins.forget(["name", "extends"])
+      policy?.origins.forget(["name", "extends"])
     }
-    return found
+    return policy
   }
 }

@@ -10,27 +10,27 @@ struct PolicyChecks {
   var isOfWorker = false
 
   func run() {
-    thresholds()
-    reach()
-    end()
-    footprints()
-    deadlines()
-    protection()
+    checkThresholds()
+    checkReach()
+    checkEnd()
+    checkFootprints()
+    checkDeadlines()
+    checkProtection()
   }
 
   /// Returns the position of the first of some keys that a current text has set.
-  private func place(_ paths: String...) -> Place? {
+  private func firstSetKey(_ paths: String...) -> KeyLocation? {
     for path in paths {
       for reader in readers {
-        if let position = reader.places[path] {
-          return Place(sink: reader.sink, position: position)
+        if let position = reader.positions[path] {
+          return KeyLocation(sink: reader.sink, position: position)
         }
       }
     }
     return nil
   }
 
-  private struct Place {
+  private struct KeyLocation {
     var sink: DiagnosticSink
     var position: Position
 
@@ -43,17 +43,17 @@ struct PolicyChecks {
   }
 
   /// Checks that a higher level needs less available memory.
-  private func thresholds() {
+  private func checkThresholds() {
     let levels: [PressureLevel] = [.warning, .urgent, .critical]
     for (index, upper) in levels.enumerated().dropFirst() {
       // The threshold is compared with the nearest lower level that has one in the same unit.
-      guard let own = policy.pressure[upper]?.availableBelow else { continue }
+      guard let amount = policy.pressure[upper]?.availableBelow else { continue }
       for lower in levels[..<index].reversed() {
         guard let other = policy.pressure[lower]?.availableBelow,
-          let ascending = own.isAbove(other)
+          let ascending = amount.isAbove(other)
         else { continue }
         if ascending {
-          reportThreshold(upper: upper, own: own, lower: lower, other: other)
+          reportThreshold(upper: upper, amount: amount, lower: lower, other: other)
         }
         break
       }
@@ -61,28 +61,28 @@ struct PolicyChecks {
   }
 
   private func reportThreshold(
-    upper: PressureLevel, own: PressureCondition.Amount, lower: PressureLevel,
+    upper: PressureLevel, amount: PressureCondition.Amount, lower: PressureLevel,
     other: PressureCondition.Amount
   ) {
     guard
-      let spot = place(
+      let key = firstSetKey(
         "pressure.\(upper.name).available_below", "pressure.\(lower.name).available_below")
     else { return }
-    spot.error(
-      "thresholds out of order: `\(upper.name)` begins at \(own.policyText) available, before"
+    key.error(
+      "thresholds out of order: `\(upper.name)` begins at \(amount.policyText) available, before"
         + " `\(lower.name)` at \(other.policyText)",
       suggestion: "warning, urgent and critical need decreasing values")
   }
 
   /// Checks that a higher level can do at least as much as the one below.
-  private func reach() {
+  private func checkReach() {
     let levels: [PressureLevel] = [.warning, .urgent, .critical]
     for (lower, upper) in zip(levels, levels.dropFirst()) {
       let (below, above) = (policy.ladder[lower].reach, policy.ladder[upper].reach)
-      // If `critical` has no `terminate`, `end()` reports that more clearly.
+      // If `critical` has no `terminate`, `checkEnd()` reports that more clearly.
       guard let below, above.map({ $0 < below }) ?? (upper != .critical) else { continue }
-      guard let spot = place("ladder.\(upper.name)", "ladder.\(lower.name)") else { continue }
-      spot.error(
+      guard let key = firstSetKey("ladder.\(upper.name)", "ladder.\(lower.name)") else { continue }
+      key.error(
         "`\(upper.name)` does less than `\(lower.name)`, which includes"
           + " `\(below.text)`",
         suggestion: "end `\(upper.name)` with `\(below.text)`")
@@ -90,42 +90,42 @@ struct PolicyChecks {
   }
 
   /// Checks that the ladder has an end: it can free all memory of the workers.
-  private func end() {
-    if policy.pressure.critical == nil, let spot = place("pressure.critical") {
-      spot.error(
+  private func checkEnd() {
+    if policy.pressure.critical == nil, let key = firstSetKey("pressure.critical") {
+      key.error(
         "`critical` can't be `never`: its rungs would never be taken",
         suggestion: "give it the smallest threshold, such as `{ available_below: 5% }`")
     }
-    guard let spot = place("ladder.critical") else { return }
+    guard let key = firstSetKey("ladder.critical") else { return }
     switch policy.ladder.critical.reach {
     case nil:
-      spot.error(
+      key.error(
         "`critical` has no `terminate`: the ladder may free too little memory",
         suggestion: "end it with `terminate background, terminate foreground`")
     case .terminate(.foreground):
       break
     case let last?:
-      spot.warning(
+      key.warning(
         "`critical` ends with `\(last.text)`: a foreground worker alone can exhaust the memory",
         suggestion: "end it with `terminate foreground`")
     }
   }
 
-  private func footprints() {
+  private func checkFootprints() {
     guard let largest = policy.hibernate.maxFootprint, largest < policy.hibernate.minFootprint,
-      let spot = place("hibernate.max_footprint", "hibernate.min_footprint")
+      let key = firstSetKey("hibernate.max_footprint", "hibernate.min_footprint")
     else { return }
-    spot.error(
+    key.error(
       "`max_footprint` (\(largest.policyText)) is under `min_footprint`"
         + " (\(policy.hibernate.minFootprint.policyText)): nothing would ever be hibernated",
       suggestion: "to turn hibernation off, write `enabled: false`")
   }
 
-  private func deadlines() {
+  private func checkDeadlines() {
     guard let after = policy.background.suspendAfter, policy.background.shedDeadline > after,
-      let spot = place("background.shed_deadline", "background.suspend_after")
+      let key = firstSetKey("background.shed_deadline", "background.suspend_after")
     else { return }
-    spot.warning(
+    key.warning(
       "`shed_deadline` (\(policy.background.shedDeadline.policyText)) is longer than"
         + " `suspend_after` (\(after.policyText)): a worker may be suspended before it has answered"
     )
@@ -134,10 +134,10 @@ struct PolicyChecks {
 
 extension PolicyChecks {
   /// Warns of a policy that protects all workers, because the ladder has no end then.
-  private func protection() {
-    guard !isOfWorker, !policy.terminate.forMemory, let spot = place("terminate.for_memory")
+  private func checkProtection() {
+    guard !isOfWorker, !policy.terminate.forMemory, let key = firstSetKey("terminate.for_memory")
     else { return }
-    spot.warning(
+    key.warning(
       "`terminate: never` protects all workers: the ladder may free too little memory",
       suggestion: "write it in the `policy` of the workers that need it")
   }
@@ -147,8 +147,8 @@ extension PressureCondition.Amount {
   /// Returns `nil` for a share and a size, which can't be compared without a machine.
   fileprivate func isAbove(_ other: PressureCondition.Amount) -> Bool? {
     switch (self, other) {
-    case (.percent(let own), .percent(let theirs)): own > theirs
-    case (.bytes(let own), .bytes(let theirs)): own > theirs
+    case (.percent(let amount), .percent(let theirs)): amount > theirs
+    case (.bytes(let amount), .bytes(let theirs)): amount > theirs
     default: nil
     }
   }

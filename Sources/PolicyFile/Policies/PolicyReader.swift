@@ -28,9 +28,9 @@ struct PolicyReader {
     var policy = base
     top.scope = scope
     if scope == .policy, let reference = top.read("extends", as: .extended),
-      let found = extended?.load(reference, for: top)
+      let extendedPolicy = extended?.load(reference, for: top)
     {
-      policy = found.policy
+      policy = extendedPolicy.policy
       policy.name = base.name
     }
     PolicyKeys.all.read(top, into: &policy)

@@ -12,8 +12,8 @@ extension PolicyFile {
     _ keys: [Key<LifecyclePolicy>], of policy: LifecyclePolicy
   ) -> [String] {
     keys.flatMap { key in
-      if let parts = key.parts {
-        return ["\(key.name):"] + lines(parts, of: policy).map { "  \($0)" }
+      if let sectionKeys = key.sectionKeys {
+        return ["\(key.name):"] + lines(sectionKeys, of: policy).map { "  \($0)" }
       }
       return key.write(policy).map { ["\(key.name): \($0.flow)"] } ?? []
     }

@@ -17,8 +17,8 @@ func percentText(_ percent: Double) -> String {
   // A policy file gives values from 0 to 100 only. A value made in code may be any number.
   guard percent.isFinite, percent.magnitude < 1e12 else { return "0%" }
   let thousandths = Int64((percent * 1_000).rounded())
-  let (whole, rest) = thousandths.magnitude.quotientAndRemainder(dividingBy: 1_000)
-  var decimals = String(String(rest + 1_000).dropFirst())
+  let (whole, remainder) = thousandths.magnitude.quotientAndRemainder(dividingBy: 1_000)
+  var decimals = String(String(remainder + 1_000).dropFirst())
   while decimals.hasSuffix("0") { decimals.removeLast() }
   return "\(thousandths < 0 ? "-" : "")\(whole)\(decimals.isEmpty ? "" : ".")\(decimals)%"
 }

@@ -12,60 +12,60 @@ struct ConfigurationReader {
   var isComplete = true
   var wait = ConfigurationFile.endlessly
 
-  func read(_ parts: [MappingReader]) -> DaemonConfiguration {
-    for part in parts {
-      part.directory = directory
-      part.commands = CommandReader(variables: environment, owner: "the daemon")
+  func read(_ files: [MappingReader]) -> DaemonConfiguration {
+    for file in files {
+      file.directory = directory
+      file.commands = CommandReader(variables: environment, owner: "the daemon")
     }
     var configuration = DaemonConfiguration()
     configuration.library = library
-    configuration.policy = policy(parts, &configuration.origins)
-    overrides(parts, &configuration)
+    configuration.policy = policy(files, &configuration.origins)
+    overrides(files, &configuration)
     for key in ConfigurationKeys.all {
-      once(key.name, in: parts) { part, isFirst in
+      once(key.name, in: files) { file, isFirst in
         var read = configuration
-        [key].read(part, into: &read)
+        [key].read(file, into: &read)
         if isFirst { configuration = read }
       }
     }
-    workers(parts, &configuration)
-    adoption(parts, &configuration)
-    for part in parts {
-      part.reportMisplacedWorkers()
-      part.finish()
+    workers(files, &configuration)
+    adoption(files, &configuration)
+    for file in files {
+      file.reportMisplacedWorkers()
+      file.finish()
     }
     return configuration
   }
 
   /// Reads a key that only one file may have. The values in other files aren't used.
   private func once(
-    _ key: String, in parts: [MappingReader], _ read: (MappingReader, _ isFirst: Bool) -> Void
+    _ key: String, in files: [MappingReader], _ read: (MappingReader, _ isFirst: Bool) -> Void
   ) {
     var first: String?
-    for part in parts {
-      read(part, first == nil)
-      guard part.position(ofKey: key) != nil else { continue }
+    for file in files {
+      read(file, first == nil)
+      guard file.position(ofKey: key) != nil else { continue }
       if let first {
-        part.sink.error(
-          at: part.position(ofKey: key), "`\(key)` is given twice; the first is \(first)",
+        file.sink.error(
+          at: file.position(ofKey: key), "`\(key)` is given twice; the first is \(first)",
           suggestion: "leave one of them out")
       }
-      first = first ?? part.place(ofKey: key)
+      first = first ?? file.location(ofKey: key)
     }
   }
 
   // MARK: the policy
 
-  private func policy(_ parts: [MappingReader], _ origins: inout Origins) -> LifecyclePolicy {
+  private func policy(_ files: [MappingReader], _ origins: inout Origins) -> LifecyclePolicy {
     let wanted = Converter.text("the name of a policy, or the path of a policy file")
-    var written: (name: String, part: MappingReader)?
-    once("policy", in: parts) { part, isFirst in
-      let name = part.read("policy", as: wanted)
-      if isFirst { written = name.map { ($0, part) } }
+    var written: (name: String, file: MappingReader)?
+    once("policy", in: files) { file, isFirst in
+      let name = file.read("policy", as: wanted)
+      if isFirst { written = name.map { ($0, file) } }
     }
     let name = replacement ?? written?.name ?? PolicyLibrary.usualPolicy
-    let sink = written?.part.sink ?? parts.first?.sink
-    let position = written?.part.places["policy"]
+    let sink = written?.file.sink ?? files.first?.sink
+    let position = written?.file.positions["policy"]
     let result: ParseResult<LoadedPolicy>
     if PolicyLibrary.isPath(name) {
       let file = replacement == nil ? FilePaths.resolve(name, from: directory) : name
@@ -89,23 +89,23 @@ struct ConfigurationReader {
   }
 
   /// Lays the overrides of all files over the policy in their order, and then checks them together.
-  private func overrides(_ parts: [MappingReader], _ configuration: inout DaemonConfiguration) {
+  private func overrides(_ files: [MappingReader], _ configuration: inout DaemonConfiguration) {
     let key = "policy_overrides"
     var readers: [MappingReader] = []
-    var places: [String: String] = [:]
-    for part in parts {
-      guard let reader = part.overrides(key) else { continue }
+    var locations: [String: String] = [:]
+    for file in files {
+      guard let reader = file.overrides(key) else { continue }
       configuration.policy = PolicyReader(scope: .overrides)
         .keys(reader, over: configuration.policy)
       readers.append(reader)
-      let settings = reader.places.settings
+      let settings = reader.positions.settings
       for (path, position) in settings.sorted(by: { $0.value < $1.value }) {
-        if let first = places[path] {
+        if let first = locations[path] {
           reader.sink.error(
             at: position, "`\(path)` is overridden twice; the first is \(first)",
             suggestion: "leave one of them out")
         }
-        places[path] = reader.sink.place(position)
+        locations[path] = reader.sink.location(position)
       }
       configuration.origins.machine.append(
         Origins.Source(layer: .overrides, file: reader.sink.source.file, keys: settings))
@@ -115,27 +115,27 @@ struct ConfigurationReader {
 
   // MARK: rules of adoption
 
-  private func adoption(_ parts: [MappingReader], _ configuration: inout DaemonConfiguration) {
-    let found = AdoptionReader(library: library, policy: configuration.policy).read(parts)
-    configuration.adoption = found.map(\.rule)
-    for each in found {
+  private func adoption(_ files: [MappingReader], _ configuration: inout DaemonConfiguration) {
+    let rules = AdoptionReader(library: library, policy: configuration.policy).read(files)
+    configuration.adoption = rules.map(\.rule)
+    for each in rules {
       configuration.origins.overrides[Origins.name(ofRule: each.rule.name)] = each.source
     }
   }
 
   // MARK: workers
 
-  private func workers(_ parts: [MappingReader], _ configuration: inout DaemonConfiguration) {
+  private func workers(_ files: [MappingReader], _ configuration: inout DaemonConfiguration) {
     let reader = WorkerEntries(
       directory: directory, environment: environment, isComplete: isComplete, wait: wait)
-    reader.read(parts, into: &configuration)
+    reader.read(files, into: &configuration)
   }
 }
 
 extension MappingReader {
   /// Reports a worker that is declared outside `workers`: an unknown key with a `command` in it.
   fileprivate func reportMisplacedWorkers() {
-    for key in takeUnknown(holding: "command") {
+    for key in claimUnknownKeys(holding: "command") {
       sink.error(
         at: position(ofKey: key),
         "`\(shortened(key))` is a worker at the top: `workers:` is missing",
@@ -144,7 +144,7 @@ extension MappingReader {
   }
 
   /// The location of a key for messages: `etc/dormouse.yaml:3:5`.
-  func place(ofKey key: String) -> String { sink.place(position(ofKey: key)) }
+  func location(ofKey key: String) -> String { sink.location(position(ofKey: key)) }
 
   /// Returns a reader for keys of a policy below a key, with separate positions.
   func overrides(_ key: String, scope: PolicyReader.Scope = .overrides) -> MappingReader? {
@@ -153,12 +153,12 @@ extension MappingReader {
       return nil
     }
     guard let node = node(key) else { return nil }
-    return reader(of: node, called: key, places: Places())
+    return reader(of: node, called: key, positions: KeyPositions())
   }
 }
 
 extension DiagnosticSink {
-  func place(_ position: Position?) -> String {
+  func location(_ position: Position?) -> String {
     position.map { "\(source.file):\($0.line):\($0.column)" } ?? source.file
   }
 }

@@ -22,49 +22,49 @@ struct Expander {
 
   private func expand(_ text: String, depth: Int) -> Result<String, Problem> {
     var result = ""
-    var rest = Substring(text)
-    while let dollar = rest.firstIndex(of: "$") {
-      result += rest[..<dollar]
-      rest = rest[dollar...].dropFirst()
-      if rest.hasPrefix("$"), !leavesDollars || rest.dropFirst().hasPrefix("{") {
+    var remainder = Substring(text)
+    while let dollar = remainder.firstIndex(of: "$") {
+      result += remainder[..<dollar]
+      remainder = remainder[dollar...].dropFirst()
+      if remainder.hasPrefix("$"), !leavesDollars || remainder.dropFirst().hasPrefix("{") {
         result += "$"
-        rest = rest.dropFirst()
+        remainder = remainder.dropFirst()
         // `$${` is `${` and no variable.
-        if rest.hasPrefix("{") {
+        if remainder.hasPrefix("{") {
           result += "{"
-          rest = rest.dropFirst()
+          remainder = remainder.dropFirst()
         }
-      } else if rest.hasPrefix("{") {
+      } else if remainder.hasPrefix("{") {
         let offset = text[..<dollar].unicodeScalars.count
-        guard let end = Self.end(ofReference: rest.dropFirst()) else {
+        guard let end = Self.end(ofReference: remainder.dropFirst()) else {
           return .failure(
             Problem(
               message: "has `${` without its `}`", suggestion: "write `\(escape)` for a `\(sign)`",
               offset: offset))
         }
-        switch value(of: rest[..<end].dropFirst(), depth: depth) {
+        switch value(of: remainder[..<end].dropFirst(), depth: depth) {
         case .success(let value): result += value
         case .failure(var problem):
           problem.offset = offset
           return .failure(problem)
         }
-        rest = rest[end...].dropFirst()
+        remainder = remainder[end...].dropFirst()
       } else {
         result += "$"
       }
     }
-    return .success(result + rest)
+    return .success(result + remainder)
   }
 
   private var sign: String { leavesDollars ? "${" : "$" }
   private var escape: String { leavesDollars ? "$${" : "$$" }
 
   /// Returns the index of the `}` that ends a reference. nil: there is none.
-  static func end(ofReference rest: Substring) -> Substring.Index? {
+  static func end(ofReference remainder: Substring) -> Substring.Index? {
     var depth = 1
     var previous: Character?
-    for index in rest.indices {
-      let character = rest[index]
+    for index in remainder.indices {
+      let character = remainder[index]
       if character == "}" {
         depth -= 1
         if depth == 0 { return index }
@@ -79,9 +79,10 @@ struct Expander {
 
   private func value(of reference: Substring, depth: Int) -> Result<String, Problem> {
     let name = reference.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
-    let rest = reference.dropFirst(name.count)
+    let remainder = reference.dropFirst(name.count)
     guard let first = name.first, !first.isNumber,
-      rest.isEmpty || rest.hasPrefix(":-") || rest.hasPrefix(":+"), depth < Self.maxDepth
+      remainder.isEmpty || remainder.hasPrefix(":-") || remainder.hasPrefix(":+"),
+      depth < Self.maxDepth
     else {
       let shells = leavesDollars ? "; a shell's own are written `$${…}`" : ""
       return .failure(
@@ -90,7 +91,7 @@ struct Expander {
           suggestion: "write `${VAR}`, `${VAR:-default}` or `${VAR:+text}`\(shells)"))
     }
     let value = variables[String(name)]
-    if rest.isEmpty {
+    if remainder.isEmpty {
       if let value { return .success(value) }
       return .failure(
         Problem(
@@ -99,9 +100,9 @@ struct Expander {
     }
     // The default replaces an empty value, too, as in a shell.
     let isSet = value?.isEmpty == false
-    if rest.hasPrefix(":-"), isSet, let value { return .success(value) }
-    if rest.hasPrefix(":+"), !isSet { return .success("") }
-    return expand(String(rest.dropFirst(2)), depth: depth + 1)
+    if remainder.hasPrefix(":-"), isSet, let value { return .success(value) }
+    if remainder.hasPrefix(":+"), !isSet { return .success("") }
+    return expand(String(remainder.dropFirst(2)), depth: depth + 1)
   }
 }
 
@@ -135,8 +136,8 @@ extension MappingReader {
     let quote: Unicode.Scalar? = sink.source.scalar(at: start)
     let shift = quote == "\"" || quote == "'" ? 1 : 0
     for (index, scalar) in text.unicodeScalars.prefix(offset).enumerated() {
-      let place = Position(line: start.line, column: start.column + shift + index)
-      guard sink.source.scalar(at: place) == scalar else { return start }
+      let scalarPosition = Position(line: start.line, column: start.column + shift + index)
+      guard sink.source.scalar(at: scalarPosition) == scalar else { return start }
     }
     return Position(line: start.line, column: start.column + shift + offset)
   }

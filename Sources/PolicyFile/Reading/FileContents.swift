@@ -60,8 +60,8 @@ enum FileContents {
 
   private static func firstInvalidLine(_ bytes: [UInt8]) -> Int {
     var line = 1
-    for part in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
-      if String(validating: part, as: UTF8.self) == nil { return line }
+    for lineBytes in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+      if String(validating: lineBytes, as: UTF8.self) == nil { return line }
       line += 1
     }
     return line

@@ -23,23 +23,23 @@ enum FilePaths {
   /// Returns a path without `.` and `..`, as far as the text shows, for comparison: `b.yaml` for
   /// `a/../b.yaml`.
   static func normalized(_ path: String) -> String {
-    var parts: [Substring] = []
-    for part in path.split(separator: "/") where part != "." {
-      if part == "..", let last = parts.last, last != ".." {
-        parts.removeLast()
+    var components: [Substring] = []
+    for component in path.split(separator: "/") where component != "." {
+      if component == "..", let last = components.last, last != ".." {
+        components.removeLast()
       } else {
-        parts.append(part)
+        components.append(component)
       }
     }
-    return (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
+    return (path.hasPrefix("/") ? "/" : "") + components.joined(separator: "/")
   }
 
   /// Returns a path relative to a directory as one relative to the working directory.
   static func resolve(_ path: String, from directory: String) -> String {
     if path.hasPrefix("/") || directory == "." { return path }
-    var rest = Substring(path)
-    while rest.hasPrefix("./") { rest = rest.dropFirst(2) }
-    if rest.isEmpty || rest == "." { return directory }
-    return directory.hasSuffix("/") ? directory + rest : "\(directory)/\(rest)"
+    var remainder = Substring(path)
+    while remainder.hasPrefix("./") { remainder = remainder.dropFirst(2) }
+    if remainder.isEmpty || remainder == "." { return directory }
+    return directory.hasSuffix("/") ? directory + remainder : "\(directory)/\(remainder)"
   }
 }

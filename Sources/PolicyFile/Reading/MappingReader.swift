@@ -5,11 +5,11 @@ import YAML
 final class MappingReader {
   let sink: DiagnosticSink
   /// The positions of the values by path (`hibernate.disk.budget`), for checks across keys.
-  let places: Places
+  let positions: KeyPositions
   /// The mapping's path in messages, such as `hibernate.disk`. It is empty at the top of a file.
   let title: String
   /// The position where the mapping itself begins.
-  let own: Position?
+  let start: Position?
   let path: String
   /// Replaces `${VAR}` in values. `nil`: a `$` is a `$`.
   let expander: Expander?
@@ -31,13 +31,13 @@ final class MappingReader {
 
   init(
     _ mapping: YAMLNode.Mapping, title: String, path: String = "", sink: DiagnosticSink,
-    places: Places = Places(), expander: Expander? = nil
+    positions: KeyPositions = KeyPositions(), expander: Expander? = nil
   ) {
     self.sink = sink
-    self.own = mapping.mark.map { Position($0) }
+    self.start = mapping.mark.map { Position($0) }
     self.title = title
     self.path = path
-    self.places = places
+    self.positions = positions
     self.expander = expander
     self.shape = nil
     var entries: [String: (key: Position?, value: YAMLNode)] = [:]
@@ -62,7 +62,7 @@ final class MappingReader {
     self.shape = shape
     self.path = path
     sink = DiagnosticSink(source: SourceText(text: "", file: ""))
-    (places, title, own, expander, entries) = (Places(), path, nil, nil, [:])
+    (positions, title, start, expander, entries) = (KeyPositions(), path, nil, nil, [:])
   }
 
   func position(ofKey key: String) -> Position? { entries[key]?.key }
@@ -72,7 +72,7 @@ final class MappingReader {
     asked.append(key)
     shape?.add(key, .any)
     guard let entry = entries[key], untagged(entry.value, called: key) else { return nil }
-    places.record(path(of: key), entry.value.position, key: entry.key)
+    positions.record(path(of: key), entry.value.position, key: entry.key)
     return entry.value
   }
 
@@ -148,20 +148,21 @@ final class MappingReader {
     }
     guard let node = node(key) else { return nil }
     if !words.isEmpty, let text = node.scalar?.string, !node.isEmpty {
-      guard let found = words.first(where: { $0.word == text }) else {
-        let known = words.map(\.word)
+      guard let shorthand = words.first(where: { $0.word == text }) else {
+        let validWords = words.map(\.word)
         sink.error(
           at: node.position,
-          "`\(key)` must be a mapping of keys to values, \(listed(known)), not \(node.kind)",
-          suggestion: didYouMean(text, among: known))
+          "`\(key)` must be a mapping of keys to values, \(listed(validWords)), not \(node.kind)",
+          suggestion: didYouMean(text, among: validWords))
         return nil
       }
-      places.recordSection(path(of: key))
-      places.record("\(path(of: key)).\(found.key)", node.position, key: position(ofKey: key))
+      positions.recordSection(path(of: key))
+      positions.record(
+        "\(path(of: key)).\(shorthand.key)", node.position, key: position(ofKey: key))
       return text
     }
     guard let reader = reader(of: node, called: key) else { return nil }
-    places.recordSection(path(of: key))
+    positions.recordSection(path(of: key))
     body(reader)
     reader.finish()
     return nil
@@ -197,11 +198,12 @@ final class MappingReader {
   ///
   /// - Parameter variables: variables for `${VAR}`, which override those that are known already.
   func reader(
-    of node: YAMLNode, called key: String, places: Places? = nil, variables: [String: String] = [:]
+    of node: YAMLNode, called key: String, positions: KeyPositions? = nil,
+    variables: [String: String] = [:]
   ) -> MappingReader? {
     let mapping: YAMLNode.Mapping
     switch node {
-    case .mapping(let found): mapping = found
+    case .mapping(let value): mapping = value
     case _ where node.isEmpty: mapping = YAMLNode.Mapping()
     default:
       sink.error(
@@ -211,7 +213,8 @@ final class MappingReader {
     }
     let reader = MappingReader(
       mapping, title: title.isEmpty ? key : "\(title).\(key)",
-      path: places == nil ? path(of: key) : "", sink: sink, places: places ?? self.places,
+      path: positions == nil ? path(of: key) : "", sink: sink,
+      positions: positions ?? self.positions,
       expander: expander?.with(variables))
     (reader.scope, reader.directory, reader.commands) = (scope, directory, commands)
     return reader
@@ -219,12 +222,12 @@ final class MappingReader {
 
   /// Returns the keys that no reader has asked for and whose mapping has this key. `finish` doesn't
   /// report them then.
-  func takeUnknown(holding key: String) -> [String] {
-    let found = order.filter {
+  func claimUnknownKeys(holding key: String) -> [String] {
+    let keys = order.filter {
       !asked.contains($0) && entries[$0]?.value.mapping?[key] != nil
     }
-    taken.formUnion(found)
-    return found
+    taken.formUnion(keys)
+    return keys
   }
 
   /// Reports every key that was never asked for.
@@ -232,9 +235,9 @@ final class MappingReader {
     // A key that is always refused isn't suggested.
     let valid = asked.filter { !refusedKeys.contains($0) }
     for key in order where !asked.contains(key) && !taken.contains(key) {
-      let place = title.isEmpty ? "" : " in `\(shortened(title))`"
+      let location = title.isEmpty ? "" : " in `\(shortened(title))`"
       sink.error(
-        at: entries[key]?.key, "unknown key `\(shortened(key))`\(place)",
+        at: entries[key]?.key, "unknown key `\(shortened(key))`\(location)",
         suggestion: didYouMean(key, among: valid) ?? "known here: \(valid.joined(separator: ", "))")
     }
   }

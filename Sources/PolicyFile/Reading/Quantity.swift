@@ -11,23 +11,23 @@ struct Quantity {
   /// Reads a quantity. The result is `nil` if the text doesn't begin with a number. A number that
   /// is too large for 64 bits saturates.
   init?(_ text: String) {
-    var rest = Substring(text)
-    negative = rest.hasPrefix("-")
-    if negative { rest = rest.dropFirst() }
-    let digits = rest.prefix { Self.isDigit($0) }
+    var remainder = Substring(text)
+    negative = remainder.hasPrefix("-")
+    if negative { remainder = remainder.dropFirst() }
+    let digits = remainder.prefix { Self.isDigit($0) }
     guard !digits.isEmpty else { return nil }
     whole = Int64(digits) ?? .max
-    rest = rest.dropFirst(digits.count)
+    remainder = remainder.dropFirst(digits.count)
     number = String(digits)
     fraction = []
-    if rest.hasPrefix(".") {
-      let decimals = rest.dropFirst().prefix { Self.isDigit($0) }
+    if remainder.hasPrefix(".") {
+      let decimals = remainder.dropFirst().prefix { Self.isDigit($0) }
       guard !decimals.isEmpty else { return nil }
       fraction = decimals.utf8.map { $0 - UInt8(ascii: "0") }
       number += "." + decimals
-      rest = rest.dropFirst(decimals.count + 1)
+      remainder = remainder.dropFirst(decimals.count + 1)
     }
-    unit = String(rest)
+    unit = String(remainder)
   }
 
   private static func isDigit(_ character: Character) -> Bool { ("0"..."9").contains(character) }
@@ -37,8 +37,9 @@ struct Quantity {
   func scaled(by scale: Int64) -> Int64? {
     let (product, overflow) = whole.multipliedReportingOverflow(by: scale)
     // No unit resolves more than 18 decimals.
-    let part = fraction.prefix(18).reversed().reduce(0.0) { ($0 + Double($1)) / 10 }
-    let (sum, carried) = product.addingReportingOverflow(Int64((part * Double(scale)).rounded()))
+    let fractionValue = fraction.prefix(18).reversed().reduce(0.0) { ($0 + Double($1)) / 10 }
+    let (sum, carried) = product.addingReportingOverflow(
+      Int64((fractionValue * Double(scale)).rounded()))
     return overflow || carried ? nil : sum
   }
 

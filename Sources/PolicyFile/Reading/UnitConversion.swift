@@ -100,16 +100,16 @@ extension Converter where Value == Duration {
 
   /// Reads `1m30s`, which a policy writes as `90s`.
   private static func compound(_ text: String) -> Duration? {
-    var rest = text
+    var remainder = text
     var sum: Int64 = 0
-    while !rest.isEmpty {
-      guard let part = Quantity(rest), !part.negative else { return nil }
-      let unit = part.unit.prefix { $0.isLetter }
+    while !remainder.isEmpty {
+      guard let quantity = Quantity(remainder), !quantity.negative else { return nil }
+      let unit = quantity.unit.prefix { $0.isLetter }
       guard let scale = milliseconds(inUnit: String(unit)),
-        let count = part.scaled(by: scale), count <= maxMilliseconds, sum <= maxMilliseconds
+        let count = quantity.scaled(by: scale), count <= maxMilliseconds, sum <= maxMilliseconds
       else { return nil }
       sum += count
-      rest = String(part.unit.dropFirst(unit.count))
+      remainder = String(quantity.unit.dropFirst(unit.count))
     }
     return .milliseconds(sum)
   }

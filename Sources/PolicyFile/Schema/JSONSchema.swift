@@ -122,10 +122,10 @@ private struct SchemaWriter {
         ("maximum", .number(range.upperBound)),
       ]
     case .whole(let range):
-      let least: [(String, JSONText)] = [
+      let bounds: [(String, JSONText)] = [
         ("type", .string("integer")), ("minimum", .whole(range.lowerBound)),
       ]
-      return range.upperBound == .max ? least : least + [("maximum", .whole(range.upperBound))]
+      return range.upperBound == .max ? bounds : bounds + [("maximum", .whole(range.upperBound))]
     default: return []
     }
   }

@@ -73,9 +73,9 @@ final class MappingShape {
 
   subscript(path: String) -> ValueShape? {
     var shape: ValueShape = .mapping(self)
-    for part in path.split(separator: ".") {
-      guard let found = shape.inner?.keys.first(where: { $0.name == part }) else { return nil }
-      shape = found.shape
+    for name in path.split(separator: ".") {
+      guard let entry = shape.inner?.keys.first(where: { $0.name == name }) else { return nil }
+      shape = entry.shape
     }
     return shape
   }

@@ -29,24 +29,24 @@ public enum EnvironmentFile {
     while next < lines.count {
       let (index, line) = (next, lines[next])
       next += 1
-      var rest = line.drop { $0.isWhitespace }
-      guard let first = rest.first, first != "#" else { continue }
-      let position = Position(line: index + 1, column: line.count - rest.count + 1)
-      if rest.hasPrefix("export "), let equals = rest.firstIndex(of: "="),
-        rest.firstIndex(of: " ").map({ $0 < equals }) == true
+      var remainder = line.drop { $0.isWhitespace }
+      guard let first = remainder.first, first != "#" else { continue }
+      let position = Position(line: index + 1, column: line.count - remainder.count + 1)
+      if remainder.hasPrefix("export "), let equals = remainder.firstIndex(of: "="),
+        remainder.firstIndex(of: " ").map({ $0 < equals }) == true
       {
-        rest = rest.dropFirst(7).drop { $0.isWhitespace }
+        remainder = remainder.dropFirst(7).drop { $0.isWhitespace }
       }
-      guard let equals = rest.firstIndex(of: "=") else {
+      guard let equals = remainder.firstIndex(of: "=") else {
         sink.error(at: position, "is not `KEY=VALUE`", suggestion: "comments begin with `#`")
         continue
       }
-      let name = trimmed(rest[..<equals])
+      let name = trimmed(remainder[..<equals])
       guard !name.isEmpty, !name.contains("\0"), !name.contains(where: \.isWhitespace) else {
         sink.error(at: position, "`\(shortened(name))` can't be a variable's name")
         continue
       }
-      let text = rest[equals...].dropFirst().drop { $0.isWhitespace }
+      let text = remainder[equals...].dropFirst().drop { $0.isWhitespace }
       switch value(text, in: lines, next: &next) {
       case .success(let value): result.append((name, value))
       case .failure(let problem):
@@ -77,9 +77,9 @@ public enum EnvironmentFile {
     }
     var value = ""
     var escaped = false
-    var rest = text.dropFirst()
+    var remainder = text.dropFirst()
     for following in next...lines.count {
-      while let character = rest.popFirst() {
+      while let character = remainder.popFirst() {
         if escaped {
           if character == "n" {
             value.append("\n")
@@ -92,22 +92,22 @@ public enum EnvironmentFile {
           escaped = true
         } else if character == quote {
           next = following
-          return end(value, behind: rest)
+          return end(value, behind: remainder)
         } else {
           value.append(character)
         }
       }
       guard following < lines.count else { break }
       value += escaped ? "\\\n" : "\n"
-      (escaped, rest) = (false, lines[following])
+      (escaped, remainder) = (false, lines[following])
     }
     return .failure(Problem(message: "has a quote (\(quote)) without its end"))
   }
 
   /// Returns a value whose quote has ended, or an error if more text follows.
-  private static func end(_ value: String, behind rest: Substring) -> Result<String, Problem> {
-    let rest = trimmed(rest)
-    guard rest.isEmpty || rest.hasPrefix("#") else {
+  private static func end(_ value: String, behind remainder: Substring) -> Result<String, Problem> {
+    let remainder = trimmed(remainder)
+    guard remainder.isEmpty || remainder.hasPrefix("#") else {
       return .failure(Problem(message: "has text after its closing quote"))
     }
     guard !value.contains("\0") else {

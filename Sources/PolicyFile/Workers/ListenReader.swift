@@ -41,8 +41,8 @@ extension Converter where Value == ListenSocket.Address {
       }
       if text.hasPrefix("unix:") { return unix(String(text.dropFirst(5)), from: directory) }
       let isUDP = text.hasPrefix("udp:")
-      let place = isUDP || text.hasPrefix("tcp:") ? String(text.dropFirst(4)) : text
-      return hostAndPort(place).map { host, port in
+      let address = isUDP || text.hasPrefix("tcp:") ? String(text.dropFirst(4)) : text
+      return hostAndPort(address).map { host, port in
         isUDP ? .udp(host: host, port: port) : .tcp(host: host, port: port)
       }
     }

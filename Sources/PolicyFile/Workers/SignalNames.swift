@@ -48,8 +48,8 @@ extension Converter where Value == Int32 {
   }
 
   private static func suggestion(for text: String) -> String? {
-    if let number = Int32(text), let known = Signals.named.first(where: { $0.number == number }) {
-      return "write `\(known.name)`"
+    if let number = Int32(text), let signal = Signals.named.first(where: { $0.number == number }) {
+      return "write `\(signal.name)`"
     }
     let bare = text.uppercased().hasPrefix("SIG") ? String(text.dropFirst(3)) : text
     return didYouMean(bare, among: Signals.named.map(\.name))

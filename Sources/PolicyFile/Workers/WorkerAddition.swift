@@ -52,12 +52,14 @@ public struct WorkerAddition: Sendable {
     case "{}", "null", "~": lines[start] = "workers:" + end
     default: return nil
     }
-    let rest = lines[(start + 1)...]
-    let next = rest.firstIndex { Self.isTop($0) } ?? lines.endIndex
+    let remainder = lines[(start + 1)...]
+    let next = remainder.firstIndex { Self.isTop($0) } ?? lines.endIndex
     // The last line of the last entry. The comments and empty lines before the next key don't
     // belong to it.
-    let last = rest[..<next].lastIndex { $0.first == " " } ?? start
-    let first = rest[..<next].first { $0.first == " " && !$0.drop { $0 == " " }.hasPrefix("#") }
+    let last = remainder[..<next].lastIndex { $0.first == " " } ?? start
+    let first = remainder[..<next].first {
+      $0.first == " " && !$0.drop { $0 == " " }.hasPrefix("#")
+    }
     let indent = first.map { String($0.prefix { $0 == " " }) } ?? "  "
     lines.insert(contentsOf: entry(indent: indent).map { $0 + end }, at: last + 1)
     return Self.text(lines)
@@ -75,13 +77,13 @@ public struct WorkerAddition: Sendable {
       })
     else { return nil }
     let indent = lines[start].prefix { $0 == " " }.count
-    let rest = lines[(start + 1)...]
+    let remainder = lines[(start + 1)...]
     let end =
-      rest.firstIndex {
+      remainder.firstIndex {
         !$0.isEmpty && $0 != "\r" && $0.prefix { $0 == " " }.count <= indent
       } ?? lines.endIndex
     // Empty lines after the entry stay.
-    let last = rest[..<end].lastIndex { !$0.allSatisfy(\.isWhitespace) } ?? start
+    let last = remainder[..<end].lastIndex { !$0.allSatisfy(\.isWhitespace) } ?? start
     lines.removeSubrange(start...last)
     return lines.joined(separator: "\n")
   }

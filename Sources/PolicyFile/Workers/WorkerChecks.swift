@@ -11,20 +11,20 @@ struct WorkerChecks {
   func run() {
     let restarts = Dictionary(workers.map { ($0.name, $0.restart.condition) }) { first, _ in first }
     for worker in workers {
-      dependencies(of: worker, restarts)
-      wakes(of: worker)
+      checkDependencies(of: worker, restarts)
+      checkWakes(of: worker)
     }
-    circles()
-    sockets()
+    checkCircles()
+    checkSockets()
   }
 
-  private func dependencies(
+  private func checkDependencies(
     of worker: WorkerConfiguration, _ restarts: [String: RestartRules.Condition]
   ) {
     guard let reader = readers[worker.name], isComplete else { return }
     for dependency in worker.dependsOn {
       let name = dependency.worker
-      let position = place(of: dependency, in: reader)
+      let position = position(of: dependency, in: reader)
       if readers[name] == nil {
         reader.sink.error(
           at: position,
@@ -43,12 +43,12 @@ struct WorkerChecks {
   }
 
   /// Checks `wake_with`. Circles are allowed: such workers wake together.
-  private func wakes(of worker: WorkerConfiguration) {
+  private func checkWakes(of worker: WorkerConfiguration) {
     guard let reader = readers[worker.name], isComplete else { return }
     for name in worker.wakeWith where name == worker.name || readers[name] == nil {
       let isItself = name == worker.name
       reader.sink.error(
-        at: place(ofWake: name, in: reader),
+        at: position(ofWake: name, in: reader),
         isItself
           ? "`\(shortened(name))` is woken with itself"
           : "`\(shortened(name))`, which is woken with `\(shortened(worker.name))`, does not exist",
@@ -59,23 +59,23 @@ struct WorkerChecks {
     }
   }
 
-  private func place(ofWake name: String, in reader: MappingReader) -> Position? {
+  private func position(ofWake name: String, in reader: MappingReader) -> Position? {
     guard case .sequence(let names)? = reader.node("wake_with") else { return nil }
     // A name that contains a variable is written in another way.
-    return names.first { $0.scalar?.string == name }?.position ?? reader.places["wake_with"]
+    return names.first { $0.scalar?.string == name }?.position ?? reader.positions["wake_with"]
   }
 
-  private func place(of dependency: Dependency, in reader: MappingReader) -> Position? {
-    reader.places.keys["depends_on.\(dependency.worker)"] ?? reader.places["depends_on"]
+  private func position(of dependency: Dependency, in reader: MappingReader) -> Position? {
+    reader.positions.keys["depends_on.\(dependency.worker)"] ?? reader.positions["depends_on"]
   }
 
-  private func circles() {
+  private func checkCircles() {
     let needs = workers.map { ($0.name, $0.dependsOn.map(\.worker)) }
     guard let circle = DependencyOrder.cycle(in: needs), let first = circle.first,
       let reader = readers[first]
     else { return }
     let next = circle.count > 1 ? circle[1] : first
-    let position = place(of: Dependency(next), in: reader)
+    let position = position(of: Dependency(next), in: reader)
     guard circle.count > 1 else {
       return reader.sink.error(at: position, "`\(shortened(first))` depends on itself")
     }
@@ -86,23 +86,23 @@ struct WorkerChecks {
       suggestion: "none of them could start; remove one of the dependencies")
   }
 
-  private func sockets() {
+  private func checkSockets() {
     // The sockets are sorted by what two conflicting ones have in common, so that not all pairs
     // must be compared.
-    var seen: [String: [(socket: ListenSocket, place: String, worker: String)]] = [:]
+    var seen: [String: [(socket: ListenSocket, location: String, worker: String)]] = [:]
     for worker in workers {
       guard let reader = readers[worker.name] else { continue }
-      let position = reader.places["listen"]
+      let position = reader.positions["listen"]
       for socket in worker.listen {
         let key = socket.address.text.split(separator: ":").last.map(String.init) ?? ""
         if let other = seen[key]?.first(where: { $0.socket.conflicts(with: socket) }) {
-          let whose = other.worker == worker.name ? "already" : "by `\(shortened(other.worker))`"
+          let owner = other.worker == worker.name ? "already" : "by `\(shortened(other.worker))`"
           reader.sink.error(
-            at: reader.places.keys["listen.\(socket.name)"] ?? position,
-            "`\(shortened(socket.address.text))` is taken \(whose), at \(other.place)",
+            at: reader.positions.keys["listen.\(socket.name)"] ?? position,
+            "`\(shortened(socket.address.text))` is taken \(owner), at \(other.location)",
             suggestion: "choose another port, path or address")
         }
-        seen[key, default: []].append((socket, reader.sink.place(position), worker.name))
+        seen[key, default: []].append((socket, reader.sink.location(position), worker.name))
       }
     }
   }

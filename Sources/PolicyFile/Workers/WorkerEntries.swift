@@ -15,19 +15,19 @@ struct WorkerEntries {
   private struct Declared {
     var entries: [String: MappingReader] = [:]
     /// The location of each entry, for messages.
-    var places: [String: String] = [:]
+    var locations: [String: String] = [:]
     /// The workers of each entry with instances.
     var instances: [String: [String]] = [:]
   }
 
-  func read(_ parts: [MappingReader], into configuration: inout DaemonConfiguration) {
+  func read(_ files: [MappingReader], into configuration: inout DaemonConfiguration) {
     var declared = Declared()
-    for part in parts {
-      if let shape = part.shape {
+    for file in files {
+      if let shape = file.shape {
         shape.add("workers", .named(.mapping(KeyExplorer.worker()), names: NameRule.pattern))
         continue
       }
-      guard let node = part.node("workers"), let reader = part.reader(of: node, called: "workers")
+      guard let node = file.node("workers"), let reader = file.reader(of: node, called: "workers")
       else { continue }
       for name in reader.order { read(name, in: reader, &declared, into: &configuration) }
     }
@@ -49,7 +49,7 @@ struct WorkerEntries {
     }
     // Each entry has separate positions, because a name may contain dots, as a path does.
     func entry(_ variables: [String: String] = [:]) -> MappingReader? {
-      reader.reader(of: node, called: name, places: Places(), variables: variables)
+      reader.reader(of: node, called: name, positions: KeyPositions(), variables: variables)
     }
     guard let first = entry() else { return }
     guard let instances = InstanceReader(reader: first).read() else {
@@ -81,9 +81,9 @@ struct WorkerEntries {
           at: position, "`\(shortened(whole))` can't be a worker's name",
           suggestion: "a name has \(NameRule.text)")
       }
-      guard let own = entry(instance.variables) else { return }
+      guard let instanceReader = entry(instance.variables) else { return }
       let worker = Entry(
-        name: whole, template: name, variables: instance.variables, reader: own,
+        name: whole, template: name, variables: instance.variables, reader: instanceReader,
         position: position)
       add(worker, &declared, into: &configuration)
     }
@@ -114,10 +114,10 @@ struct WorkerEntries {
   private func isFirst(
     _ name: String, at position: Position?, in sink: DiagnosticSink, _ declared: inout Declared
   ) -> Bool {
-    guard let first = declared.places.updateValue(sink.place(position), forKey: name) else {
+    guard let first = declared.locations.updateValue(sink.location(position), forKey: name) else {
       return true
     }
-    declared.places[name] = first
+    declared.locations[name] = first
     sink.error(
       at: position, "the worker `\(shortened(name))` is declared twice; the first is \(first)",
       suggestion: "give one of them another name, or leave it out")
@@ -137,7 +137,7 @@ struct WorkerEntries {
       configuration.workers.append(worker)
     }
     let file = entry.reader.sink.source.file
-    var keys = entry.reader.places.keys
+    var keys = entry.reader.positions.keys
     keys[""] = entry.position
     configuration.origins.declarations[entry.name] =
       Origins.Source(layer: .worker, file: file, keys: keys)
@@ -151,7 +151,7 @@ struct WorkerEntries {
   ) {
     if instances.isEmpty { return }
     for index in workers.indices {
-      let own = workers[index].name
+      let workerName = workers[index].name
       var needs: [Dependency] = []
       for dependency in workers[index].dependsOn {
         let names = instances[dependency.worker] ?? [dependency.worker]
@@ -162,7 +162,7 @@ struct WorkerEntries {
       workers[index].dependsOn = needs
       var peers: [String] = []
       for peer in workers[index].wakeWith {
-        let names = instances[peer].map { $0.filter { $0 != own } } ?? [peer]
+        let names = instances[peer].map { $0.filter { $0 != workerName } } ?? [peer]
         peers += names.filter { !peers.contains($0) }
       }
       workers[index].wakeWith = peers

@@ -25,7 +25,7 @@ struct WorkerReader {
   func read(at position: Position?) -> Result {
     var worker = WorkerConfiguration(name: name, command: [], directory: directory, policy: policy)
     reader.directory = directory
-    (worker.environment, worker.environmentFiles) = ownEnvironment()
+    (worker.environment, worker.environmentFiles) = readEnvironment()
     reader.commands = CommandReader(
       variables: environment.merging(worker.environment) { $1 },
       owner: worker.environmentFiles.isEmpty
@@ -36,7 +36,7 @@ struct WorkerReader {
         suggestion: "write `command: [program, argument]`")
     }
     WorkerKeys.all.read(reader, into: &worker)
-    let overridden = lifecycle(&worker.policy)
+    let overridden = readPolicy(&worker.policy)
     reader.finish()
     return Result(
       worker: worker.command.isEmpty ? nil : worker, overridden: overridden)
@@ -50,7 +50,7 @@ struct WorkerReader {
   /// the files that are read at each launch. A worker with a `user` could exchange its files, so
   /// these aren't read with the daemon's rights but at each launch. If one file doesn't answer now,
   /// all are read at each launch.
-  private func ownEnvironment() -> (variables: [String: String], atLaunch: [String]) {
+  private func readEnvironment() -> (variables: [String: String], atLaunch: [String]) {
     var result = variables
     let files = namedFiles()
     var atLaunch = reader.position(ofKey: "user") == nil ? [] : files.map(\.value)
@@ -64,9 +64,9 @@ struct WorkerReader {
         atLaunch = files.map(\.value)
         result = variables
       case .success(let text):
-        let found = EnvironmentFile.parse(text, file: path)
-        result.merge(found.value ?? [:]) { $1 }
-        reader.sink.add(found.diagnostics)
+        let parsed = EnvironmentFile.parse(text, file: path)
+        result.merge(parsed.value ?? [:]) { $1 }
+        reader.sink.add(parsed.diagnostics)
       case .failure(let problem):
         reader.sink.error(
           at: node.position, "`env_file`: \(shortened(path)): \(problem.diagnostic.message)")
@@ -82,24 +82,24 @@ struct WorkerReader {
 
   /// Reads a file. nil: its file system doesn't answer.
   private func contents(of path: String) -> Swift.Result<String, Unreadable>? {
-    let found = Found()
+    let file = FileText()
     let isRead = wait(FilePaths.directory(of: path)) {
       let text = FileContents.read(path)
-      found.text.withLock { $0 = text }
+      file.text.withLock { $0 = text }
     }
-    return isRead ? found.text.withLock { $0 } : nil
+    return isRead ? file.text.withLock { $0 } : nil
   }
 
-  private final class Found: Sendable {
+  private final class FileText: Sendable {
     let text = Mutex<Swift.Result<String, Unreadable>?>(nil)
   }
 
   /// Reads `policy`, and `stop_grace`, which is another name for one of its keys.
-  private func lifecycle(_ policy: inout LifecyclePolicy) -> [String: Position] {
+  private func readPolicy(_ policy: inout LifecyclePolicy) -> [String: Position] {
     var overridden: [String: Position] = [:]
     if let overrides = reader.overrides("policy", scope: .worker) {
       policy = PolicyReader(scope: .worker).read(overrides, over: policy)
-      overridden = overrides.places.settings
+      overridden = overrides.positions.settings
     }
     let key = "terminate.grace"
     if let grace = reader.read("stop_grace", as: .duration) {

@@ -22,7 +22,7 @@ public struct WorkerSettings: Hashable, Sendable {
     "autostart", "depends_on", "env_file", "group", "instances", "listen", "on", "replicas", "user",
     "wake_at",
   ]
-  private static let own = [
+  private static let replacedKeys = [
     "command": "give the command after `--`", "directory": "use --directory",
     "environment": "use --env",
   ]
@@ -76,14 +76,14 @@ public struct WorkerSettings: Hashable, Sendable {
       policy: worker.policy
     ).read(at: nil)
     try check(sink)
-    guard var found = read.worker else { return worker }
-    (found.command, found.environment) = (worker.command, worker.environment)
-    found.notify = found.notify || worker.notify
+    guard var result = read.worker else { return worker }
+    (result.command, result.environment) = (worker.command, worker.environment)
+    result.notify = result.notify || worker.notify
     if !settings.contains(where: { $0.path == ["importance"] }) {
-      found.importance = worker.importance
+      result.importance = worker.importance
     }
-    found.settings = settings.map(\.argument)
-    return found
+    result.settings = settings.map(\.argument)
+    return result
   }
 
   /// Returns a text as the value of a key.
@@ -93,7 +93,7 @@ public struct WorkerSettings: Hashable, Sendable {
   public static var keys: [String] {
     let all = KeyExplorer.worker().values().filter { key in
       let first = String(key.prefix { $0 != "." })
-      return own[first] == nil && !declaredOnly.contains(first)
+      return replacedKeys[first] == nil && !declaredOnly.contains(first)
     }
     let isOfPolicy = { (key: String) in key.hasPrefix("policy.") }
     return all.filter { !isOfPolicy($0) }
@@ -147,7 +147,7 @@ public struct WorkerSettings: Hashable, Sendable {
     let value = argument[sign...].dropFirst()
     let path = argument[..<sign].split(separator: ".", omittingEmptySubsequences: false)
     let key = path.first.map(String.init) ?? ""
-    if let instead = own[key] { throw SettingError(argument, instead) }
+    if let instead = replacedKeys[key] { throw SettingError(argument, instead) }
     if declaredOnly.contains(key) {
       throw SettingError(
         argument, "only a worker in dormouse.yaml can have `\(key)`",

@@ -34,7 +34,7 @@ struct FleetPicture {
     ([head] + bars + trade + tail + ["</svg>", ""]).joined(separator: "\n")
   }
 
-  func color(_ place: Int) -> String { Self.colors[place % Self.colors.count] }
+  func color(_ index: Int) -> String { Self.colors[index % Self.colors.count] }
 
   private var head: String {
     let about = """
@@ -61,28 +61,28 @@ struct FleetPicture {
       """
   }
 
-  // MARK: the states that uses found
+  // MARK: the states of workers when they were used
 
   /// The bars of the first part. Most uses find their worker running and would fill the bar, so
   /// only the other states are drawn.
   private var bars: [String] {
     let shares = reports.map { 1 - $0.share(.hot) }
-    let most = max(shares.max() ?? 0, 1e-6) * 1.02
+    let maxShare = max(shares.max() ?? 0, 1e-6) * 1.02
     var lines = [
       label(
         24, barsTop - 12, "State of the worker when a use came", size: 13,
         weight: "bold"),
       legend,
     ]
-    for (place, report) in reports.enumerated() {
-      let y = barsTop + Double(place) * Self.row
+    for (index, report) in reports.enumerated() {
+      let y = barsTop + Double(index) * Self.row
       var x = Self.left
-      lines.append(dot(30, y + 11, color(place)))
+      lines.append(dot(30, y + 11, color(index)))
       lines.append(label(42, y + 15, comparison.title(report), size: 12))
-      for found in [FleetReport.Found.suspended, .hibernated, .cold] {
-        let width = report.share(found) / most * (Self.right - Self.left - 130)
+      for state in [FleetReport.StateAtUse.suspended, .hibernated, .cold] {
+        let width = report.share(state) / maxShare * (Self.right - Self.left - 130)
         lines.append(
-          "<rect class=\"\(found.rawValue)\" x=\"\(fixed(x, 1))\" y=\"\(fixed(y, 1))\" "
+          "<rect class=\"\(state.rawValue)\" x=\"\(fixed(x, 1))\" y=\"\(fixed(y, 1))\" "
             + "width=\"\(fixed(width, 1))\" height=\"22\"/>")
         x += width
       }
@@ -96,12 +96,12 @@ struct FleetPicture {
   private var legend: String {
     var x = 420.0
     return [
-      (FleetReport.Found.suspended, "suspended (about 1 ms)"),
+      (FleetReport.StateAtUse.suspended, "suspended (about 1 ms)"),
       (.hibernated, "hibernated (tens of ms)"), (.cold, "cold: launched"),
-    ].map { found, text in
+    ].map { state, text in
       defer { x += 175 }
       return
-        "<rect class=\"\(found.rawValue)\" x=\"\(x)\" y=\"\(barsTop - 22)\" "
+        "<rect class=\"\(state.rawValue)\" x=\"\(x)\" y=\"\(barsTop - 22)\" "
         + "width=\"11\" height=\"11\"/>"
         + label(x + 16, barsTop - 12, text, size: 11, kind: "dim")
     }.joined(separator: "\n")

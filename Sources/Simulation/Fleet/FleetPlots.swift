@@ -10,8 +10,8 @@ extension FleetPicture {
   var trade: [String] {
     let hours = max(comparison.hours, 0.01)
     let points = reports.map { ($0.memoryGigabyteHours / hours, $0.all.mean) }
-    let most = points.map(\.0).max() ?? 1
-    let x = Scale(from: 0, to: max(most, 0.001) * 1.15, at: 70, until: Self.right - 90)
+    let maxMemory = points.map(\.0).max() ?? 1
+    let x = Scale(from: 0, to: max(maxMemory, 0.001) * 1.15, at: 70, until: Self.right - 90)
     let waits = points.map(\.1).filter { $0 > 0 }
     let y = LogScale(
       from: (waits.min() ?? 0.1) / 1.5, to: (waits.max() ?? 10) * 1.5, at: tradeBottom,
@@ -34,19 +34,19 @@ extension FleetPicture {
           x(tick), tradeBottom + 18, "\(short(tick)) GB", size: 11, kind: "dim", anchor: "middle"))
     }
     let dots = points.map { (x: x($0.0), y: y(max($0.1, y.low))) }
-    for (place, at) in dots.enumerated() { lines.append(dot(at.x, at.y, color(place), radius: 7)) }
+    for (index, at) in dots.enumerated() { lines.append(dot(at.x, at.y, color(index), radius: 7)) }
     return lines + names(of: dots)
   }
 
   /// The names beside the dots. They are moved down until they cover neither a dot nor each other.
   private func names(of dots: [(x: Double, y: Double)]) -> [String] {
     var taken = dots.map { (from: $0.x - 8, to: $0.x + 8, y: $0.y) }
-    return reports.enumerated().map { place, report in
+    return reports.enumerated().map { index, report in
       let text = "\(comparison.title(report)): \(short(report.all.mean)) ms"
       let width = Double(text.count) * 6.5
-      let isLeft = dots[place].x > 620
-      let start = isLeft ? dots[place].x - 12 - width : dots[place].x + 12
-      var line = dots[place].y
+      let isLeft = dots[index].x > 620
+      let start = isLeft ? dots[index].x - 12 - width : dots[index].x + 12
+      var line = dots[index].y
       while taken.contains(where: {
         $0.from < start + width && start < $0.to && ($0.y - line).magnitude < 14
       }) { line += 14 }
@@ -62,7 +62,7 @@ extension FleetPicture {
   /// The plot of how many of a million uses waited longer than a given time.
   var tail: [String] {
     let x = LogScale(from: 0.5, to: longest, at: 70, until: Self.right)
-    let y = LogScale(from: 1, to: most * 1.3, at: tailBottom, until: tailTop)
+    let y = LogScale(from: 1, to: maxPerMillion * 1.3, at: tailBottom, until: tailTop)
     var lines = [
       label(24, tailTop - 24, "The longest waits", size: 13, weight: "bold"),
       label(
@@ -79,15 +79,15 @@ extension FleetPicture {
       let text = tick < 1000 ? "\(short(tick)) ms" : "\(short(tick / 1000)) s"
       lines.append(label(x(tick), tailBottom + 18, text, size: 11, kind: "dim", anchor: "middle"))
     }
-    for (place, report) in reports.enumerated() {
+    for (index, report) in reports.enumerated() {
       let path = report.tail.compactMap { point -> String? in
         let rate = perMillion(point.uses, report)
         guard rate >= 1, point.milliseconds <= longest else { return nil }
         return "\(fixed(x(point.milliseconds), 1)),\(fixed(y(rate), 1))"
       }
       lines.append(
-        "<polyline fill=\"none\" stroke=\"\(color(place))\" stroke-width=\"2.2\" "
-          + "\(place >= Self.colors.count / 2 ? "stroke-dasharray=\"6 3\" " : "")"
+        "<polyline fill=\"none\" stroke=\"\(color(index))\" stroke-width=\"2.2\" "
+          + "\(index >= Self.colors.count / 2 ? "stroke-dasharray=\"6 3\" " : "")"
           + "points=\"\(path.joined(separator: " "))\"/>")
     }
     return lines + key
@@ -95,10 +95,10 @@ extension FleetPicture {
 
   /// The key of the plot. It is below the lines, which begin at the top left.
   private var key: [String] {
-    reports.enumerated().flatMap { place, report in
-      let y = tailBottom - 8 - Double(reports.count - 1 - place) * 16
+    reports.enumerated().flatMap { index, report in
+      let y = tailBottom - 8 - Double(reports.count - 1 - index) * 16
       return [
-        dot(86, y - 4, color(place)),
+        dot(86, y - 4, color(index)),
         label(96, y, comparison.title(report), size: 11, kind: "halo"),
       ]
     }
@@ -111,7 +111,7 @@ extension FleetPicture {
     return max(10, (ends.max() ?? 1000) * 1.2)
   }
 
-  private var most: Double {
+  private var maxPerMillion: Double {
     max(10, reports.map { perMillion($0.tail.first?.uses ?? 0, $0) }.max() ?? 10)
   }
 

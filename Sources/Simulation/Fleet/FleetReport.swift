@@ -1,7 +1,7 @@
 /// The result of the simulation of a fleet under a policy.
 public struct FleetReport: Codable, Sendable, Hashable {
   /// The state of a worker when it was used.
-  public enum Found: String, Codable, Sendable, CaseIterable, CodingKeyRepresentable {
+  public enum StateAtUse: String, Codable, Sendable, CaseIterable, CodingKeyRepresentable {
     /// The worker ran.
     case hot
     case suspended, hibernated
@@ -13,13 +13,13 @@ public struct FleetReport: Codable, Sendable, Hashable {
   /// The order in which the policy selects workers to terminate.
   public var order: [String]
   /// The number of uses by the state of their worker.
-  public var found: [Found: Int] = [:]
+  public var found: [StateAtUse: Int] = [:]
   /// The waiting times of uses that weren't hot, from the arrival until the worker ran.
   public var wake = Latencies()
   /// The waiting times of all uses. A hot use counts as 0 ms.
   public var all = Latencies()
   /// The mean waiting time in milliseconds, by the state of the worker.
-  public var meanWait: [Found: Double] = [:]
+  public var meanWait: [StateAtUse: Double] = [:]
   /// The number of terminations by the policy under pressure, by the state before.
   public var terminated: [String: Int] = [:]
   /// The number of terminations by the policy's watchdog.
@@ -70,8 +70,8 @@ public struct FleetReport: Codable, Sendable, Hashable {
     public var uses: Int
   }
 
-  func share(_ found: Found) -> Double {
-    Double(self.found[found] ?? 0) / Double(max(1, uses))
+  func share(_ state: StateAtUse) -> Double {
+    Double(found[state] ?? 0) / Double(max(1, uses))
   }
 }
 
@@ -90,8 +90,8 @@ struct WaitingTimes {
     let count = sorted.count + zeros
     guard count > 0 else { return FleetReport.Latencies() }
     func at(_ share: Double) -> Double {
-      let place = min(count - 1, Int(share * Double(count))) - zeros
-      return place < 0 ? 0 : Double(sorted[place]) / 1000
+      let index = min(count - 1, Int(share * Double(count))) - zeros
+      return index < 0 ? 0 : Double(sorted[index]) / 1000
     }
     let sum = sorted.reduce(0.0) { $0 + Double($1) }
     return FleetReport.Latencies(
@@ -102,12 +102,12 @@ struct WaitingTimes {
   static func tail(_ sorted: [UInt32]) -> [FleetReport.TailPoint] {
     var points: [FleetReport.TailPoint] = []
     var bound = 500.0
-    var place = 0
+    var index = 0
     while bound < 100_000_000 {
-      while place < sorted.count, Double(sorted[place]) <= bound { place += 1 }
+      while index < sorted.count, Double(sorted[index]) <= bound { index += 1 }
       points.append(
-        FleetReport.TailPoint(milliseconds: bound / 1000, uses: sorted.count - place))
-      if place == sorted.count { break }
+        FleetReport.TailPoint(milliseconds: bound / 1000, uses: sorted.count - index))
+      if index == sorted.count { break }
       bound *= 1.15
     }
     return points

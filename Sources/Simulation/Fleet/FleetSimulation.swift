@@ -13,10 +13,10 @@ public struct FleetSimulation {
   var now: Int64 = 0
   var workers: [FleetWorker]
   var numbers: [WorkerID: Int32] = [:]
-  var news = NewsQueue()
+  var steps = FleetStepQueue()
   var report: FleetReport
   var waits = WaitingTimes()
-  var waited: [FleetReport.Found: Int64] = [:]
+  var waited: [FleetReport.StateAtUse: Int64] = [:]
 
   var resident: Int64 = 0
   var usedByOthers: Int64 = 0
@@ -77,13 +77,13 @@ public struct FleetSimulation {
       let useAt = use < trace.uses.count ? trace.uses[use].at * 1_000_000 : .max
       let changeAt = change < trace.others.count ? trace.others[change].at * 1_000_000 : .max
       let endAt = ended < trace.ends.count ? trace.ends[ended].at * 1_000_000 : .max
-      let newsAt = news.first ?? .max
+      let nextStepAt = steps.first ?? .max
       let deadline = engine.nextDeadline?.nanoseconds ?? .max
-      let next = min(useAt, changeAt, endAt, newsAt, deadline)
+      let next = min(useAt, changeAt, endAt, nextStepAt, deadline)
       guard next < end else { break }
       now = max(now, next)
-      if next == newsAt, let item = news.popFirst() {
-        happen(item)
+      if next == nextStepAt, let step = steps.popFirst() {
+        handle(step)
       } else if next == changeAt {
         usedByOthers = Int64(trace.others[change].share * Double(machine.memory.bytes))
         change += 1
@@ -113,7 +113,7 @@ public struct FleetSimulation {
         adopt(number, in: start == .hibernated ? .hibernated : .background)
       }
     }
-    news.add(at: 0, worker: -1, life: 0, what: .sample)
+    steps.add(at: 0, worker: -1, life: 0, kind: .sample)
   }
 
   /// Adds a worker that has processes when the trace begins.
@@ -129,7 +129,7 @@ public struct FleetSimulation {
       imageBytes += workers[worker].image
     }
     deliver(.adopted(workers[worker].id, workers[worker].profile, state))
-    let resident = isAsleep ? min(footprint, machine.hibernatedRest.bytes) : footprint
+    let resident = isAsleep ? min(footprint, machine.hibernatedFootprint.bytes) : footprint
     setResident(worker, resident)
     guard workers[worker].body != .absent else { return }
     deliver(.footprint(workers[worker].id, ByteCount(resident)))
@@ -151,14 +151,14 @@ public struct FleetSimulation {
     for directive in directives { perform(directive) }
   }
 
-  private mutating func happen(_ item: FleetNews) {
-    switch item.what {
+  private mutating func handle(_ step: FleetStep) {
+    switch step.kind {
     case .sample: sample()
-    case .useEnds: endUse(item.worker, item.life)
-    case .retry: restartIfWanted(Int(item.worker))
+    case .useEnds: endUse(step.worker, step.life)
+    case .retry: restartIfWanted(Int(step.worker))
     case .event(let event):
-      let worker = Int(item.worker)
-      guard workers[worker].life == item.life, workers[worker].body != .absent else { return }
+      let worker = Int(step.worker)
+      guard workers[worker].life == step.life, workers[worker].body != .absent else { return }
       apply(event, to: worker)
       deliver(event)
       follow(event, worker)
@@ -175,7 +175,7 @@ public struct FleetSimulation {
 
   /// Reads the memory once a second, as the daemon does, unless nothing has changed.
   private mutating func sample() {
-    news.add(at: now + 1_000_000_000, worker: -1, life: 0, what: .sample)
+    steps.add(at: now + 1_000_000_000, worker: -1, life: 0, kind: .sample)
     if now / 86_400_000_000_000 > day {
       day = now / 86_400_000_000_000
       writtenToday = 0
@@ -205,8 +205,8 @@ public struct FleetSimulation {
     report.wake = waits.latencies(zeros: 0, sorted: sorted)
     report.all = waits.latencies(zeros: report.found[.hot] ?? 0, sorted: sorted)
     report.tail = WaitingTimes.tail(sorted)
-    for (found, time) in waited {
-      report.meanWait[found] = Double(time) / 1e6 / Double(max(1, report.found[found] ?? 0))
+    for (state, time) in waited {
+      report.meanWait[state] = Double(time) / 1e6 / Double(max(1, report.found[state] ?? 0))
     }
     report.memoryGigabyteHours = memoryTime / 3.6e12 / 1_073_741_824
     report.peakGigabytes = Double(peak) / 1_073_741_824
@@ -245,7 +245,7 @@ extension FleetSimulation {
       deliver(.exited(workers[biggest].id, .signaled(9)))
       let delay = workers[biggest].retryDelay
       workers[biggest].kernelKills += 1
-      news.add(at: now + delay, worker: Int32(biggest), life: 0, what: .retry)
+      steps.add(at: now + delay, worker: Int32(biggest), life: 0, kind: .retry)
     }
   }
 

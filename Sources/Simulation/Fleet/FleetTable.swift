@@ -63,7 +63,7 @@ public struct FleetComparison: Codable, Sendable {
     """
 
   private func cells(_ report: FleetReport) -> [String] {
-    func share(_ found: FleetReport.Found) -> String { fixed(report.share(found) * 100, 2) }
+    func share(_ state: FleetReport.StateAtUse) -> String { fixed(report.share(state) * 100, 2) }
     let states = ["suspended", "hibernated", "background", "foreground"]
     let launching = report.terminated["launching"] ?? 0
     let terminated = states.map { state in
@@ -126,13 +126,13 @@ func filled(_ text: String, to width: Int) -> String {
 func gigabyteHours(_ value: Double) -> String { fixed(value, value < 0.05 ? 3 : 1) }
 
 /// A number with a fixed number of decimals.
-func fixed(_ value: Double, _ places: Int) -> String {
+func fixed(_ value: Double, _ decimals: Int) -> String {
   guard value.isFinite, value.magnitude < 1e15 else { return "–" }
-  let scale = [1.0, 10, 100, 1000][min(places, 3)]
+  let scale = [1.0, 10, 100, 1000][min(decimals, 3)]
   let scaled = Int((value.magnitude * scale).rounded())
   let sign = value < 0 && scaled > 0 ? "-" : ""
-  guard places > 0 else { return sign + String(scaled) }
-  let rest = String(scaled % Int(scale))
-  let zeros = String(repeating: "0", count: places - rest.count)
-  return "\(sign)\(scaled / Int(scale)).\(zeros)\(rest)"
+  guard decimals > 0 else { return sign + String(scaled) }
+  let fraction = String(scaled % Int(scale))
+  let zeros = String(repeating: "0", count: decimals - fraction.count)
+  return "\(sign)\(scaled / Int(scale)).\(zeros)\(fraction)"
 }

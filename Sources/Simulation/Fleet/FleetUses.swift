@@ -13,32 +13,33 @@ extension FleetSimulation {
   mutating func arrive(_ use: Trace.Use) {
     let worker = Int(use.worker)
     let state = engine.state(of: workers[worker].id) ?? .terminated
-    let found = self.found(worker, state)
-    if use.isOwnWork { return workForItself(worker, use.duration, found: found) }
+    let stateAtUse = self.stateAtUse(worker, state)
+    if use.isSelfInitiated { return runWorkerTimer(worker, use.duration, stateAtUse: stateAtUse) }
     if use.count > 1 { report.found[.hot, default: 0] += Int(use.count) - 1 }
-    if found == .hot {
+    if stateAtUse == .hot {
       // The continuation of a use has been counted already.
       if use.count > 0 { report.found[.hot, default: 0] += 1 }
       if isStalling { countStall(use.count) }
       return begin(worker, use.duration)
     }
-    let isFirst = !workers[worker].waiting.contains { !$0.isOwnWork }
+    let isFirst = !workers[worker].waiting.contains { !$0.isSelfInitiated }
     workers[worker].waiting.append(
-      FleetWorker.Waiting(at: now, found: found, duration: use.duration))
+      FleetWorker.Waiting(at: now, stateAtUse: stateAtUse, duration: use.duration))
     if isFirst || state == .terminated { want(worker, state) }
   }
 
   /// Handles a timer of the worker itself, which wakes it if it sleeps. Without processes there is
   /// no timer.
-  private mutating func workForItself(
-    _ worker: Int, _ duration: Int32, found: FleetReport.Found
+  private mutating func runWorkerTimer(
+    _ worker: Int, _ duration: Int32, stateAtUse: FleetReport.StateAtUse
   ) {
-    switch found {
+    switch stateAtUse {
     case .hot: work(worker, duration)
     case .cold: break
     case .suspended, .hibernated:
       workers[worker].waiting.append(
-        FleetWorker.Waiting(at: now, found: found, duration: duration, isOwnWork: true))
+        FleetWorker.Waiting(
+          at: now, stateAtUse: stateAtUse, duration: duration, isSelfInitiated: true))
       if workers[worker].waiting.count == 1 {
         deliver(.timerDue(workers[worker].id, "its own timer"))
       }
@@ -54,7 +55,7 @@ extension FleetSimulation {
     deliver(.worked(workers[worker].id))
   }
 
-  private func found(_ worker: Int, _ state: WorkerState) -> FleetReport.Found {
+  private func stateAtUse(_ worker: Int, _ state: WorkerState) -> FleetReport.StateAtUse {
     switch state {
     case .foreground, .background: .hot
     case .suspending, .suspended: .suspended
@@ -81,7 +82,7 @@ extension FleetSimulation {
 
   /// Starts a worker that ended while a use waited for it: the use tries again.
   mutating func restartIfWanted(_ worker: Int) {
-    workers[worker].waiting.removeAll(where: \.isOwnWork)
+    workers[worker].waiting.removeAll(where: \.isSelfInitiated)
     guard !workers[worker].waiting.isEmpty,
       engine.state(of: workers[worker].id) == .terminated
     else { return }
@@ -102,14 +103,14 @@ extension FleetSimulation {
     let waiting = workers[worker].waiting
     workers[worker].waiting = []
     workers[worker].kernelKills = 0
-    for one in waiting where !one.isOwnWork {
-      report.found[one.found, default: 0] += 1
+    for one in waiting where !one.isSelfInitiated {
+      report.found[one.stateAtUse, default: 0] += 1
       waits.add(now - one.at)
-      waited[one.found, default: 0] += now - one.at
+      waited[one.stateAtUse, default: 0] += now - one.at
       workers[worker].account.waitSeconds += Double(now - one.at) / 1e9
     }
     for one in waiting {
-      if one.isOwnWork { work(worker, one.duration) } else { begin(worker, one.duration) }
+      if one.isSelfInitiated { work(worker, one.duration) } else { begin(worker, one.duration) }
     }
   }
 
@@ -129,7 +130,7 @@ extension FleetSimulation {
     if workers[worker].longUses == 1 {
       deliver(.taskBegan(workers[worker].id, task: "use", limit: nil))
     }
-    news.add(at: now + time, worker: Int32(worker), life: workers[worker].life, what: .useEnds)
+    steps.add(at: now + time, worker: Int32(worker), life: workers[worker].life, kind: .useEnds)
   }
 
   mutating func endUse(_ number: Int32, _ life: Int32) {

@@ -23,7 +23,7 @@ public struct MachineModel: Sendable, Hashable {
   public var imageShare = 0.22
   /// The memory that a hibernated worker keeps: its stacks in the kernel, its page tables, 8 KB of
   /// pages.
-  public var hibernatedRest = ByteCount.kilobytes(64)
+  public var hibernatedFootprint = ByteCount.kilobytes(64)
   /// The time from SIGTERM until a worker has ended.
   public var exit = Duration.milliseconds(50)
   /// The share of the memory (0–1) below which free memory makes the kernel reclaim while a use

@@ -13,8 +13,9 @@ extension MachineModel {
     if let path = Self.shares[key] {
       return assign(Self.share(text), to: path, key: key, expected: "a share from 0% to 100%")
     }
-    let known = Self.durations.keys.sorted() + Self.sizes.keys.sorted() + Self.shares.keys.sorted()
-    return "unknown setting; known: \(known.joined(separator: ", "))"
+    let settings =
+      Self.durations.keys.sorted() + Self.sizes.keys.sorted() + Self.shares.keys.sorted()
+    return "unknown setting; known: \(settings.joined(separator: ", "))"
   }
 
   private mutating func assign<Value>(
@@ -59,7 +60,7 @@ extension MachineModel {
   private static var sizes: [String: WritableKeyPath<MachineModel, ByteCount>] {
     [
       "memory": \.memory, "hibernate_rate": \.hibernateRate,
-      "hibernated_rest": \.hibernatedRest,
+      "hibernated_rest": \.hibernatedFootprint,
     ]
   }
   private static var shares: [String: WritableKeyPath<MachineModel, Double>] {

@@ -56,11 +56,11 @@ struct CSVRow {
     (self.file, self.line, self.bytes) = (file, line, bytes)
     var start = 0
     var isQuoted = false
-    for (place, byte) in bytes.enumerated() {
+    for (index, byte) in bytes.enumerated() {
       if byte == UInt8(ascii: "\"") { isQuoted.toggle() }
       if byte == UInt8(ascii: ","), !isQuoted {
-        fields.append(start..<place)
-        start = place + 1
+        fields.append(start..<index)
+        start = index + 1
       }
     }
     fields.append(start..<bytes.count)
@@ -75,12 +75,13 @@ struct CSVRow {
   /// Returns a field as text, without its quotes.
   func text(_ field: Int) throws(TraceError) -> String {
     guard field < fields.count else { throw missing(field) }
-    var part = bytes[fields[field]]
-    guard part.first == UInt8(ascii: "\""), part.last == UInt8(ascii: "\""), part.count > 1 else {
-      return String(decoding: part, as: UTF8.self)
+    var content = bytes[fields[field]]
+    guard content.first == UInt8(ascii: "\""), content.last == UInt8(ascii: "\""), content.count > 1
+    else {
+      return String(decoding: content, as: UTF8.self)
     }
-    part = part.dropFirst().dropLast()
-    return String(decoding: part, as: UTF8.self).split(
+    content = content.dropFirst().dropLast()
+    return String(decoding: content, as: UTF8.self).split(
       separator: "\"\"", omittingEmptySubsequences: false
     ).joined(separator: "\"")
   }
@@ -101,11 +102,13 @@ struct CSVRow {
 
   /// Reads a number from zero to `most`. No limit is near a number with which a calculation could
   /// overflow.
-  func number(_ field: Int, most: Double, _ unit: String = "") throws(TraceError) -> Double {
+  func number(_ field: Int, atMost maximum: Double, _ unit: String = "") throws(TraceError)
+    -> Double
+  {
     guard let value = Double(try text(field)), value >= 0 else {
       throw wrong(field, "a number of at least 0")
     }
-    guard value <= most else { throw wrong(field, "at most \(Int64(most))\(unit)") }
+    guard value <= maximum else { throw wrong(field, "at most \(Int64(maximum))\(unit)") }
     return value
   }
 
@@ -126,9 +129,9 @@ struct CSVRow {
   }
 
   func wrong(_ field: Int, _ expected: String) -> TraceError {
-    let found = String(decoding: bytes[fields[field]].prefix(40), as: UTF8.self)
+    let fieldText = String(decoding: bytes[fields[field]].prefix(40), as: UTF8.self)
     let column = fields[field].lowerBound + 1
-    let shown = found.isEmpty ? "nothing" : "'\(found.filter { $0 >= " " })'"
+    let shown = fieldText.isEmpty ? "nothing" : "'\(fieldText.filter { $0 >= " " })'"
     return TraceError(
       file: file, line: line, column: column, what: "expected \(expected), found \(shown)")
   }

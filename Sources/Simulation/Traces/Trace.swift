@@ -38,16 +38,16 @@ public struct Trace: Sendable, Equatable {
     /// The number of uses that this one stands for.
     public var count: Int32
     /// True for the worker's own work, such as for its timer: no client waits for it.
-    public var isOwnWork: Bool
+    public var isSelfInitiated: Bool
 
     public init(
-      at: Int64, worker: Int32, duration: Int32, count: Int32 = 1, isOwnWork: Bool = false
+      at: Int64, worker: Int32, duration: Int32, count: Int32 = 1, isSelfInitiated: Bool = false
     ) {
       self.at = at
       self.worker = worker
       self.duration = duration
       self.count = count
-      self.isOwnWork = isOwnWork
+      self.isSelfInitiated = isSelfInitiated
     }
   }
 
@@ -75,7 +75,7 @@ public struct Trace: Sendable, Equatable {
   /// The footprint of all workers together if none ever ended.
   public var footprint: ByteCount { workers.reduce(.zero) { $0 + $1.footprint } }
   /// The number of uses by clients.
-  public var useCount: Int { uses.reduce(0) { $0 + ($1.isOwnWork ? 0 : Int($1.count)) } }
+  public var useCount: Int { uses.reduce(0) { $0 + ($1.isSelfInitiated ? 0 : Int($1.count)) } }
 
   /// Returns the last `length` milliseconds of the trace. Workers that ran at that time run at its
   /// start.
@@ -84,19 +84,19 @@ public struct Trace: Sendable, Equatable {
   public func suffix(_ length: Int64) -> Trace {
     let start = self.length - length
     guard start > 0 else { return self }
-    var part = self
-    part.length = length
-    for place in part.workers.indices {
-      part.workers[place].start = self.start(of: place, at: start)
+    var result = self
+    result.length = length
+    for index in result.workers.indices {
+      result.workers[index].start = self.start(of: index, at: start)
     }
-    part.uses = uses.filter { $0.at >= start }
-    part.ends = ends.filter { $0.at >= start }
+    result.uses = uses.filter { $0.at >= start }
+    result.ends = ends.filter { $0.at >= start }
     let before = others.last { $0.at <= start }.map { [HostChange(at: start, share: $0.share)] }
-    part.others = (before ?? []) + others.filter { $0.at > start }
-    for place in part.uses.indices { part.uses[place].at -= start }
-    for place in part.ends.indices { part.ends[place].at -= start }
-    for place in part.others.indices { part.others[place].at -= start }
-    return part
+    result.others = (before ?? []) + others.filter { $0.at > start }
+    for index in result.uses.indices { result.uses[index].at -= start }
+    for index in result.ends.indices { result.ends[index].at -= start }
+    for index in result.others.indices { result.others[index].at -= start }
+    return result
   }
 
   private func start(of worker: Int, at start: Int64) -> TraceWorker.Start {

@@ -15,9 +15,9 @@ public struct TraceError: Error, Equatable, CustomStringConvertible {
   }
 
   public var description: String {
-    var place = file
-    if line > 0 { place += ":\(line)" }
-    if column > 0 { place += ":\(column)" }
-    return "\(place): \(what)"
+    var location = file
+    if line > 0 { location += ":\(line)" }
+    if column > 0 { location += ":\(column)" }
+    return "\(location): \(what)"
   }
 }

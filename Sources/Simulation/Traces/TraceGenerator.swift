@@ -163,8 +163,8 @@ private struct Popularity {
   init(_ count: Int, _ random: inout SplitMix64) {
     order = Array(0..<count).shuffled(using: &random)
     var sum = 0.0
-    for place in 0..<count {
-      sum += 1 / Double(place + 1)
+    for index in 0..<count {
+      sum += 1 / Double(index + 1)
       sums.append(sum)
     }
   }

@@ -68,10 +68,10 @@ public struct TraceLoader: Sendable {
   private mutating func read(_ row: CSVRow) throws(TraceError) {
     switch kind {
     case nil: kind = try TraceFileKind(header: row)
-    case .dormouse?: try readOwn(row)
+    case .dormouse?: try readDormouse(row)
     case .invocations2019(let minutes)?: try readMinutes(row, minutes)
     case .durations2019?: try readDurations(row)
-    case .memory2019?: megabytes[try row.text(1)] = try row.number(7, most: 1_048_576, " MB")
+    case .memory2019?: megabytes[try row.text(1)] = try row.number(7, atMost: 1_048_576, " MB")
     case .invocations2021?: try readInvocation(row)
     }
   }
@@ -103,11 +103,11 @@ extension TraceLoader {
     for minute in 0..<minutes {
       let count = try row.count(minute + 4)
       guard count > 0 else { continue }
-      let parts = min(count, Self.maxUsesPerMinute)
+      let pieces = min(count, Self.maxUsesPerMinute)
       let start = (minutesRead + Int64(minute)) * 60_000
-      for part in 0..<parts {
-        let offset = Int64((Double(part) + random.unit()) / Double(parts) * 60_000)
-        let share = count / parts + (part < count % parts ? 1 : 0)
+      for piece in 0..<pieces {
+        let offset = Int64((Double(piece) + random.unit()) / Double(pieces) * 60_000)
+        let share = count / pieces + (piece < count % pieces ? 1 : 0)
         uses.append(
           Trace.Use(
             at: start + offset, worker: worker, duration: 0,
@@ -122,7 +122,7 @@ extension TraceLoader {
   private mutating func readDurations(_ row: CSVRow) throws(TraceError) {
     let number = function(named: try row.text(1) + "/" + row.text(2))
     var values: [Double] = []
-    for field in 7..<14 { values.append(try row.number(field, most: 1e12, " ms")) }
+    for field in 7..<14 { values.append(try row.number(field, atMost: 1e12, " ms")) }
     durations[number] = values
   }
 
@@ -130,8 +130,8 @@ extension TraceLoader {
   private mutating func readInvocation(_ row: CSVRow) throws(TraceError) {
     let (app, function) = (try row.text(0), try row.text(1))
     let end = try row.number(
-      2, most: Double(Self.maxLength / 1000), " seconds since the start of the trace")
-    let duration = try row.number(3, most: 1e9, " s")
+      2, atMost: Double(Self.maxLength / 1000), " seconds since the start of the trace")
+    let duration = try row.number(3, atMost: 1e9, " s")
     let start = max(0, ((end - duration) * 1000).rounded())
     uses.append(
       Trace.Use(
@@ -148,10 +148,10 @@ extension TraceLoader {
       return Int32(min(random.logNormal(median: 300, sigma: 1.5), 600_000))
     }
     let share = random.unit() * 100
-    let place = max(1, Self.percentiles.firstIndex { $0 >= share } ?? 1)
-    let (low, high) = (Self.percentiles[place - 1], Self.percentiles[place])
-    let part = (share - low) / (high - low)
-    let value = values[place - 1] + part * (values[place] - values[place - 1])
+    let index = max(1, Self.percentiles.firstIndex { $0 >= share } ?? 1)
+    let (low, high) = (Self.percentiles[index - 1], Self.percentiles[index])
+    let fraction = (share - low) / (high - low)
+    let value = values[index - 1] + fraction * (values[index] - values[index - 1])
     return Int32(clamping: max(0, Int64(value)))
   }
 }
@@ -159,12 +159,12 @@ extension TraceLoader {
 // MARK: Dormouse's own format
 
 extension TraceLoader {
-  private mutating func readOwn(_ row: CSVRow) throws(TraceError) {
+  private mutating func readDormouse(_ row: CSVRow) throws(TraceError) {
     switch try row.text(0) {
     case "length": length = max(length, try row.time(1))
     case "others":
       others.append(
-        Trace.HostChange(at: try row.time(1), share: try row.number(2, most: 100, " %") / 100))
+        Trace.HostChange(at: try row.time(1), share: try row.number(2, atMost: 100, " %") / 100))
     case "worker": try readWorker(row)
     case "use": try readUse(row)
     case "end":
@@ -188,7 +188,7 @@ extension TraceLoader {
       count: row.count > 4 ? Int32(clamping: try row.count(4)) : 1)
     if row.count > 5 {
       guard try row.text(5) == "own" else { throw row.wrong(5, "`own`") }
-      use.isOwnWork = true
+      use.isSelfInitiated = true
     }
     uses.append(use)
     functionOfUse.append(-1)
@@ -219,20 +219,20 @@ extension TraceLoader {
   /// Returns the trace of all files.
   ///
   /// - Parameter most: the number of workers that are chosen at random. `nil`: all.
-  public mutating func trace(most: Int? = nil) throws(TraceError) -> Trace {
+  public mutating func trace(maxWorkers: Int? = nil) throws(TraceError) -> Trace {
     guard !uses.isEmpty else {
       throw TraceError(
         file: fileNames.first ?? "trace", what: "no invocations: no worker is ever used")
     }
-    for place in uses.indices where functionOfUse[place] >= 0 {
-      uses[place].duration = duration(of: functionOfUse[place])
+    for index in uses.indices where functionOfUse[index] >= 0 {
+      uses[index].duration = duration(of: functionOfUse[index])
     }
-    for place in workers.indices where workers[place].footprint == .zero { complete(place) }
+    for index in workers.indices where workers[index].footprint == .zero { complete(index) }
     var trace = Trace(
       name: fileNames.map { String($0.split(separator: "/").last ?? "") }.joined(separator: ", "),
       length: length, workers: workers, uses: uses,
       others: others.isEmpty ? [Trace.HostChange(at: 0, share: 0.1)] : others, ends: ends)
-    if let most, most < workers.count { trace.keep(most, &random) }
+    if let maxWorkers, maxWorkers < workers.count { trace.keep(maxWorkers, &random) }
     trace.uses.sort { ($0.at, $0.worker) < ($1.at, $1.worker) }
     trace.others.sort { $0.at < $1.at }
     trace.ends.sort { ($0.at, $0.worker) < ($1.at, $1.worker) }
@@ -240,18 +240,18 @@ extension TraceLoader {
   }
 
   /// Adds the values that the data sets lack. They are drawn as the generators draw them.
-  private mutating func complete(_ place: Int) {
-    let app = String(workers[place].name.split(separator: "/").first ?? "")
+  private mutating func complete(_ index: Int) {
+    let app = String(workers[index].name.split(separator: "/").first ?? "")
     let size = megabytes[app] ?? min(max(random.logNormal(median: 12, sigma: 1), 2), 1024)
     let launch = 20 + 3.3 * size * random.logNormal(median: 1, sigma: 0.7)
-    workers[place].footprint = ByteCount(Int64(max(size, 0.25) * 1_048_576))
-    workers[place].launch = .milliseconds(Int64(launch))
+    workers[index].footprint = ByteCount(Int64(max(size, 0.25) * 1_048_576))
+    workers[index].launch = .milliseconds(Int64(launch))
   }
 }
 
 extension Trace {
-  fileprivate mutating func keep(_ most: Int, _ random: inout SplitMix64) {
-    let chosen = Array(workers.indices.shuffled(using: &random).prefix(most)).sorted()
+  fileprivate mutating func keep(_ count: Int, _ random: inout SplitMix64) {
+    let chosen = Array(workers.indices.shuffled(using: &random).prefix(count)).sorted()
     var numbers = [Int32](repeating: -1, count: workers.count)
     for (new, old) in chosen.enumerated() { numbers[old] = Int32(new) }
     workers = chosen.map { workers[$0] }

@@ -10,7 +10,7 @@ public struct TraceWriter {
   /// The files of a format. Write each with `write(_:to:)`.
   public func files(_ format: TraceFormat) -> [File] {
     switch format {
-    case .dormouse: [.own]
+    case .dormouse: [.dormouse]
     case .azure2021: [.invocations2021]
     case .azure2019:
       (0..<days).map { .invocations2019(day: $0) } + [.durations2019, .memory2019]
@@ -20,12 +20,12 @@ public struct TraceWriter {
   private var days: Int { max(1, Int((trace.length + 86_399_999) / 86_400_000)) }
 
   public enum File: Sendable, Hashable {
-    case own, invocations2021, invocations2019(day: Int), durations2019, memory2019
+    case dormouse, invocations2021, invocations2019(day: Int), durations2019, memory2019
 
     /// The name that the file has in the data sets.
     public var name: String {
       switch self {
-      case .own: "trace.csv"
+      case .dormouse: "trace.csv"
       case .invocations2021: "AzureFunctionsInvocationTraceForTwoWeeksJan2021.txt"
       case .invocations2019(let day):
         "invocations_per_function_md.anon.d\(day < 9 ? "0" : "")\(day + 1).csv"
@@ -38,7 +38,7 @@ public struct TraceWriter {
   /// Writes a file in pieces of text.
   public func write(_ file: File, to sink: (String) -> Void) {
     switch file {
-    case .own: writeOwn(sink)
+    case .dormouse: writeDormouse(sink)
     case .invocations2021: writeInvocations(sink)
     case .invocations2019(let day): writeMinutes(day, sink)
     case .durations2019: writeDurations(sink)
@@ -46,7 +46,7 @@ public struct TraceWriter {
     }
   }
 
-  private func writeOwn(_ sink: (String) -> Void) {
+  private func writeDormouse(_ sink: (String) -> Void) {
     sink("dormouse trace,1\nlength,\(trace.length)\n")
     for change in trace.others { sink("others,\(change.at),\(change.share * 100)\n") }
     for worker in trace.workers {
@@ -58,14 +58,14 @@ public struct TraceWriter {
     }
     for end in trace.ends { sink("end,\(end.at),\(name(end.worker))\n") }
     for use in trace.uses {
-      let own = use.isOwnWork ? ",own" : ""
-      sink("use,\(use.at),\(name(use.worker)),\(use.duration),\(use.count)\(own)\n")
+      let dormouse = use.isSelfInitiated ? ",own" : ""
+      sink("use,\(use.at),\(name(use.worker)),\(use.duration),\(use.count)\(dormouse)\n")
     }
   }
 
   private func writeInvocations(_ sink: (String) -> Void) {
     sink("app,func,end_timestamp,duration\n")
-    for use in trace.uses where !use.isOwnWork {
+    for use in trace.uses where !use.isSelfInitiated {
       let duration = Double(use.duration) / 1000
       let end = Double(use.at) / 1000 + duration
       let line = "\(name(use.worker)),main,\(end),\(duration)\n"
@@ -79,7 +79,7 @@ public struct TraceWriter {
     var counts: [Int32: [Int32]] = [:]
     let start = Int64(day) * 86_400_000
     for use in trace.uses
-    where !use.isOwnWork && use.at >= start && use.at < start + 86_400_000 {
+    where !use.isSelfInitiated && use.at >= start && use.at < start + 86_400_000 {
       let minute = Int((use.at - start) / 60_000)
       counts[use.worker, default: Array(repeating: 0, count: 1440)][minute] += use.count
     }
@@ -93,7 +93,7 @@ public struct TraceWriter {
     sink("HashOwner,HashApp,HashFunction,Average,Count,Minimum,Maximum")
     for share in [0, 1, 25, 50, 75, 99, 100] { sink(",percentile_Average_\(share)") }
     sink("\n")
-    let durations = Dictionary(grouping: trace.uses.filter { !$0.isOwnWork }, by: \.worker)
+    let durations = Dictionary(grouping: trace.uses.filter { !$0.isSelfInitiated }, by: \.worker)
       .mapValues { $0.map(\.duration).sorted() }
     for (worker, sorted) in durations.sorted(by: { $0.key < $1.key }) {
       let mean = sorted.reduce(0) { $0 + Int($1) } / sorted.count

@@ -67,7 +67,7 @@ public final class PurgeableRegion: Sendable {
     guard limit > 0 else { return 0 }
     var sum: Int64 = 0
     forEachSlot { _, slot in
-      if slot.state.isTakeable, let extent = extent(slot.offset, slot.length) {
+      if slot.state.isPurgeable, let extent = extent(slot.offset, slot.length) {
         sum = min(sum + extent.length, limit)
       }
       return sum < limit
@@ -87,9 +87,9 @@ public final class PurgeableRegion: Sendable {
     var remaining = size - Int64(dataOffset)
     forEachSlot { index, slot in
       guard freed < limit, remaining > 0 else { return false }
-      guard slot.state.isTakeable else { return true }
+      guard slot.state.isPurgeable else { return true }
       let word = PurgeableWord(atomic(index, PurgeableLayout.stateOffset))
-      guard let claimed = word.take() else { return true }
+      guard let claimed = word.claim() else { return true }
       // The offset and length are read after the slot was claimed: before that, the worker might
       // have assigned the slot again.
       let offset = atomic(index, PurgeableLayout.contentOffsetOffset).pointee

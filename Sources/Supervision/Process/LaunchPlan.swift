@@ -26,7 +26,7 @@ public struct LaunchPlan: Sendable {
   /// The path of its `WorkerSocket`, passed as `DORMOUSE_WORKER_SOCKET`.
   public var workerSocket: String?
   /// The value of `DORMOUSE_RUN`. It identifies processes that have left the worker's tree
-  /// (`Strays`).
+  /// (`EscapedDescendants`).
   public var mark: String?
   /// The interval at which it has to send `WATCHDOG=1`, passed as `WATCHDOG_USEC`.
   public var watchdog: Duration?
@@ -50,10 +50,11 @@ public struct LaunchPlan: Sendable {
   /// The number of old logs that are kept.
   public var logKeep = 1
   /// True if the configuration gives the path of the log.
-  public var logIsElsewhere = false
+  public var isLogPathConfigured = false
 
-  public var logPlace: LogPlace {
-    LogPlace(path: logPath, keep: logKeep, isElsewhere: logIsElsewhere, account: account)
+  public var logDestination: LogDestination {
+    LogDestination(
+      path: logPath, keep: logKeep, isPathConfigured: isLogPathConfigured, account: account)
   }
 
   public init(

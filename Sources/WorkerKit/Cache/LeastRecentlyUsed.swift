@@ -35,7 +35,7 @@
 
   @inlinable static var none: Int32 { -1 }
 
-  @usableFromInline var places: [Key: Int32] = [:]
+  @usableFromInline var indices: [Key: Int32] = [:]
   @usableFromInline var entries: ContiguousArray<Entry> = []
   @usableFromInline var newest = none
   @usableFromInline var oldest = none
@@ -44,36 +44,36 @@
 
   @inlinable init() {}
 
-  @inlinable var count: Int { places.count }
+  @inlinable var count: Int { indices.count }
 
   /// Returns the value of a key, and counts as a use of it.
   @inlinable mutating func value(for key: Key) -> Value? {
-    guard let place = places[key] else { return nil }
-    makeNewest(place)
-    return entries[Int(place)].content?.value
+    guard let index = indices[key] else { return nil }
+    makeNewest(index)
+    return entries[Int(index)].content?.value
   }
 
   /// - Returns: the value that the key had before.
   @inlinable mutating func insert(_ value: Value, for key: Key, cost: Int) -> Value? {
-    if let place = places[key] {
-      makeNewest(place)
-      let former = entries[Int(place)].content
+    if let index = indices[key] {
+      makeNewest(index)
+      let former = entries[Int(index)].content
       self.cost += cost - (former?.cost ?? 0)
-      entries[Int(place)].content?.value = value
-      entries[Int(place)].content?.cost = cost
+      entries[Int(index)].content?.value = value
+      entries[Int(index)].content?.cost = cost
       return former?.value
     }
-    let place = freePlace()
-    entries[Int(place)].content = Removed(key: key, value: value, cost: cost)
-    linkNewest(place)
-    places[key] = place
+    let index = freeIndex()
+    entries[Int(index)].content = Removed(key: key, value: value, cost: cost)
+    linkNewest(index)
+    indices[key] = index
     self.cost += cost
     return nil
   }
 
   @inlinable mutating func remove(_ key: Key) -> Removed? {
-    guard let place = places.removeValue(forKey: key) else { return nil }
-    return free(place)
+    guard let index = indices.removeValue(forKey: key) else { return nil }
+    return free(index)
   }
 
   /// The value that hasn't been used for the longest time.
@@ -100,19 +100,19 @@
   /// The keys, from the most recently used on.
   var keys: [Key] {
     var keys: [Key] = []
-    var place = newest
-    while let content = content(place) {
+    var index = newest
+    while let content = content(index) {
       keys.append(content.key)
-      place = entries[Int(place)].older
+      index = entries[Int(index)].older
     }
     return keys
   }
 
-  @inlinable func content(_ place: Int32) -> Removed? {
-    place == Self.none ? nil : entries[Int(place)].content
+  @inlinable func content(_ index: Int32) -> Removed? {
+    index == Self.none ? nil : entries[Int(index)].content
   }
 
-  @inlinable mutating func freePlace() -> Int32 {
+  @inlinable mutating func freeIndex() -> Int32 {
     guard firstFree != Self.none else {
       entries.append(Entry())
       return Int32(entries.count - 1)
@@ -121,30 +121,30 @@
     return firstFree
   }
 
-  @inlinable mutating func free(_ place: Int32) -> Removed? {
-    unlink(place)
-    let content = entries[Int(place)].content.take()
-    entries[Int(place)].newer = firstFree
-    firstFree = place
+  @inlinable mutating func free(_ index: Int32) -> Removed? {
+    unlink(index)
+    let content = entries[Int(index)].content.take()
+    entries[Int(index)].newer = firstFree
+    firstFree = index
     cost -= content?.cost ?? 0
     return content
   }
 
-  @inlinable mutating func makeNewest(_ place: Int32) {
-    guard place != newest else { return }
-    unlink(place)
-    linkNewest(place)
+  @inlinable mutating func makeNewest(_ index: Int32) {
+    guard index != newest else { return }
+    unlink(index)
+    linkNewest(index)
   }
 
-  @inlinable mutating func linkNewest(_ place: Int32) {
-    entries[Int(place)].newer = Self.none
-    entries[Int(place)].older = newest
-    if newest != Self.none { entries[Int(newest)].newer = place } else { oldest = place }
-    newest = place
+  @inlinable mutating func linkNewest(_ index: Int32) {
+    entries[Int(index)].newer = Self.none
+    entries[Int(index)].older = newest
+    if newest != Self.none { entries[Int(newest)].newer = index } else { oldest = index }
+    newest = index
   }
 
-  @inlinable mutating func unlink(_ place: Int32) {
-    let (newer, older) = (entries[Int(place)].newer, entries[Int(place)].older)
+  @inlinable mutating func unlink(_ index: Int32) {
+    let (newer, older) = (entries[Int(index)].newer, entries[Int(index)].older)
     if newer != Self.none { entries[Int(newer)].older = older } else { newest = older }
     if older != Self.none { entries[Int(older)].newer = newer } else { oldest = newer }
   }

@@ -37,12 +37,12 @@ extension MemoryCache {
   }
 
   private func change(_ body: (inout State) -> Void) {
-    var gone = Gone<Value>()
+    var removedValues = RemovedValues<Value>()
     state.withLock { state in
       body(&state)
-      state.evict(discardability, into: &gone)
+      state.evict(discardability, into: &removedValues)
     }
-    withExtendedLifetime(gone) {}
+    withExtendedLifetime(removedValues) {}
   }
 }
 
@@ -66,11 +66,11 @@ extension MemoryCache: Shedder {
       _ = consume all
       return
     }
-    var gone = Gone<Value>()
+    var removedValues = RemovedValues<Value>()
     state.withLock { state in
-      state.shed += UInt64(state.removeContent(discardability, into: &gone) { _ in true })
+      state.shed += UInt64(state.removeContent(discardability, into: &removedValues) { _ in true })
     }
-    withExtendedLifetime(gone) {}
+    withExtendedLifetime(removedValues) {}
   }
 }
 
@@ -94,34 +94,34 @@ extension MemoryCache.State {
 
   /// Removes values until the limits are kept.
   @inlinable mutating func evict(
-    _ discardability: MemoryCache.Discardability?, into gone: inout Gone<Value>
+    _ discardability: MemoryCache.Discardability?, into removedValues: inout RemovedValues<Value>
   ) {
     if let discardability {
-      evictions += UInt64(removeContent(discardability, into: &gone) { $0.exceeds })
+      evictions += UInt64(removeContent(discardability, into: &removedValues) { $0.exceeds })
       return
     }
     while exceeds, let removed = entries.removeOldest() {
-      gone.append(removed.value)
+      removedValues.append(removed.value)
       evictions += 1
     }
   }
 
-  /// Discards content from the least recently used on, while `goesOn` is true.
+  /// Discards content from the least recently used on, while `shouldContinue` is true.
   ///
   /// Content in use stays, and counts as used just now: it is tried once at most, and not first the
   /// next time.
   ///
   /// - Returns: the number of entries that were removed.
   @inlinable mutating func removeContent(
-    _ discardability: MemoryCache.Discardability, into gone: inout Gone<Value>,
-    while goesOn: (MemoryCache.State) -> Bool
+    _ discardability: MemoryCache.Discardability, into removedValues: inout RemovedValues<Value>,
+    while shouldContinue: (MemoryCache.State) -> Bool
   ) -> Int {
     var removed = 0
     for _ in 0..<entries.count {
-      guard goesOn(self), let value = entries.oldestValue else { break }
-      if let content = discardability.discard(value) { gone.contents.append(content) }
+      guard shouldContinue(self), let value = entries.oldestValue else { break }
+      if let content = discardability.discard(value) { removedValues.contents.append(content) }
       if discardability.isDiscarded(value) {
-        if let entry = entries.removeOldest() { gone.append(entry.value) }
+        if let entry = entries.removeOldest() { removedValues.append(entry.value) }
         removed += 1
       } else {
         entries.renewOldest()
@@ -133,7 +133,7 @@ extension MemoryCache.State {
 
 /// Removed values, kept until they can be released outside of the lock. The first one takes no
 /// memory of its own: a put into a full cache removes only one.
-@usableFromInline struct Gone<Value: Sendable>: Sendable {
+@usableFromInline struct RemovedValues<Value: Sendable>: Sendable {
   @usableFromInline var first: Value?
   @usableFromInline var others: [Value] = []
   /// The contents of values that have been emptied.

@@ -88,7 +88,7 @@ extension MemoryCache {
     // These values are released when the lock is open again: their deinitializers may run the
     // program's code.
     var replaced: Value?
-    var gone = Gone<Value>()
+    var removedValues = RemovedValues<Value>()
     state.withLock { state in
       guard !state.exceedsAlone(cost) else {
         replaced = state.entries.remove(key)?.value
@@ -96,9 +96,9 @@ extension MemoryCache {
         return
       }
       replaced = state.entries.insert(value, for: key, cost: cost)
-      state.evict(discardability, into: &gone)
+      state.evict(discardability, into: &removedValues)
     }
-    withExtendedLifetime((replaced, gone)) {}
+    withExtendedLifetime((replaced, removedValues)) {}
   }
 
   /// Gets a value as `value(for:)` does, and puts one in as `insert(_:for:)` does, with cost 0.

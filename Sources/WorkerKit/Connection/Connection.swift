@@ -17,7 +17,7 @@ final class Connection: Sendable {
   }
 
   private struct State {
-    var said = Said()
+    var session = SessionState()
     var socket: Int32 = -1
     /// The number of connections so far. Ids belong to one daemon, so an answer is sent only on the
     /// connection of its request.
@@ -79,24 +79,24 @@ final class Connection: Sendable {
 
   /// Sends the lines that `change` returns, and keeps its result to send it again on later
   /// connections.
-  func say(_ change: (inout Said) -> [WorkerMessage]) {
-    say { said, outbox in
-      for message in change(&said) { outbox.append(message.line) }
+  func update(_ change: (inout SessionState) -> [WorkerMessage]) {
+    update { session, outbox in
+      for message in change(&session) { outbox.append(message.line) }
     }
   }
 
   /// Offers the worker's purgeable memory by its descriptor, once on each connection. A worker has
   /// one such memory.
   func offer(_ purgeable: PurgeableHeap) {
-    say { said, outbox in
-      said.purgeable = purgeable
+    update { session, outbox in
+      session.purgeable = purgeable
       outbox.append(WorkerMessage.purgeable.line, descriptor: purgeable.file)
     }
   }
 
-  private func say(_ change: (inout Said, inout Outbox) -> Void) {
+  private func update(_ change: (inout SessionState, inout Outbox) -> Void) {
     state.withLock { state in
-      change(&state.said, &state.outbox)
+      change(&state.session, &state.outbox)
       send(&state)
     }
   }
@@ -133,7 +133,7 @@ extension Connection {
         state.socket = socket
         state.number += 1
         state.outbox.removeAll()
-        state.said.greet(&state.outbox)
+        state.session.greet(&state.outbox)
         send(&state)
         return state.number
       }
@@ -150,9 +150,9 @@ extension Connection {
   /// Waits until that time. The result is false if the thread must end.
   private func waitUntil(_ time: Int64) -> Bool {
     while !state.withLock({ $0.isStopped }) {
-      let rest = time - workerkit_milliseconds()
-      if rest <= 0 { return true }
-      _ = workerkit_wait(-1, 0, wakeReading, Int32(clamping: rest))
+      let remaining = time - workerkit_milliseconds()
+      if remaining <= 0 { return true }
+      _ = workerkit_wait(-1, 0, wakeReading, Int32(clamping: remaining))
     }
     return false
   }

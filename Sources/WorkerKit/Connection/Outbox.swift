@@ -30,9 +30,9 @@ struct Outbox {
   mutating func flush(to socket: Int32) -> Bool {
     while first < lines.count {
       let sent = lines[first].bytes.withUnsafeBytes { bytes in
-        let rest = UnsafeRawBufferPointer(rebasing: bytes[lines[first].sent...])
+        let remaining = UnsafeRawBufferPointer(rebasing: bytes[lines[first].sent...])
         return workerkit_send(
-          socket, rest.baseAddress, Int64(rest.count), lines[first].descriptor)
+          socket, remaining.baseAddress, Int64(remaining.count), lines[first].descriptor)
       }
       if sent == -Int64(workerkit_again) { return true }
       guard sent > 0 else { return false }

@@ -1,37 +1,37 @@
 import Synchronization
 
 /// Events that wait for one loop over `Worker.events`.
-final class Mailbox: Sendable {
+final class EventMailbox: Sendable {
   private struct State {
-    var waiting: [Receipt] = []
+    var waiting: [EventDelivery] = []
     /// The event that the loop's body handles now.
-    var current: Receipt?
+    var current: EventDelivery?
     var reader: CheckedContinuation<WorkerEvent?, Never>?
     var isClosed = false
   }
 
   private let state = Mutex(State())
 
-  func put(_ receipt: Receipt) {
+  func put(_ delivery: EventDelivery) {
     let reader = state.withLock { state -> CheckedContinuation<WorkerEvent?, Never>?? in
       if state.isClosed { return .none }
       guard let reader = state.reader.take() else {
-        state.waiting.append(receipt)
+        state.waiting.append(delivery)
         return .some(nil)
       }
-      state.current = receipt
+      state.current = delivery
       return reader
     }
     switch reader {
-    case .none: receipt.handled()
-    case .some(let reader): reader?.resume(returning: receipt.event)
+    case .none: delivery.didHandle()
+    case .some(let reader): reader?.resume(returning: delivery.event)
     }
   }
 
   /// Returns the next event. The caller has handled the event before. The result is `nil` when the
   /// loop must end.
   func next() async -> WorkerEvent? {
-    takeCurrent()?.handled()
+    removeCurrent()?.didHandle()
     return await withTaskCancellationHandler {
       await withCheckedContinuation { wait(with: $0) }
     } onCancel: {
@@ -39,7 +39,7 @@ final class Mailbox: Sendable {
     }
   }
 
-  private func takeCurrent() -> Receipt? { state.withLock { $0.current.take() } }
+  private func removeCurrent() -> EventDelivery? { state.withLock { $0.current.take() } }
 
   private func wait(with reader: CheckedContinuation<WorkerEvent?, Never>) {
     let event = state.withLock { state -> WorkerEvent?? in
@@ -51,23 +51,23 @@ final class Mailbox: Sendable {
         state.reader = reader
         return .none
       }
-      let receipt = state.waiting.removeFirst()
-      state.current = receipt
-      return receipt.event
+      let delivery = state.waiting.removeFirst()
+      state.current = delivery
+      return delivery.event
     }
     if let event { reader.resume(returning: event) }
   }
 
   /// Ends the loop's delivery: no answer waits for it any more.
   func close() {
-    let (receipts, reader) = state.withLock { state in
+    let (deliveries, reader) = state.withLock { state in
       defer {
         state = State()
         state.isClosed = true
       }
       return (state.waiting + (state.current.map { [$0] } ?? []), state.reader)
     }
-    for receipt in receipts { receipt.handled() }
+    for delivery in deliveries { delivery.didHandle() }
     reader?.resume(returning: nil)
   }
 }

@@ -7,10 +7,10 @@ import Synchronization
 /// listeners: one that never returns doesn't keep caches from being emptied.
 final class Listeners: Sendable {
   private struct State {
-    var delegate: AsyncStream<Receipt>.Continuation?
-    var mailboxes: [Mailbox] = []
-    var shedders: AsyncStream<Receipt>.Continuation?
-    var objects: AsyncStream<Receipt>.Continuation?
+    var delegate: AsyncStream<EventDelivery>.Continuation?
+    var mailboxes: [EventMailbox] = []
+    var shedders: AsyncStream<EventDelivery>.Continuation?
+    var objects: AsyncStream<EventDelivery>.Continuation?
   }
 
   private let state = Mutex(State())
@@ -35,9 +35,9 @@ final class Listeners: Sendable {
     former?.finish()
   }
 
-  func add(_ mailbox: Mailbox) { state.withLock { $0.mailboxes.append(mailbox) } }
+  func add(_ mailbox: EventMailbox) { state.withLock { $0.mailboxes.append(mailbox) } }
 
-  func remove(_ mailbox: Mailbox) {
+  func remove(_ mailbox: EventMailbox) {
     state.withLock { $0.mailboxes.removeAll { $0 === mailbox } }
   }
 
@@ -53,35 +53,35 @@ final class Listeners: Sendable {
       let objects = state.objects ?? serveSubscribers()
       state.shedders = shedders
       state.objects = objects
-      let receipt = Receipt(
+      let delivery = EventDelivery(
         event, deadline: deadline,
         listeners: 2 + (state.delegate == nil ? 0 : 1) + state.mailboxes.count,
         whenHandled: whenHandled)
-      shedders.yield(receipt)
-      objects.yield(receipt)
-      state.delegate?.yield(receipt)
-      for mailbox in state.mailboxes { mailbox.put(receipt) }
+      shedders.yield(delivery)
+      objects.yield(delivery)
+      state.delegate?.yield(delivery)
+      for mailbox in state.mailboxes { mailbox.put(delivery) }
     }
   }
 
-  private func serveShedders() -> AsyncStream<Receipt>.Continuation {
+  private func serveShedders() -> AsyncStream<EventDelivery>.Continuation {
     Self.serially { [subscribers] event in subscribers.shed(for: event) }
   }
 
-  private func serveSubscribers() -> AsyncStream<Receipt>.Continuation {
+  private func serveSubscribers() -> AsyncStream<EventDelivery>.Continuation {
     Self.serially { [subscribers] event in await subscribers.deliver(event) }
   }
 
   private static func serially(
     _ body: @escaping @Sendable (WorkerEvent) async -> Void
-  ) -> AsyncStream<Receipt>.Continuation {
-    let (stream, continuation) = AsyncStream.makeStream(of: Receipt.self)
+  ) -> AsyncStream<EventDelivery>.Continuation {
+    let (stream, continuation) = AsyncStream.makeStream(of: EventDelivery.self)
     // A request to free memory, or the last event before a suspension, shouldn't wait for other
     // work.
     Task.detached(priority: .high) {
-      for await receipt in stream {
-        await Worker.$deadline.withValue(receipt.deadline) { await body(receipt.event) }
-        receipt.handled()
+      for await delivery in stream {
+        await Worker.$deadline.withValue(delivery.deadline) { await body(delivery.event) }
+        delivery.didHandle()
       }
     }
     return continuation

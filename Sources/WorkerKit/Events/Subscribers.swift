@@ -24,11 +24,11 @@ final class Subscribers: Sendable {
     var nextID: UInt64 = 0
     var shedders: [WeakShedder] = []
     /// At this count, the next addition removes the shedders that were freed.
-    var roomForShedders = 64
+    var cleanupCount = 64
 
     /// Removes the shedders that were freed, and returns the others. The caller releases them
     /// outside of the lock.
-    mutating func takeStock() -> [any Shedder] {
+    mutating func removeFreedShedders() -> [any Shedder] {
       let present = shedders.compactMap(\.shedder)
       shedders = present.map { WeakShedder(shedder: $0) }
       return present
@@ -55,9 +55,9 @@ final class Subscribers: Sendable {
   func add(_ shedder: any Shedder) {
     let others = state.withLock { state -> [any Shedder] in
       var others: [any Shedder] = []
-      if state.shedders.count >= state.roomForShedders {
-        others = state.takeStock()
-        state.roomForShedders = max(64, state.shedders.count * 2)
+      if state.shedders.count >= state.cleanupCount {
+        others = state.removeFreedShedders()
+        state.cleanupCount = max(64, state.shedders.count * 2)
       }
       state.shedders.append(WeakShedder(shedder: shedder))
       return others
@@ -66,7 +66,7 @@ final class Subscribers: Sendable {
   }
 
   func shed(for event: WorkerEvent) {
-    let shedders = state.withLock { $0.takeStock() }
+    let shedders = state.withLock { $0.removeFreedShedders() }
     for shedder in shedders { shedder.shed(for: event) }
   }
 

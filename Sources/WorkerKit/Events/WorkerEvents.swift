@@ -18,24 +18,24 @@ public struct WorkerEvents: AsyncSequence, Sendable {
 
   let listeners: Listeners
 
-  public func makeAsyncIterator() -> Iterator { Iterator(lease: Lease(listeners)) }
+  public func makeAsyncIterator() -> Iterator { Iterator(registration: Registration(listeners)) }
 
   /// Reads the events of one loop. Two tasks mustn't read one iterator at the same time.
   public struct Iterator: AsyncIteratorProtocol {
-    let lease: Lease
+    let registration: Registration
 
-    public mutating func next() async -> WorkerEvent? { await lease.mailbox.next() }
+    public mutating func next() async -> WorkerEvent? { await registration.mailbox.next() }
 
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async -> WorkerEvent? {
-      await lease.mailbox.next()
+      await registration.mailbox.next()
     }
   }
 
   /// Ends the delivery when the iterator is freed.
-  final class Lease: Sendable {
-    let mailbox = Mailbox()
+  final class Registration: Sendable {
+    let mailbox = EventMailbox()
     private let listeners: Listeners
 
     init(_ listeners: Listeners) {

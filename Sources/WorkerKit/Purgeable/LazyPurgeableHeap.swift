@@ -20,7 +20,7 @@ final class LazyPurgeableHeap: Sendable {
 
   private var existing: PurgeableHeap? { heap.withLock { $0.heap } }
 
-  func daemonIsGone() { existing?.daemonIsGone() }
+  func didDisconnect() { existing?.didDisconnect() }
 }
 
 extension LazyPurgeableHeap: Shedder {

@@ -13,13 +13,13 @@ struct PageExtents {
   /// Takes pages from the first extent that is large enough. The result is the first page, or `nil`
   /// if there is no such extent.
   mutating func allocate(_ count: Int) -> Int? {
-    guard count > 0, let place = free.firstIndex(where: { $0.count >= count }) else { return nil }
-    let start = free[place].start
-    if free[place].count == count {
-      free.remove(at: place)
+    guard count > 0, let index = free.firstIndex(where: { $0.count >= count }) else { return nil }
+    let start = free[index].start
+    if free[index].count == count {
+      free.remove(at: index)
     } else {
-      free[place].start += count
-      free[place].count -= count
+      free[index].start += count
+      free[index].count -= count
     }
     return start
   }

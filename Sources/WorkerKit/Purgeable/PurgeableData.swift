@@ -31,7 +31,7 @@ public final class PurgeableData: DiscardableContent {
   private let heap: PurgeableHeap?
   /// The content's location; `nil` if there was no room for it, and so it was discarded from the
   /// beginning.
-  private let place: PurgeableHeap.Place?
+  private let allocation: PurgeableHeap.Allocation?
 
   /// Creates content that `initialize` fills. If there is no room for it, it is discarded from the
   /// beginning.
@@ -49,9 +49,9 @@ public final class PurgeableData: DiscardableContent {
     precondition(count >= 0, "a negative count")
     self.count = count
     heap = worker.purgeable.make(worker.connection)
-    place = heap?.allocate(bytes: count)
-    guard let heap, let place else { return }
-    try initialize(heap.bytes(place, count: count))
+    allocation = heap?.allocate(bytes: count)
+    guard let heap, let allocation else { return }
+    try initialize(heap.bytes(allocation, count: count))
     if !isHeld { endContentAccess() }
   }
 
@@ -70,30 +70,30 @@ public final class PurgeableData: DiscardableContent {
   }
 
   deinit {
-    if let place { heap?.release(place) }
+    if let allocation { heap?.release(allocation) }
   }
 
   public func beginContentAccess() -> Bool {
-    guard let heap, let place else { return false }
-    if heap.word(place).hold(generation: place.generation) { return true }
-    heap.noticeLoss(place)
+    guard let heap, let allocation else { return false }
+    if heap.word(allocation).retain(generation: allocation.generation) { return true }
+    heap.collectIfLost(allocation)
     return false
   }
 
   public func endContentAccess() {
-    guard let heap, let place else { return }
-    let released = heap.word(place).release(generation: place.generation)
+    guard let heap, let allocation else { return }
+    let released = heap.word(allocation).release(generation: allocation.generation)
     precondition(released != nil, "endContentAccess() without beginContentAccess()")
   }
 
   public func discardContentIfPossible() {
-    if let place { heap?.discard(place) }
+    if let allocation { heap?.discard(allocation) }
   }
 
   public var isContentDiscarded: Bool {
-    guard let heap, let place else { return true }
-    let state = heap.word(place).state
-    return !state.isUsed || state.isPurging || state.generation != place.generation
+    guard let heap, let allocation else { return true }
+    let state = heap.word(allocation).state
+    return !state.isUsed || state.isPurging || state.generation != allocation.generation
   }
 
   /// Runs `body` with the bytes, which stay meanwhile, and returns its result. If the content was
@@ -110,8 +110,8 @@ public final class PurgeableData: DiscardableContent {
   public func withMutableContent<Result, Failure: Error>(
     _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result? {
-    guard let heap, let place, beginContentAccess() else { return nil }
+    guard let heap, let allocation, beginContentAccess() else { return nil }
     defer { endContentAccess() }
-    return try body(heap.bytes(place, count: count))
+    return try body(heap.bytes(allocation, count: count))
   }
 }

@@ -9,7 +9,7 @@ import WorkerProtocol
 final class PurgeableHeap: Sendable {
   /// The location of a content. It is valid until `release`, or until the loss of the content was
   /// noticed.
-  struct Place: Sendable {
+  struct Allocation: Sendable {
     let slot: Int
     let generation: UInt32
     let page: Int
@@ -20,10 +20,10 @@ final class PurgeableHeap: Sendable {
     var extents: PageExtents
     /// The allocated content of each slot; `nil` in a free slot. The array ends with the last slot
     /// that was ever used.
-    var given: [Place?] = []
+    var allocated: [Allocation?] = []
     var freeSlots: [Int] = []
     /// Slots whose owner was freed while the daemon was emptying them.
-    var orphans: [Place] = []
+    var orphans: [Allocation] = []
   }
 
   private let mapping: PurgeableMapping
@@ -38,33 +38,33 @@ final class PurgeableHeap: Sendable {
   var file: Int32 { mapping.file }
 
   /// The number of contents that exist, or whose loss hasn't been noticed yet.
-  var givenCount: Int {
-    state.withLock { state in state.given.count { $0 != nil } + state.orphans.count }
+  var allocatedCount: Int {
+    state.withLock { state in state.allocated.count { $0 != nil } + state.orphans.count }
   }
 
-  func word(_ place: Place) -> PurgeableWord { mapping.word(place.slot) }
+  func word(_ allocation: Allocation) -> PurgeableWord { mapping.word(allocation.slot) }
 
   /// Allocates pages for a content.
   ///
   /// - Returns: zeroed pages with one access; `nil` if there is no room.
-  func allocate(bytes: Int) -> Place? {
+  func allocate(bytes: Int) -> Allocation? {
     let pages = max(0, bytes - 1) / mapping.pageSize + 1
     return state.withLock { state in
       collectOrphans(&state)
-      if let place = give(pages, &state) { return place }
+      if let allocation = allocate(pages: pages, &state) { return allocation }
       // There may be contents that the daemon has emptied, and whose loss hasn't been noticed.
       collectLost(&state)
-      return give(pages, &state)
+      return allocate(pages: pages, &state)
     }
   }
 
-  private func give(_ pages: Int, _ state: inout State) -> Place? {
+  private func allocate(pages: Int, _ state: inout State) -> Allocation? {
     let slot: Int
     if let free = state.freeSlots.popLast() {
       slot = free
-    } else if state.given.count < mapping.slotCount {
-      slot = state.given.count
-      state.given.append(nil)
+    } else if state.allocated.count < mapping.slotCount {
+      slot = state.allocated.count
+      state.allocated.append(nil)
     } else {
       return nil
     }
@@ -74,111 +74,113 @@ final class PurgeableHeap: Sendable {
     }
     let word = mapping.word(slot)
     let generation = word.state.nextGeneration
-    let place = Place(slot: slot, generation: generation, page: page, pages: pages)
-    state.given[slot] = place
+    let allocation = Allocation(slot: slot, generation: generation, page: page, pages: pages)
+    state.allocated[slot] = allocation
     mapping.describe(slot, page: page, pages: pages)
     word.publish(PurgeableState(generation: generation, accesses: 1))
-    return place
+    return allocation
   }
 
   /// The bytes of a content. They may be accessed only while the content is held.
-  func bytes(_ place: Place, count: Int) -> UnsafeMutableRawBufferPointer {
-    UnsafeMutableRawBufferPointer(start: mapping.content(page: place.page), count: count)
+  func bytes(_ allocation: Allocation, count: Int) -> UnsafeMutableRawBufferPointer {
+    UnsafeMutableRawBufferPointer(start: mapping.content(page: allocation.page), count: count)
   }
 
   /// Frees a content whose owner was freed: no code will access it again.
-  func release(_ place: Place) {
+  func release(_ allocation: Allocation) {
     state.withLock { state in
-      guard isGiven(place, state) else { return }
-      let word = mapping.word(place.slot)
-      if let taken = word.seize(generation: place.generation) {
-        empty(place, taken: taken, in: &state)
+      guard isAllocated(allocation, state) else { return }
+      let word = mapping.word(allocation.slot)
+      if let claimed = word.seize(generation: allocation.generation) {
+        empty(allocation, claimed: claimed, in: &state)
       } else if word.state.isUsed {
         // The daemon is emptying the content, or has just spared it.
-        state.orphans.append(place)
-        state.given[place.slot] = nil
+        state.orphans.append(allocation)
+        state.allocated[allocation.slot] = nil
       } else {
-        recycle(place, &state)
+        recycle(allocation, &state)
       }
     }
   }
 
   /// Empties a content, unless it is held.
-  func discard(_ place: Place) {
-    state.withLock { discard(place, &$0) }
+  func discard(_ allocation: Allocation) {
+    state.withLock { discard(allocation, &$0) }
   }
 
   /// Empties all contents that aren't held.
   func discardAll() {
     state.withLock { state in
-      for place in state.given.compactMap(\.self) { discard(place, &state) }
+      for allocation in state.allocated.compactMap(\.self) { discard(allocation, &state) }
     }
   }
 
-  private func discard(_ place: Place, _ state: inout State) {
-    guard isGiven(place, state) else { return }
-    if let taken = mapping.word(place.slot).take(generation: place.generation) {
-      empty(place, taken: taken, in: &state)
+  private func discard(_ allocation: Allocation, _ state: inout State) {
+    guard isAllocated(allocation, state) else { return }
+    if let claimed = mapping.word(allocation.slot).claim(generation: allocation.generation) {
+      empty(allocation, claimed: claimed, in: &state)
     } else {
-      collectIfLost(place, &state)
+      collectIfLost(allocation, &state)
     }
   }
 
   /// Frees the content's slot if the content was discarded.
-  func noticeLoss(_ place: Place) { state.withLock { collectIfLost(place, &$0) } }
+  func collectIfLost(_ allocation: Allocation) { state.withLock { collectIfLost(allocation, &$0) } }
 
   /// Frees the pages that the daemon was about to empty when its connection ended.
   ///
   /// The slots stay as they are, and their pages aren't allocated again: the next daemon may
   /// already be emptying them. Each daemon that is killed leaves one such slot at most.
-  func daemonIsGone() {
+  func didDisconnect() {
     state.withLock { state in
-      for place in state.given.compactMap(\.self) + state.orphans
-      where mapping.word(place.slot).state.isPurging {
-        mapping.punch(page: place.page, pages: place.pages)
+      for allocation in state.allocated.compactMap(\.self) + state.orphans
+      where mapping.word(allocation.slot).state.isPurging {
+        mapping.punch(page: allocation.page, pages: allocation.pages)
       }
     }
   }
 
-  private func isGiven(_ place: Place, _ state: State) -> Bool {
-    state.given[place.slot]?.generation == place.generation
+  private func isAllocated(_ allocation: Allocation, _ state: State) -> Bool {
+    state.allocated[allocation.slot]?.generation == allocation.generation
   }
 
-  private func empty(_ place: Place, taken: PurgeableState, in state: inout State) {
-    mapping.punch(page: place.page, pages: place.pages)
-    mapping.word(place.slot).empty(taken)
-    recycle(place, &state)
+  private func empty(_ allocation: Allocation, claimed: PurgeableState, in state: inout State) {
+    mapping.punch(page: allocation.page, pages: allocation.pages)
+    mapping.word(allocation.slot).empty(claimed)
+    recycle(allocation, &state)
   }
 
   /// Frees a slot that is unused and whose pages are empty.
-  private func recycle(_ place: Place, _ state: inout State) {
-    state.given[place.slot] = nil
-    state.freeSlots.append(place.slot)
-    state.extents.release(place.page, place.pages)
+  private func recycle(_ allocation: Allocation, _ state: inout State) {
+    state.allocated[allocation.slot] = nil
+    state.freeSlots.append(allocation.slot)
+    state.extents.release(allocation.page, allocation.pages)
   }
 
-  private func collectIfLost(_ place: Place, _ state: inout State) {
-    let current = mapping.word(place.slot).state
-    if isGiven(place, state), !current.isUsed, !current.isPurging { recycle(place, &state) }
+  private func collectIfLost(_ allocation: Allocation, _ state: inout State) {
+    let current = mapping.word(allocation.slot).state
+    if isAllocated(allocation, state), !current.isUsed, !current.isPurging {
+      recycle(allocation, &state)
+    }
   }
 
   private func collectLost(_ state: inout State) {
-    for place in state.given.compactMap(\.self) { collectIfLost(place, &state) }
+    for allocation in state.allocated.compactMap(\.self) { collectIfLost(allocation, &state) }
   }
 
   private func collectOrphans(_ state: inout State) {
     guard !state.orphans.isEmpty else { return }
     let orphans = state.orphans
     state.orphans = []
-    for place in orphans {
-      let word = mapping.word(place.slot)
-      if let taken = word.seize(generation: place.generation) {
+    for allocation in orphans {
+      let word = mapping.word(allocation.slot)
+      if let claimed = word.seize(generation: allocation.generation) {
         // The daemon has spared the content after all.
-        empty(place, taken: taken, in: &state)
+        empty(allocation, claimed: claimed, in: &state)
       } else if word.state.isUsed {
-        state.orphans.append(place)
+        state.orphans.append(allocation)
       } else {
-        recycle(place, &state)
+        recycle(allocation, &state)
       }
     }
   }

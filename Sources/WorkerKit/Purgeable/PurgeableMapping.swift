@@ -75,8 +75,8 @@ final class PurgeableMapping: Sendable {
   }
 
   func word(_ slot: Int) -> PurgeableWord {
-    let place = pointer(PurgeableLayout.offset(ofSlot: slot))
-    return PurgeableWord(place.assumingMemoryBound(to: Atomic<UInt64>.self))
+    let slotAddress = pointer(PurgeableLayout.offset(ofSlot: slot))
+    return PurgeableWord(slotAddress.assumingMemoryBound(to: Atomic<UInt64>.self))
   }
 
   func content(page: Int) -> UnsafeMutableRawPointer {
@@ -85,11 +85,11 @@ final class PurgeableMapping: Sendable {
 
   /// Writes the location of a slot's content. The slot must be unused.
   func describe(_ slot: Int, page: Int, pages: Int) {
-    let place = pointer(PurgeableLayout.offset(ofSlot: slot))
-    place.storeBytes(
+    let slotAddress = pointer(PurgeableLayout.offset(ofSlot: slot))
+    slotAddress.storeBytes(
       of: UInt64(dataOffset + page * pageSize),
       toByteOffset: PurgeableLayout.contentOffsetOffset, as: UInt64.self)
-    place.storeBytes(
+    slotAddress.storeBytes(
       of: UInt64(pages * pageSize), toByteOffset: PurgeableLayout.contentLengthOffset,
       as: UInt64.self)
   }

@@ -28,13 +28,13 @@ final class OpenTasks: Sendable {
     _ name: String, limit: Duration?, onExpiration: @escaping @Sendable () async -> Void
   ) -> String {
     let unique = entries.withLock { entries in
-      let taken = Set(entries.map(\.name))
+      let usedNames = Set(entries.map(\.name))
       // The name is cut as the daemon would cut it, with room for a number.
       let named =
         name.isEmpty ? "task" : WorkerProtocol.shown(name, atMost: WorkerProtocol.maxText - 32)
       var unique = named
       var number = 1
-      while taken.contains(unique) {
+      while usedNames.contains(unique) {
         number += 1
         unique = "\(named) #\(number)"
       }
@@ -42,9 +42,9 @@ final class OpenTasks: Sendable {
       return unique
     }
     let seconds = limit.map { max(0, $0.inSeconds) }
-    connection?.say { said in
-      said.endedTasks.removeAll { $0 == unique }
-      said.tasks.append((unique, limit.map { ContinuousClock.now + $0 }))
+    connection?.update { session in
+      session.endedTasks.removeAll { $0 == unique }
+      session.tasks.append((unique, limit.map { ContinuousClock.now + $0 }))
       return [.beginTask(name: unique, limitSeconds: seconds)]
     }
     return unique
@@ -54,9 +54,9 @@ final class OpenTasks: Sendable {
   /// already over.
   func setCancellation(of name: String, _ cancel: @escaping @Sendable () -> Void) {
     let hasExpired = entries.withLock { entries in
-      guard let place = entries.firstIndex(where: { $0.name == name }) else { return true }
-      entries[place].cancel = cancel
-      return entries[place].hasExpired
+      guard let index = entries.firstIndex(where: { $0.name == name }) else { return true }
+      entries[index].cancel = cancel
+      return entries[index].hasExpired
     }
     if hasExpired { cancel() }
   }
@@ -66,8 +66,8 @@ final class OpenTasks: Sendable {
       entries.firstIndex { $0.name == name }.map { entries.remove(at: $0) }
     }
     withExtendedLifetime(ended) {}
-    connection?.say { said in
-      said.recordEnd(ofTask: name)
+    connection?.update { session in
+      session.recordEnd(ofTask: name)
       return [.endTask(name: name)]
     }
   }
@@ -76,16 +76,16 @@ final class OpenTasks: Sendable {
   /// returned.
   func expire(_ name: String) async {
     let entry = entries.withLock { entries -> Entry? in
-      guard let place = entries.firstIndex(where: { $0.name == name }),
-        !entries[place].hasExpired
+      guard let index = entries.firstIndex(where: { $0.name == name }),
+        !entries[index].hasExpired
       else { return nil }
-      entries[place].hasExpired = true
-      return entries[place]
+      entries[index].hasExpired = true
+      return entries[index]
     }
     guard let entry else { return }
     // The next daemon must know that the task doesn't keep the worker awake any longer.
-    connection?.say { said in
-      said.recordEnd(ofTask: name)
+    connection?.update { session in
+      session.recordEnd(ofTask: name)
       return []
     }
     entry.cancel?()

@@ -30,7 +30,7 @@ struct DaemonOptions: Sendable {
 
   /// True if the default configuration doesn't exist.
   var isWithoutFile: Bool {
-    mayBeAbsent && isAbsent(configuration) && !ConfigurationFiles.isThere(configuration)
+    mayBeAbsent && isAbsent(configuration) && !ConfigurationFiles.exist(at: configuration)
   }
 
   func load(_ environment: [String: String]) -> ParseResult<DaemonConfiguration> {
@@ -42,7 +42,7 @@ struct DaemonOptions: Sendable {
       : ConfigurationFile.load(
         path: configuration, library: library, environment: environment, policy: policy,
         wait: Self.wait)
-    loaded.value?.file = absolute(ConfigurationFiles.main(of: configuration))
+    loaded.value?.file = absolute(ConfigurationFiles.mainFile(of: configuration))
     return loaded
   }
 

@@ -9,10 +9,10 @@ import Testing
 @testable import Daemon
 
 @Suite("The daemon's end") struct DaemonEndTests {
-  private let ending: EndingWorld
+  private let ending: DaemonEndWorld
   private var end: DaemonEnd { ending.end }
 
-  init() throws { ending = try EndingWorld() }
+  init() throws { ending = try DaemonEndWorld() }
 
   @Test("A worker is stopped before those that it depends on")
   func order() throws {
@@ -22,11 +22,11 @@ import Testing
     end.end()
     #expect(end.phase.isEnding && end.phase.isClosing)
     #expect(ending.asked == ["stop web"])
-    ending.hasStopped("web")
+    ending.didStop("web")
     #expect(ending.asked == ["stop web", "stop api"])
-    ending.hasStopped("api")
+    ending.didStop("api")
     #expect(ending.asked == ["stop web", "stop api", "stop db"] && !end.hasEnded)
-    ending.hasStopped("db")
+    ending.didStop("db")
     #expect(end.hasEnded)
   }
 
@@ -36,7 +36,7 @@ import Testing
     try ending.add("two", .suspended)
     try ending.add("gone", .terminated)
     end.end()
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(ending.asked == ["stop one", "stop two"])
   }
 
@@ -47,13 +47,13 @@ import Testing
     end.end()
     ending.outlivesKill("web")
     #expect(ending.asked == ["stop web", "stop db"])
-    ending.hasStopped("db")
+    ending.didStop("db")
     #expect(!end.hasEnded, "web still runs")
-    ending.hasStopped("web")
+    ending.didStop("web")
     #expect(end.hasEnded)
   }
 
-  @Test("The daemon's last words name processes that it couldn't adopt, and what ends them")
+  @Test("The daemon's last log line names processes that it couldn't adopt, and what ends them")
   func unadopted() throws {
     try ending.add("adopted", .terminated).process = .forTest()
     let others = [
@@ -73,7 +73,7 @@ import Testing
   func nothing() {
     end.end()
     #expect(end.hasEnded)
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(ending.lines.count == 1)
     #expect(ending.hasLogged("all workers have ended; the daemon ends"))
   }
@@ -96,7 +96,7 @@ import Testing
   func finish() throws {
     let control = try ControlWorld()
     let (world, end) = (control.world, control.world.ending)
-    world.driver.connect([world.notes], whenQuiet: { [weak end] in end?.engineIsQuiet() })
+    world.driver.connect([world.notes], whenQuiet: { [weak end] in end?.engineDidBecomeQuiet() })
     try world.scratch.write("run/file", "")
     try world.control.open { _ in control.service }
     let client = try ControlTestClient(world.socket)
@@ -135,7 +135,7 @@ import Testing
     ending.send({ .adopted($0, worker.profile, .background) }, "web")
     ending.world.returning.isOver(worker.id)
     #expect(ending.asked == ["stop web"] && !end.hasEnded)
-    ending.hasStopped("web")
+    ending.didStop("web")
     #expect(end.hasEnded)
   }
 
@@ -145,9 +145,9 @@ import Testing
     try ending.add("ours")
     end.end()
     #expect(ending.asked == ["wake theirs", "stop ours"])
-    ending.hasStopped("ours")
+    ending.didStop("ours")
     #expect(!end.hasEnded)
-    ending.isAwake("theirs")
+    ending.didWake("theirs")
     #expect(end.hasEnded && ending.world.workers[WorkerID("theirs")] == nil)
     #expect(ending.hasLogged("theirs: released"))
   }
@@ -170,7 +170,7 @@ import Testing
     ending.cantBeWoken("theirs")
     end.end()
     #expect(ending.asked.count == 5)
-    ending.isAwake("theirs")
+    ending.didWake("theirs")
     #expect(end.hasEnded)
   }
 
@@ -182,21 +182,21 @@ import Testing
     #expect(ending.hasLogged("; it is asked to stop again in 1 s"))
     ending.world.timers.advance(by: .seconds(1))
     #expect(ending.asked == ["stop web", "stop web"])
-    ending.hasStopped("web")
+    ending.didStop("web")
     #expect(end.hasEnded)
   }
 
   @Test("A second signal ends the daemon at once and leaves the remaining workers running")
   func secondSignal() throws {
     try ending.add("web")
-    end.signalHasCome()
+    end.didReceiveSignal()
     #expect(ending.asked == ["stop web"] && !end.hasEnded)
-    end.signalHasCome()
+    end.didReceiveSignal()
     #expect(end.hasEnded && ending.asked == ["stop web"])
     let lines = ending.lines.count
     #expect(ending.lines.last?.hasSuffix("workers that still run are left running") == true)
     // Nothing more happens even if the worker ends afterwards.
-    ending.hasStopped("web")
+    ending.didStop("web")
     #expect(ending.lines.count == lines)
   }
 
@@ -206,7 +206,7 @@ import Testing
     try ending.add("well")
     end.end()
     ending.pass(seconds: 5)
-    ending.hasStopped("well")
+    ending.didStop("well")
     ending.outlivesKill("hung")
     ending.pass(seconds: 9)
     #expect(!end.hasEnded)
@@ -226,7 +226,7 @@ import Testing
       ending.pass()
     }
     #expect(!end.hasEnded)
-    ending.hasStopped("slow")
+    ending.didStop("slow")
     ending.pass(seconds: 10)
     #expect(end.hasEnded)
   }

@@ -7,10 +7,10 @@ import Testing
 @testable import Daemon
 
 @Suite("The daemon's end without its workers") struct DaemonLeaveTests {
-  private let ending: EndingWorld
+  private let ending: DaemonEndWorld
   private var end: DaemonEnd { ending.end }
 
-  init() throws { ending = try EndingWorld() }
+  init() throws { ending = try DaemonEndWorld() }
 
   @Test("Workers that are left stay as they are, and are recorded")
   func leave() throws {
@@ -29,13 +29,13 @@ import Testing
   }
 
   @Test(
-    "A sleeping worker that only a signal or a tracer holds is woken before the daemon leaves it")
+    "A sleeping worker that only a signal or a tracer stops is woken before the daemon leaves it")
   func leaveStopped() throws {
     try ending.add("web", .suspended)
     end.leave()
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(ending.asked == ["wake web"] && !end.hasEnded)
-    ending.isAwake("web")
+    ending.didWake("web")
     #expect(end.hasEnded && ending.hasLogged("the daemon ends; 1 worker remains"))
   }
 
@@ -48,11 +48,11 @@ import Testing
       hadEnded.append(end?.hasEnded)
       if case .resumed = $0 { driver?.send(.footprint(web.id, .megabytes(1))) }
     }
-    ending.isAwake("web")
+    ending.didWake("web")
     #expect(hadEnded == [false, false] && end.hasEnded)
   }
 
-  @Test("While the daemon leaves, a worker that only a signal would hold isn't suspended again")
+  @Test("While the daemon leaves, a worker that only a signal would stop isn't suspended again")
   func noSuspension() throws {
     try ending.addFrozen("frozen", .suspending)
     let web = try ending.add("web", .suspending)
@@ -82,7 +82,7 @@ import Testing
     ending.send({ .suspendFailed($0, "it is busy") }, "passing")
     #expect(!end.hasEnded)
     ending.world.returning.isOver(adopted.id)
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(end.hasEnded && ending.asked.isEmpty)
   }
 
@@ -95,7 +95,7 @@ import Testing
     end.leave()
     #expect(!end.hasEnded)
     memory.thawed?(nil)
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(end.hasEnded)
   }
 
@@ -107,7 +107,7 @@ import Testing
     end.leave()
     // The child is forked and doesn't run its program yet: without the launcher nothing would
     // record it.
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(!end.hasEnded)
     worker.process = try .forTest("web")
     ending.world.workers.launching = []
@@ -146,7 +146,7 @@ import Testing
     end.leave()
     #expect(!end.hasEnded)
     ending.outlivesKill("web")
-    end.engineIsQuiet()
+    end.engineDidBecomeQuiet()
     #expect(end.hasEnded && ending.saved("web") == "terminating")
   }
 
@@ -159,7 +159,7 @@ import Testing
     end.leave()
     #expect(!end.phase.isLeaving && ending.asked == ["stop web"])
 
-    let other = try EndingWorld()
+    let other = try DaemonEndWorld()
     try other.addWaking("web")
     other.end.leave()
     other.end.leave()
@@ -172,9 +172,9 @@ import Testing
     end.leave()
     end.end()
     #expect(ending.asked == ["wake web", "stop web"] && !end.hasEnded)
-    ending.isAwake("web")
+    ending.didWake("web")
     #expect(!end.hasEnded, "it is quiet, but web is to end")
-    ending.hasStopped("web")
+    ending.didStop("web")
     #expect(end.hasEnded && end.phase.isEnding)
   }
 }

@@ -33,7 +33,7 @@ import Testing
     #expect(world.ending.hasEnded && orphan.children == [10])
   }
 
-  @Test("SIGCHLD has children reaped, and ends nothing")
+  @Test("SIGCHLD reaps children, and ends nothing")
   func children() {
     signals.handle(SIGCHLD)
     #expect(orphan.children == [] && !world.phase.isClosing)

@@ -23,9 +23,9 @@ import Testing
     var host: String? { "nvim" }
     var directory: String? { "/home/me/shop" }
     private(set) var changes: [WorkerState] = []
-    func hasLaunched() {}
-    func hasEnded(_ status: Lifecycle.ExitStatus) {}
-    func hasChanged(_ transition: Transition) { changes.append(transition.to) }
+    func didLaunch() {}
+    func didEnd(_ status: Lifecycle.ExitStatus) {}
+    func didChange(_ transition: Transition) { changes.append(transition.to) }
   }
 
   init() throws {
@@ -70,7 +70,7 @@ import Testing
     #expect(memory.asked == ["suspend"] && world.notes.all == [])
   }
 
-  @Test("A daemon that leaves doesn't suspend what only it would keep asleep")
+  @Test("A daemon that leaves doesn't suspend workers that only it would keep asleep")
   func leaving() throws {
     let (worker, memory) = try addSleeper(.suspending)
     world.ending.leave()
@@ -93,12 +93,12 @@ import Testing
     world.notes.forget()
     let (worker, memory) = try addSleeper(.resuming)
     execution.execute(.inspect(worker.id))
-    #expect(memory.asked == ["look"] && world.notes.all == [])
+    #expect(memory.asked == ["inspect"] && world.notes.all == [])
   }
 
   // MARK: ends
 
-  @Test("A request to end a worker, to abort it and to kill it are three")
+  @Test("Requests to end, to abort and to kill a worker are different operations")
   func ends() throws {
     let worker = try world.add()
     execution.execute(.abort(worker.id))
@@ -161,7 +161,7 @@ import Testing
     #expect(!world.services.records.store.contains("unknown"))
   }
 
-  @Test("Only a termination for memory takes the host's memory down for the jetsam report")
+  @Test("Only a termination for memory records the host's memory for the jetsam report")
   func victims() throws {
     try world.add()
     execution.execute(transition(to: .terminating))
@@ -183,7 +183,7 @@ import Testing
   func pressure() throws {
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.driver.send(.pressureSet(.critical, for: .seconds(1)))
-    world.hasEnded(worker, .pressure(.critical))
+    world.reportEnd(worker, .pressure(.critical))
     execution.execute(.pressureChanged(from: .normal, to: .critical, why: "no memory"))
     execution.execute(.pressureChanged(from: .critical, to: .warning, why: "some memory"))
     world.timers.advance(by: .seconds(2))
@@ -200,7 +200,7 @@ import Testing
     #expect(world.logged.contains("pressure normal → critical: no memory"))
   }
 
-  @Test("Reports for people change nothing")
+  @Test("Directives that only report something change nothing")
   func reports() throws {
     let worker = try world.add()
     execution.execute(.watchdogMissed(worker.id, "it gave no sign for 3 s"))
@@ -212,7 +212,7 @@ import Testing
     #expect(world.notes.all == [])
   }
 
-  @Test("A launch is the launcher's")
+  @Test("The directive to launch a worker reaches the launcher")
   func launch() {
     execution.execute(.launch(launcher.id))
     #expect(launcher.launches.count == 1)

@@ -185,7 +185,7 @@ private final class Observer: EngineObserver {
   }
 
   @Test("Replies are sent after a second in any case, and only once")
-  func patience() {
+  func timeout() {
     let heard = Heard()
     let id = ask(heard)
     saved.isSaved = false

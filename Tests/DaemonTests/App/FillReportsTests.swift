@@ -34,7 +34,7 @@ import Testing
 
   @Test("A worker is measured again when its last page has come, on the loop, each time")
   func filled() throws {
-    let ended = try #require(hibernation.crew.withLock { $0.fillEnded })
+    let ended = try #require(hibernation.shared.withLock { $0.fillEnded })
     try TestThread {
       ended("web")
       ended("api")
@@ -49,7 +49,7 @@ import Testing
 
   @Test("The end of a worker whose pages can't be restored is logged at once, with the reason")
   func failed() throws {
-    let failed = try #require(hibernation.crew.withLock { $0.fillFailed })
+    let failed = try #require(hibernation.shared.withLock { $0.fillFailed })
     try TestThread {
       failed(
         "web", HibernationError(.filling, "the image is damaged", aftermath: .unverifiable))

@@ -18,9 +18,9 @@ import Testing
     private(set) var changes: [WorkerState] = []
     private(set) var launches = 0
 
-    func hasLaunched() { launches += 1 }
-    func hasEnded(_ status: Lifecycle.ExitStatus) {}
-    func hasChanged(_ transition: Transition) { changes.append(transition.to) }
+    func didLaunch() { launches += 1 }
+    func didEnd(_ status: Lifecycle.ExitStatus) {}
+    func didChange(_ transition: Transition) { changes.append(transition.to) }
   }
 
   private let scratch: Scratch
@@ -46,7 +46,7 @@ import Testing
         configuration: configuration, stateDirectory: scratch.path + "/state",
         socket: scratch.path + "/tool.sock", environment: [:], version: "1",
         reload: { ParseResult(value: nil, diagnostics: []) }),
-      .standingFor(
+      .wrapper(
         program, log: scratch.path + "/log", pace: SamplingPace(), sharedImages: { 0 }))
   }
 
@@ -62,18 +62,18 @@ import Testing
     #expect(control == nil && isAbsent(scratch.path + "/tool.sock"))
   }
 
-  @Test("Before it begins there is no worker, no process, and no socket")
+  @Test("Before its start, a run has no worker, no process and no socket")
   func before() {
     #expect(run.state == nil && run.process == nil && run.isReaped && !run.isBusy)
     #expect(run.footprint == .zero && isAbsent(scratch.path + "/tool.sock"))
     run.sampleAgain()
-    run.clearAway()
+    run.cleanUp()
   }
 
   @Test(
     "A program that can't be started ends the launch, and the turn returns when its caller says so")
   func failed() throws {
-    defer { run.clearAway() }
+    defer { run.cleanUp() }
     run.begin()
     #expect(run.state == .launching && !isAbsent(scratch.path + "/tool.sock"))
     let end = EventLoop.now + .seconds(60)
@@ -83,9 +83,9 @@ import Testing
     #expect(isAbsent(scratch.path + "/tool.sock"), "the socket is closed with the last turn")
   }
 
-  @Test("What is known of it is reported as `status` has it")
+  @Test("A worker's state is reported as `status` shows it")
   func report() throws {
-    defer { run.clearAway() }
+    defer { run.cleanUp() }
     run.begin()
     var states: [String] = []
     let end = EventLoop.now + .seconds(60)
@@ -98,15 +98,15 @@ import Testing
     "A connection to a daemon that isn't there calls back with nothing, and to one that is, with it"
   )
   func connect() throws {
-    defer { run.clearAway() }
+    defer { run.cleanUp() }
     let listener = try UnixSocket.bound(to: scratch.path + "/there", .stream)
     #expect(listen(listener.raw, 1) == 0)
-    var found: [Bool] = []
-    run.connect(to: scratch.path + "/nothing") { found.append($0 != nil) }
+    var connections: [Bool] = []
+    run.connect(to: scratch.path + "/nothing") { connections.append($0 != nil) }
     let end = EventLoop.now + .seconds(60)
-    run.turn { found.count == 1 || EventLoop.now > end }
-    run.connect(to: scratch.path + "/there") { found.append($0 != nil) }
-    run.turn { found.count == 2 || EventLoop.now > end }
-    #expect(found == [false, true])
+    run.turn { connections.count == 1 || EventLoop.now > end }
+    run.connect(to: scratch.path + "/there") { connections.append($0 != nil) }
+    run.turn { connections.count == 2 || EventLoop.now > end }
+    #expect(connections == [false, true])
   }
 }

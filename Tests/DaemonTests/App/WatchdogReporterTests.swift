@@ -24,14 +24,14 @@ import Testing
     let worker = try world.add { $0.watchdog = .seconds(5) }
     worker.launched = worker.configuration
     reporter.startWatchdog(of: worker)
-    #expect(world.takeEvents().isEmpty, "it has no socket for it")
+    #expect(world.drainEvents().isEmpty, "it has no socket for it")
     worker.conversation = try channels.begin()
     reporter.startWatchdog(of: worker)
-    #expect(world.takeEvents() == [.watchdogInterval(worker.id, .seconds(5))])
+    #expect(world.drainEvents() == [.watchdogInterval(worker.id, .seconds(5))])
     // A reload applies at the next launch.
     worker.configuration.watchdog = .seconds(7)
     reporter.startWatchdog(of: worker)
-    #expect(world.takeEvents() == [.watchdogInterval(worker.id, .seconds(5))])
+    #expect(world.drainEvents() == [.watchdogInterval(worker.id, .seconds(5))])
   }
 
   @Test(
@@ -44,12 +44,12 @@ import Testing
     #expect(records.saved == ["web background"])
     reporter.startWatchdog(of: worker)
     let reported = Event.watchdogInterval(worker.id, .seconds(2))
-    #expect(world.takeEvents() == [reported, reported])
+    #expect(world.drainEvents() == [reported, reported])
     world.end(worker)
     worker.launched = worker.configuration
     worker.conversation = try channels.begin()
     reporter.startWatchdog(of: worker)
-    #expect(world.takeEvents() == [.watchdogInterval(worker.id, .seconds(5))])
+    #expect(world.drainEvents() == [.watchdogInterval(worker.id, .seconds(5))])
   }
 
   @Test(
@@ -58,18 +58,18 @@ import Testing
   func checked() throws {
     let worker = try world.add()
     reporter.checkWatchdog(worker.id)
-    #expect(world.takeEvents() == [.watchdogSeen(worker.id, at: nil)])
+    #expect(world.drainEvents() == [.watchdogSeen(worker.id, at: nil)])
     let conversation = try channels.begin()
     worker.conversation = conversation
     try channels.notify("WATCHDOG=1", conversation)
     reporter.checkWatchdog(worker.id)
-    guard case .watchdogSeen(worker.id, let sign)? = world.takeEvents().first else {
+    guard case .watchdogSeen(worker.id, let sign)? = world.drainEvents().first else {
       Issue.record("no answer")
       return
     }
     #expect(sign != nil)
     // The worker has been removed meanwhile.
     reporter.checkWatchdog(WorkerID("gone"))
-    #expect(world.takeEvents().isEmpty)
+    #expect(world.drainEvents().isEmpty)
   }
 }

@@ -25,7 +25,7 @@ import Testing
     requests.request(verb, id) { [heard] in heard.codes.append($0.code) }
   }
 
-  @Test("go to the engine at once, and are answered once")
+  @Test("Requests reach the engine at once, and are answered once")
   func atOnce() {
     ask(.stop)
     #expect(notes.events == ["added", "request"] && heard.codes == [.done])
@@ -46,7 +46,7 @@ import Testing
     #expect(requests.isAlive(id))
   }
 
-  @Test("about a worker that ended before it was back are answered as of one that doesn't run")
+  @Test("Requests about a worker that ended before its adoption are answered as for an ended one")
   func ended() {
     returning.begin(id)
     ask(.wake)
@@ -54,7 +54,7 @@ import Testing
     #expect(heard.codes == [.refused] && !requests.isAlive(id))
   }
 
-  @Test("are about a worker that lives where the engine says so, or an earlier daemon has left it")
+  @Test("A worker counts as alive if the engine says so, and while it is being adopted")
   func alive() {
     #expect(!requests.isAlive(id))
     #expect(!requests.isAlive(WorkerID("unknown")))

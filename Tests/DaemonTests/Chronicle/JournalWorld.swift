@@ -103,11 +103,11 @@ final class JournalWorld {
     var played = Played()
     var (headers, beginnings, events) = (played.headers, played.beginnings, 0)
     played.player.play(try writer.directory.segments()) { step, _ in
-      switch step.what {
+      switch step.kind {
       case .began(let header, let beginning):
         headers.append(header)
         beginnings.append(beginning)
-      case .wentOn(let header): headers.append(header)
+      case .continued(let header): headers.append(header)
       case .event: events += 1
       case .policy: break
       }

@@ -102,7 +102,7 @@ import Testing
     "A changed worker that runs has its new configuration at once, and its policy in the engine")
   func changed() throws {
     let worker = try add("web", .background)
-    worker.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    worker.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
     let new = declared("web") {
       $0.importance = 70
       $0.policy.foreground.idleAfter = .seconds(77)
@@ -177,9 +177,9 @@ import Testing
     }
     let automatic = { (worker: inout WorkerConfiguration) in worker.autostart = true }
     for (name, change) in [("bad", automatic), ("needs", needs), ("other", automatic)] {
-      try world.hasEnded(add(name, .terminated, change), RestartWorld.failure)
+      try world.reportEnd(add(name, .terminated, change), RestartWorld.failure)
     }
-    try world.hasEnded(add("manual"), RestartWorld.failure)
+    try world.reportEnd(add("manual"), RestartWorld.failure)
     let new = configuration(
       declared("bad") {
         automatic(&$0)

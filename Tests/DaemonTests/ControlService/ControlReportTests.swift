@@ -105,7 +105,7 @@ import WorkerProtocol
   @Test("`explain` gives the reason that `ps` gives for a worker that will be restarted")
   func plan() throws {
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
-    world.hasEnded(worker, RestartWorld.failure)
+    world.reportEnd(worker, RestartWorld.failure)
     let explained = try ask(.explain, "web").explanation
     #expect(explained?.because.code == "backing_off")
     #expect(try explained?.because == ask(.ps).workers?.first?.reason)

@@ -64,7 +64,7 @@ import Testing
   @Test("A stop by request calls off the restart that was planned")
   func person() throws {
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
-    world.hasEnded(worker, RestartWorld.failure)
+    world.reportEnd(worker, RestartWorld.failure)
     _ = control.ask(.background, "web")
     #expect(world.restarts.plan(of: web) != nil)
     _ = control.ask(.stop, "web")

@@ -17,7 +17,7 @@ import Testing
     world = try AdapterWorld()
     changes = world.changes
     unit = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
-    world.hasEnded(unit, RestartWorld.failure)
+    world.reportEnd(unit, RestartWorld.failure)
   }
 
   private func run() { driver.send(.adopted(id, unit.profile, .background)) }

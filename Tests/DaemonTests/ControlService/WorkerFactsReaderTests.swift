@@ -19,9 +19,9 @@ import Testing
     let wakes = 3
     var host: String? { "nvim" }
     var directory: String? { "/home/me/shop" }
-    func hasLaunched() {}
-    func hasEnded(_ status: Lifecycle.ExitStatus) {}
-    func hasChanged(_ transition: Transition) {}
+    func didLaunch() {}
+    func didEnd(_ status: Lifecycle.ExitStatus) {}
+    func didChange(_ transition: Transition) {}
   }
 
   @Test("Nothing is known of a worker that there isn't")
@@ -34,7 +34,7 @@ import Testing
   func facts() throws {
     let reader = world.makeFacts()
     let worker = try world.add()
-    worker.noteLaunch()
+    worker.recordLaunch()
     worker.configuration.command = ["web", "--new"]
     let facts = try #require(reader.read(worker.id))
     #expect(facts.command == ["web", "--serve"] && facts.changedSinceLaunch == ["command"])
@@ -66,7 +66,7 @@ import Testing
   @Test("A worker's earlier ends and what is planned for it are shown")
   func plans() throws {
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
-    world.hasEnded(worker, RestartWorld.failure)
+    world.reportEnd(worker, RestartWorld.failure)
     let plans = try #require(world.makeFacts().read(worker.id)).plans
     #expect(plans.exits.count == 1)
     guard case .backingOff = plans.restart else {

@@ -176,7 +176,7 @@ import Testing
 
   @Test("A failed adoption leaves no worker behind")
   func notHeld() throws {
-    world.memory.endsWhenHeld = { _ in true }
+    world.memory.endsWhenOpened = { _ in true }
     let heard = world.ask()
     try world.examined()
     #expect(text(heard).hasPrefix("web can't be adopted: "))
@@ -223,7 +223,7 @@ import Testing
   @Test("An adopted worker whose process ends is removed, and its other processes are left running")
   func ended() throws {
     try adopt()
-    externals.externalRootHasEnded(try #require(world.workers[web]))
+    externals.externalRootDidEnd(try #require(world.workers[web]))
     #expect(world.looks.begun.isEmpty && world.looks.forgotten == ["web"])
     #expect(world.events.suffix(2) == ["exited", "removed"])
     #expect(world.state() == nil && world.workers.count == 0 && world.recorded() == nil)
@@ -243,7 +243,7 @@ import Testing
   func successor() throws {
     let worker = try adoptInGroup()
     let old = worker.process
-    externals.externalRootHasEnded(worker)
+    externals.externalRootDidEnd(worker)
     #expect(world.state() == .background && world.workers[web] === worker)
     #expect(worker.process !== old && world.recorded()?.state == "background")
     let path = world.base.scratch.path + "/group"
@@ -254,13 +254,13 @@ import Testing
   @Test("One whose cgroup is empty has no successor, and none that has just ended")
   func noSuccessor() throws {
     let worker = try adoptInGroup()
-    world.memory.endsWhenHeld = { _ in true }
-    externals.externalRootHasEnded(worker)
+    world.memory.endsWhenOpened = { _ in true }
+    externals.externalRootDidEnd(worker)
     #expect(world.workers.count == 0)
-    world.memory.endsWhenHeld = { _ in false }
+    world.memory.endsWhenOpened = { _ in false }
     let next = try adoptInGroup()
     world.memory.tree = ProcessTree(processes: [])
-    externals.externalRootHasEnded(next)
+    externals.externalRootDidEnd(next)
     #expect(world.workers.count == 0)
   }
 
@@ -269,7 +269,7 @@ import Testing
     let worker = try adoptInGroup()
     world.base.ends.kill(web)
     #expect(worker.isKilled)
-    externals.externalRootHasEnded(worker)
+    externals.externalRootDidEnd(worker)
     #expect(world.workers.count == 0)
   }
 }

@@ -68,7 +68,7 @@ extension ExternalAdoptionTests {
     // The answer to the wake waits for the disk.
     world.base.saved.isSaved = false
     world.driver.send(.resumed(web, .zero))
-    externals.externalRootHasEnded(try #require(world.workers[web]))
+    externals.externalRootDidEnd(try #require(world.workers[web]))
     #expect(externals.refusalToSuspend(web) == nil)
     try adopt()
     world.base.saved.save()
@@ -99,7 +99,7 @@ extension ExternalAdoptionTests {
     try adopt()
     let third = try #require(world.workers[web])
     third.isDeclared = true
-    externals.externalRootHasEnded(third)
+    externals.externalRootDidEnd(third)
     let fourth = try #require(world.workers[web])
     #expect(fourth !== third && fourth.external == nil && world.state() == .terminated)
   }

@@ -72,9 +72,9 @@ import Testing
     #expect(timers.pending.isEmpty)
     managers.watchManager(of: worker, look)
     world.why = "its process 100 has ended"
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     worker.ending = end.ending
-    end.ending.rootHasEnded()
+    end.ending.rootDidEnd()
     #expect(worker.hasExited)
     timers.advance(by: ManagerWatching.interval)
     #expect(world.looks == 0 && !notes.events.contains("wakeNeeded"))

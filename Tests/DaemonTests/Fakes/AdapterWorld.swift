@@ -145,7 +145,7 @@ final class AdapterWorld {
     launchPlanner: planner, restarts: restarts, listening: listening, supervision: supervision,
     endedRuns: endedRuns, program: nil,
     keepLastLines: { [unowned self] in keptLines[$0] = $1 },
-    externalRootHasEnded: { [unowned self] in
+    externalRootDidEnd: { [unowned self] in
       externalEnds.append($0.id)
       whenExternalRootEnds($0)
     })
@@ -154,12 +154,12 @@ final class AdapterWorld {
     log: log, hasSuccessors: false)
   private(set) lazy var sleeps = makeSleeps(over: fakeMemory ?? makeMemory())
 
-  func makeMemory(recordPatience: Duration = RecordWait.patience) -> KernelMemory {
+  func makeMemory(recordTimeout: Duration = RecordWait.timeout) -> KernelMemory {
     KernelMemory(
       services, state, bootID: Self.bootID, keeper: keeperStarter,
       standby: .pager(
         jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false),
-      resumeChoice: ResumeChoice(override: nil), recordPatience: recordPatience)
+      resumeChoice: ResumeChoice(override: nil), recordTimeout: recordTimeout)
   }
 
   func makeSleeps(over memory: any WorkerMemory) -> WorkerSleeps {
@@ -234,7 +234,7 @@ final class AdapterWorld {
   }
 
   /// Reports to the supervisor that a run of the worker has ended.
-  func hasEnded(_ worker: WorkerUnit, _ cause: Cause) {
+  func reportEnd(_ worker: WorkerUnit, _ cause: Cause) {
     for (old, new) in [(WorkerState.terminated, WorkerState.launching), (.launching, .terminated)] {
       restarts.record(
         Transition(worker: worker.id, from: old, to: new, cause: cause, at: timers.now))
@@ -260,7 +260,7 @@ final class AdapterWorld {
 
   /// Turns the loop until the jobs about a worker that were begun on other threads have reported
   /// their outcomes.
-  func settle(_ name: String = "web") throws {
+  func finishJobs(_ name: String = "web") throws {
     var isBack = false
     let back = services.loopReturn.callback { (_: Bool) in isBack = true }
     services.mechanics.submit(about: name) { back(true) }

@@ -52,7 +52,7 @@ final class ControlWorld {
       clock: world.timers, driver: world.driver, workers: world.workers, facts: facts,
       daemon: reporter, wrappers: world.wrappers, chronicle: world.chronicle,
       scanner: world.senses.scanner, snapshots: world.snapshots)
-    let firstMoments = FirstMoments(
+    let startConfirmation = StartConfirmation(
       timers: world.timers, driver: world.driver, workers: world.workers,
       requests: world.requests, restarts: world.restarts, scanner: world.senses.scanner)
     service = ControlService(
@@ -71,11 +71,12 @@ final class ControlWorld {
         jetsam: world.jetsam, loopReturn: world.services.loopReturn),
       workers: WorkerVerbs(
         driver: world.driver, ending: world.ending, requests: world.requests,
-        starter: world.starter, firstMoments: firstMoments, supervision: world.supervision,
+        starter: world.starter, startConfirmation: startConfirmation,
+        supervision: world.supervision,
         externals: world.externals, memory: memory, imageDisk: world.senses.imageDisk),
       undeclared: UndeclaredWorkers(
         driver: world.driver, workers: world.workers, ending: world.ending,
-        requests: world.requests, restarts: world.restarts, firstMoments: firstMoments,
+        requests: world.requests, restarts: world.restarts, startConfirmation: startConfirmation,
         supervision: world.supervision, wrappers: world.wrappers,
         learnedMemory: world.learnedMemory, jobs: world.services.jobs, logs: world.state.logs),
       externals: world.externals, reloads: world.reloads, wrappers: world.wrappers,

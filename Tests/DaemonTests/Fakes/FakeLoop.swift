@@ -46,8 +46,8 @@ final class FakeLoop: Timers, DescriptorWatches {
   func change(
     _ descriptor: Descriptor, _ token: LoopToken, to interest: Epoll.Interest
   ) throws(SystemCallError) {
-    for place in watched.indices where watched[place].token == token {
-      watched[place].interest = interest
+    for index in watched.indices where watched[index].token == token {
+      watched[index].interest = interest
     }
   }
 
@@ -64,7 +64,7 @@ final class FakeLoop: Timers, DescriptorWatches {
   }
 
   /// Reports an event of the descriptor with this index.
-  func fire(_ place: Int = 0) {
-    if watched.indices.contains(place) { watched[place].handler(watched[place].interest) }
+  func fire(_ index: Int = 0) {
+    if watched.indices.contains(index) { watched[index].handler(watched[index].interest) }
   }
 }

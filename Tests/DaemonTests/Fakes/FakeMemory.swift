@@ -12,26 +12,26 @@ final class FakeMemory: WorkerMemory {
   private(set) var asked: [String] = []
   private(set) var prioritized = 0
   private(set) var dropped = 0
-  private var current = Underway()
-  private(set) var suspended: ((Suspended) -> Void)?
-  private(set) var hibernated: ((Hibernated) -> Void)?
+  private var current = OperationFlag()
+  private(set) var suspended: ((SuspensionOutcome) -> Void)?
+  private(set) var hibernated: ((HibernationOutcome) -> Void)?
   private(set) var thawed: ((String?) -> Void)?
   private(set) var restored: ((Result<ResumeSummary, HibernationError>) -> Void)?
-  private(set) var recovered: ((Recovered) -> Void)?
-  private(set) var looked: ((WorkerState?, ImageOnDisk?) -> Void)?
+  private(set) var recovered: ((RecoveryOutcome) -> Void)?
+  private(set) var inspected: ((WorkerState?, ImageOnDisk?) -> Void)?
 
   // Workers that another daemon or supervisor has started. The test's own process represents each
   // of them.
   /// Whether the worker's process ends right before it is opened.
-  var endsWhenHeld: (String) -> Bool = { _ in false }
+  var endsWhenOpened: (String) -> Bool = { _ in false }
   var rests: [String: SurvivorRest] = [:]
   var tree = ProcessTree(processes: [])
-  private var recoveries: [String: (Recovered) -> Void] = [:]
+  private var recoveries: [String: (RecoveryOutcome) -> Void] = [:]
   private var searches: [String: (Result<any WakeInputs, SystemCallError>) -> Void] = [:]
 
-  private func begin(_ what: String) -> Underway {
+  private func begin(_ what: String) -> OperationFlag {
     asked.append(what)
-    current = Underway()
+    current = OperationFlag()
     return current
   }
 
@@ -39,20 +39,23 @@ final class FakeMemory: WorkerMemory {
   func loseOutcome() { current.end() }
 
   func suspend(
-    _ job: SuspendJob, of name: String, isRestoring: Bool, then: @escaping (Suspended) -> Void
-  ) -> Underway {
+    _ job: SuspendJob, of name: String, isRestoring: Bool,
+    then: @escaping (SuspensionOutcome) -> Void
+  ) -> OperationFlag {
     suspended = then
     return begin(isRestoring ? "settle and suspend" : "suspend")
   }
 
-  func hibernate(_ order: HibernationOrder, then: @escaping (Hibernated) -> Void) -> Underway {
+  func hibernate(_ order: HibernationOrder, then: @escaping (HibernationOutcome) -> Void)
+    -> OperationFlag
+  {
     hibernated = then
     return begin("hibernate")
   }
 
   func thaw(
     _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
-  ) -> Underway {
+  ) -> OperationFlag {
     thawed = then
     return begin(isStopped ? "thaw, stopped" : "thaw")
   }
@@ -60,25 +63,26 @@ final class FakeMemory: WorkerMemory {
   func restore(
     _ target: HibernationTarget, from image: ImageOnDisk, keepsBase: Bool,
     then: @escaping (Result<ResumeSummary, HibernationError>) -> Void
-  ) -> Underway {
+  ) -> OperationFlag {
     restored = then
     return begin("restore \(image.path)")
   }
 
   func recover(
-    _ target: HibernationTarget, expecting: ImageExpectation, then: @escaping (Recovered) -> Void
-  ) -> Underway {
+    _ target: HibernationTarget, expecting: ImageExpectation,
+    then: @escaping (RecoveryOutcome) -> Void
+  ) -> OperationFlag {
     recovered = then
     recoveries[target.name] = then
     return begin("recover")
   }
 
-  func look(
-    at target: HibernationTarget, known: ImageOnDisk?,
+  func inspect(
+    _ target: HibernationTarget, lastImage: ImageOnDisk?,
     then: @escaping (WorkerState?, ImageOnDisk?) -> Void
-  ) -> Underway {
-    looked = then
-    return begin("look")
+  ) -> OperationFlag {
+    inspected = then
+    return begin("inspect")
   }
 
   func release(_ masters: PreforkMasters, of name: String) {}
@@ -91,10 +95,10 @@ final class FakeMemory: WorkerMemory {
   }
   func dropIdleBases() { dropped += 1 }
 
-  func hold(
+  func openProcess(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
-    if endsWhenHeld(plan.name) {
+    if endsWhenOpened(plan.name) {
       throw SystemCallError("pidfd_open", on: plan.name, code: ESRCH)
     }
     // No process has such a pid, so the test's own process is used.
@@ -108,9 +112,9 @@ final class FakeMemory: WorkerMemory {
     rests[record.name] ?? .inDoubt
   }
   func findInputs(
-    of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
+    of target: HibernationTarget, daemonSockets: Set<String>, answering ports: Set<UInt16>,
     then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
-  ) -> Underway {
+  ) -> OperationFlag {
     searches[target.name] = then
     return begin("find inputs")
   }
@@ -122,21 +126,23 @@ final class FakeMemory: WorkerMemory {
   func endSearch(of name: String, _ inputs: Result<any WakeInputs, SystemCallError>) {
     searches.removeValue(forKey: name)?(inputs)
   }
-  func endRecovery(of name: String, _ recovery: Recovered) {
+  func endRecovery(of name: String, _ recovery: RecoveryOutcome) {
     recoveries.removeValue(forKey: name)?(recovery)
   }
 
   /// Reports that the worker's processes have stopped.
   func stop(with inputs: FakeInputs) {
-    suspended?(Suspended(result: .success(Asleep(sources: .success(inputs)))))
+    suspended?(SuspensionOutcome(result: .success(Asleep(sources: .success(inputs)))))
   }
 
-  func refuseSuspension(_ refusal: Refusal) { suspended?(Suspended(result: .failure(refusal))) }
+  func refuseSuspension(_ refusal: Refusal) {
+    suspended?(SuspensionOutcome(result: .failure(refusal)))
+  }
 
   func evict(to image: String) { end(hibernation: .success(.forTest(image))) }
 
   func end(hibernation result: Result<HibernationSummary, HibernationError>) {
-    hibernated?(Hibernated(result: result, before: .megabytes(10), after: .kilobytes(8)))
+    hibernated?(HibernationOutcome(result: result, before: .megabytes(10), after: .kilobytes(8)))
   }
 }
 

@@ -118,7 +118,7 @@ final class FakeQuestions {
 
   /// Makes the worker's input count as activity.
   func watchTraffic() throws {
-    worker.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    worker.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
   }
 
   /// While another run has replaced this one, nothing is asked.
@@ -143,6 +143,6 @@ final class FakeQuestions {
 
   /// The reasons for which the worker was reported as unhealthy.
   var complaints: [String] {
-    notes.all.compactMap { if case .unhealthy(_, let why) = $0 { why } else { nil } }
+    notes.all.compactMap { if case .unhealthy(_, let reason) = $0 { reason } else { nil } }
   }
 }

@@ -14,7 +14,7 @@ final class FakeWorkerProcesses: WorkerProcesses {
   private(set) var begun: [String] = []
   private(set) var woken: [(String?) -> Void] = []
   private(set) var kills: [(String?) -> Void] = []
-  private(set) var looks: [(WhatIsLeft) -> Void] = []
+  private(set) var scans: [(RemainingProcesses) -> Void] = []
   private(set) var clearings: [(Clearing) -> Void] = []
   private(set) var removals: [(String?) -> Void] = []
   private(set) var readings: [([String]?) -> Void] = []
@@ -53,9 +53,11 @@ final class FakeWorkerProcesses: WorkerProcesses {
     kills.append(then)
   }
 
-  func lookForWhatIsLeft(of process: WorkerProcess, then: @escaping (WhatIsLeft) -> Void) {
-    begin("look")
-    looks.append(then)
+  func findRemainingProcesses(
+    of process: WorkerProcess, then: @escaping (RemainingProcesses) -> Void
+  ) {
+    begin("scan")
+    scans.append(then)
   }
 
   func clear(
@@ -126,14 +128,14 @@ final class FakeWorkerProcesses: WorkerProcesses {
 
   // MARK: outcomes
 
-  static let nothing = WhatIsLeft(isEmpty: true, others: 0)
+  static let nothing = RemainingProcesses(isEmpty: true, others: 0)
 
-  func looked(_ left: WhatIsLeft = nothing) { looks.last?(left) }
+  func scanned(_ left: RemainingProcesses = nothing) { scans.last?(left) }
   func cleared(_ outcome: Clearing = Clearing()) { clearings.last?(outcome) }
 
   /// Lets each step succeed, from the scan for remaining processes on.
   func succeed(lastLines: [String]? = nil) {
-    looked()
+    scanned()
     cleared()
     removals.last?(nil)
     readings.last?(lastLines)
@@ -143,7 +145,7 @@ final class FakeWorkerProcesses: WorkerProcesses {
   func repeatAll() {
     for then in woken + kills + removals { then(nil) }
     for then in readings { then(nil) }
-    for then in looks { then(Self.nothing) }
+    for then in scans { then(Self.nothing) }
     for then in clearings { then(Clearing()) }
   }
 }

@@ -62,7 +62,7 @@ final class LaunchWorld: EngineObserver, LaunchHost {
   let slow = WorkerID("slow")
   private(set) lazy var launcher = WorkerLauncher(
     driver: driver, workers: workers, timers: timers, host: self,
-    machine: .init(most: launchesAtOnce) { true })
+    machine: .init(maxLaunches: launchesAtOnce) { true })
   let launchesAtOnce: Int
   var obstacle: String?
   /// The launches so far.
@@ -108,7 +108,7 @@ final class LaunchWorld: EngineObserver, LaunchHost {
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     switch event {
     case .launched: events.append("launched")
-    case .launchFailed(_, let why): events.append("failed: \(why)")
+    case .launchFailed(_, let reason): events.append("failed: \(reason)")
     default: break
     }
   }
@@ -122,8 +122,8 @@ final class LaunchWorld: EngineObserver, LaunchHost {
     return launch
   }
   func obstacle(toLaunching id: WorkerID) -> String? { obstacle }
-  func programRuns(_ id: WorkerID) { calls.append("runs") }
-  func hasLaunched(_ id: WorkerID) { calls.append("launched") }
-  func launchHasFailed(_ id: WorkerID) { calls.append("failed") }
+  func programDidStart(_ id: WorkerID) { calls.append("runs") }
+  func didLaunch(_ id: WorkerID) { calls.append("launched") }
+  func launchDidFail(_ id: WorkerID) { calls.append("failed") }
   func log(_ id: WorkerID, _ text: String) { lines.append(text) }
 }

@@ -76,13 +76,13 @@ final class ReadinessWorld {
   }
 
   /// Delivers the messages of other threads.
-  private func hear() { loop.fire() }
+  private func deliverMessages() { loop.fire() }
 
   /// Delivers the outcome of the running job.
-  func look() throws {
+  func deliverOutcome() throws {
     let before = pending
     let isBack = try eventually {
-      hear()
+      deliverMessages()
       return pending != before
     }
     if !isBack { throw TestFailure("nothing is looked for") }
@@ -90,7 +90,7 @@ final class ReadinessWorld {
 
   func passUntilReady() throws -> Bool {
     try eventually {
-      hear()
+      deliverMessages()
       pass()
       return readies == 1
     }

@@ -90,8 +90,8 @@ final class RestartWorld {
     let id = WorkerID(name)
     self.cause = cause
     switch cause {
-    case .failed(let why) where state(of: name) == .launching:
-      driver.send(.launchFailed(id, why))
+    case .failed(let reason) where state(of: name) == .launching:
+      driver.send(.launchFailed(id, reason))
     case .exited(let status): driver.send(.exited(id, status))
     default: driver.send(.exited(id, .signaled(15)))
     }
@@ -103,7 +103,7 @@ final class RestartWorld {
   }
 
   /// Reports a transition to the supervisor only. The engine's state doesn't change.
-  func note(_ name: String = "web", to state: WorkerState, _ cause: Cause) {
+  func record(_ name: String = "web", to state: WorkerState, _ cause: Cause) {
     supervisor.record(
       Transition(
         worker: WorkerID(name), from: self.state(of: name) ?? .terminated, to: state,

@@ -35,7 +35,7 @@ final class SenseWorld {
   }
 
   /// Returns the events that the engine has got since the last call.
-  func takeEvents() -> [Event] {
+  func drainEvents() -> [Event] {
     defer { heard.events = [] }
     return heard.events
   }
@@ -53,7 +53,7 @@ final class SenseWorld {
     if state != .terminated { try begin(worker) }
     workers[worker.id] = worker
     driver.send(.adopted(worker.id, worker.profile, state))
-    _ = takeEvents()
+    _ = drainEvents()
     return worker
   }
 
@@ -87,9 +87,9 @@ final class Pending<Value> {
 
   /// Answers the call with this index. Returns false if none waits there.
   @discardableResult
-  func answer(_ value: Value, at place: Int = 0) -> Bool {
-    guard waiting.indices.contains(place) else { return false }
-    waiting.remove(at: place)(value)
+  func answer(_ value: Value, at index: Int = 0) -> Bool {
+    guard waiting.indices.contains(index) else { return false }
+    waiting.remove(at: index)(value)
     return true
   }
 }

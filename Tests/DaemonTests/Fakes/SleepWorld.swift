@@ -92,7 +92,7 @@ final class SleepWorld {
 
   /// The reasons for which the engine was asked to wake the worker, in order.
   var wakes: [String] {
-    events.compactMap { if case .wakeNeeded(_, let why) = $0 { why } else { nil } }
+    events.compactMap { if case .wakeNeeded(_, let reason) = $0 { reason } else { nil } }
   }
 
   var isWatched: Bool { worker.wakeWatch?.isWatching == true }
@@ -114,7 +114,7 @@ final class FakeInputs: WakeInputs {
   private struct Facts {
     var arrived: [String] = []
     var waiting: String?
-    var leftUnread = LeftUnread()
+    var unreadBaseline = UnreadInputBaseline()
     var refusals: [SystemCallError] = []
     var answered: [AsleepListener] = []
     var unwatched: [String] = []
@@ -140,9 +140,9 @@ final class FakeInputs: WakeInputs {
     get { get(\.waiting) }
     set { set(\.waiting, newValue) }
   }
-  var leftUnread: LeftUnread {
-    get { get(\.leftUnread) }
-    set { set(\.leftUnread, newValue) }
+  var unreadBaseline: UnreadInputBaseline {
+    get { get(\.unreadBaseline) }
+    set { set(\.unreadBaseline, newValue) }
   }
   var refusals: [SystemCallError] {
     get { get(\.refusals) }
@@ -161,8 +161,8 @@ final class FakeInputs: WakeInputs {
 
   var descriptor: Descriptor { counter.descriptor }
 
-  func arrive(_ why: String) {
-    facts.withLock { $0.arrived.append(why) }
+  func arrive(_ reason: String) {
+    facts.withLock { $0.arrived.append(reason) }
     counter.signal()
   }
 
@@ -190,7 +190,7 @@ extension WorkerInput {
 }
 
 /// A listening socket of the test's own process at a free port, as if it were a sleeping worker's.
-struct OwnListener {
+struct TestListener {
   let listener: Listener
   let port: UInt16
   let asleep: AsleepListener
@@ -205,8 +205,8 @@ struct OwnListener {
   }
 
   func wait(for queue: AsleepListener.Queue) throws {
-    guard try eventually({ asleep.look() == queue }) else {
-      throw TestFailure("the queue is \(asleep.look()), and not \(queue)")
+    guard try eventually({ asleep.inspect() == queue }) else {
+      throw TestFailure("the queue is \(asleep.inspect()), and not \(queue)")
     }
   }
 }

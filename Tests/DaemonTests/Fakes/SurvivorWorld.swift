@@ -39,7 +39,8 @@ struct SurvivorWorld {
 
   func recovered(_ name: String = "web", _ restored: UInt64 = 0) {
     memory.endRecovery(
-      of: name, Recovered(result: .success(ResumeSummary(restored: restored, duration: .zero))))
+      of: name,
+      RecoveryOutcome(result: .success(ResumeSummary(restored: restored, duration: .zero))))
   }
 
   func failed(
@@ -47,7 +48,7 @@ struct SurvivorWorld {
     leaving image: ImageOnDisk? = nil
   ) {
     let error = HibernationError(.reading, "it is busy", aftermath: aftermath)
-    memory.endRecovery(of: name, Recovered(result: .failure(error), image: image))
+    memory.endRecovery(of: name, RecoveryOutcome(result: .failure(error), image: image))
   }
 
   func state(of name: String = "web") -> WorkerState? { driver.state.state(of: WorkerID(name)) }

@@ -102,8 +102,8 @@ final class WrapperWorld: WrapperHost {
   }
 
   func answer(to request: UInt64, _ text: String) {
-    guard let place = asks.firstIndex(where: { $0.request.id == request }) else { return }
-    asks.remove(at: place).respond(ControlResponse(id: request, result: .done, text: text))
+    guard let index = asks.firstIndex(where: { $0.request.id == request }) else { return }
+    asks.remove(at: index).respond(ControlResponse(id: request, result: .done, text: text))
   }
 
   // MARK: WrapperHost

@@ -10,11 +10,11 @@ import Testing
   private func names(
     _ from: WorkerState, _ to: WorkerState, _ cause: Cause
   ) throws -> Set<Hooks.Event> {
-    var narrator = Narrator()
+    var formatter = EventFormatter()
     let engine = Engine(policy: LifecyclePolicy(name: "test"))
     let transition = Transition(
       worker: WorkerID("web"), from: from, to: to, cause: cause, at: .zero)
-    let notices = narrator.notices(of: .deadline, [.transition(transition)], engine, at: .zero)
+    let notices = formatter.notices(of: .deadline, [.transition(transition)], engine, at: .zero)
     return try #require(notices.first).hookEvents
   }
 

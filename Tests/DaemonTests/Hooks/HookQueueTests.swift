@@ -10,7 +10,7 @@ import Testing
     func add(_ entry: HookQueue.Entry) -> Bool { queue.add(entry) }
     func next(at now: Instant) -> HookQueue.Entry? { queue.next(at: now) }
     func nextStart(at now: Instant) -> Instant? { queue.nextStart(at: now) }
-    func hasEnded() { queue.hasEnded() }
+    func didEnd() { queue.didEnd() }
   }
 
   private func entry(_ event: Hooks.Event = .hibernated, of worker: String?) -> HookQueue.Entry {
@@ -24,7 +24,7 @@ import Testing
     for number in 0..<6 { #expect(queue.add(entry(of: "bot\(number)"))) }
     for number in 0..<4 { #expect(queue.next(at: .zero)?.subject.worker == "bot\(number)") }
     #expect(queue.next(at: .zero) == nil && queue.nextStart(at: .zero) == nil)
-    queue.hasEnded()
+    queue.didEnd()
     #expect(queue.next(at: .zero)?.subject.worker == "bot4")
     #expect(queue.next(at: .zero) == nil)
   }
@@ -40,7 +40,7 @@ import Testing
       _ = queue.add(entry(of: "web"))
       while queue.next(at: now) != nil {
         starts += 1
-        queue.hasEnded()
+        queue.didEnd()
         _ = queue.add(entry(of: "web"))
       }
       let next = queue.nextStart(at: now)
@@ -56,7 +56,7 @@ import Testing
     for _ in 0..<20 { _ = queue.add(entry(of: "web")) }
     for _ in 0..<10 {
       #expect(queue.next(at: .zero)?.subject.worker == "web")
-      queue.hasEnded()
+      queue.didEnd()
     }
     #expect(queue.next(at: .zero) == nil)
     #expect(queue.add(entry(of: "db")))
@@ -70,16 +70,16 @@ import Testing
       let now = Instant.zero + .seconds(60 * round)
       for _ in 0..<10 {
         #expect(queue.add(entry(of: "web")) && queue.next(at: now) != nil)
-        queue.hasEnded()
+        queue.didEnd()
       }
       #expect(queue.add(entry(of: "web")) && queue.next(at: now) == nil)
       #expect(queue.nextStart(at: now) == now + .seconds(1))
       #expect(queue.next(at: now + .seconds(1)) != nil)
-      queue.hasEnded()
+      queue.didEnd()
     }
   }
 
-  @Test("What waits is bounded: 32 commands of one worker's event, 128 of all")
+  @Test("At most 32 commands of one worker's event wait, and at most 128 in all")
   func bounded() {
     let queue = Waiting()
     let taken = (0..<100).count { _ in queue.add(entry(of: "web")) }
@@ -88,11 +88,11 @@ import Testing
     #expect(others == 96)
   }
 
-  @Test("What was dropped is one line, with its number and the last event")
+  @Test("Dropped commands are logged in one line, with their number and the last event")
   func losses() {
     var losses = HookLosses()
     for _ in 0..<3 { losses.add(.init(event: .hibernated, worker: "web")) }
-    let line = losses.take()
+    let line = losses.drain()
     #expect(
       line
         == "3 events started no command (on): too many wait (last: hibernated of web)")

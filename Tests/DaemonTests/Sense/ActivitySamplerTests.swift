@@ -60,7 +60,7 @@ import Testing
     if let work { found.work = (work, WorkMeter()) }
     (found.written, found.hasClients) = (written, hasClients)
     #expect(looks.pending.answer(found))
-    return world.takeEvents()
+    return world.drainEvents()
   }
 
   private func measured(_ kilobytes: UInt64 = 0) {
@@ -68,7 +68,7 @@ import Testing
       Measurement(
         footprint: ByteCount(Int64(kilobytes) << 10), anonymous: kilobytes << 10,
         at: world.timers.now, took: .milliseconds(1)))
-    _ = world.takeEvents()
+    _ = world.drainEvents()
   }
 
   @Test("The first sample has nothing to compare with, and has the worker's footprint measured")

@@ -52,14 +52,14 @@ import Testing
   func reported() throws {
     let worker = try world.add()
     meter.measure(worker.id)
-    #expect(world.takeEvents().isEmpty)
+    #expect(world.drainEvents().isEmpty)
     source.pending.answer(found(7))
-    #expect(world.takeEvents() == [.footprint(worker.id, .megabytes(7))])
+    #expect(world.drainEvents() == [.footprint(worker.id, .megabytes(7))])
     #expect(
       worker.sample.anonymous == 7 << 20 && worker.measuring.last?.footprint == .megabytes(7))
     meter.measure(worker.id)
     source.pending.answer(nil)
-    #expect(world.takeEvents().isEmpty, "it has ended meanwhile")
+    #expect(world.drainEvents().isEmpty, "it has ended meanwhile")
   }
 
   @Test("A measurement from a suspension is reported once, and counts until the memory moves")
@@ -70,9 +70,9 @@ import Testing
     worker.measuring.rests(measurement)
     meter.measure(worker.id)
     // An input that came while the worker fell asleep is reported to the engine first.
-    #expect(world.takeEvents().isEmpty)
+    #expect(world.drainEvents().isEmpty)
     world.timers.advance(by: .milliseconds(1))
-    #expect(world.takeEvents() == [.footprint(worker.id, .megabytes(5))])
+    #expect(world.drainEvents() == [.footprint(worker.id, .megabytes(5))])
     #expect(worker.measuring.last?.at == measurement.at + .seconds(1))
     #expect(source.pending.count == 0 && worker.sample.anonymous == 5 << 20)
     #expect(worker.measuring.atRest?.footprint == .megabytes(5))
@@ -80,11 +80,11 @@ import Testing
     meter.measure(worker.id)
     #expect(worker.measuring.atRest == nil)
     source.pending.answer(found(4))
-    #expect(world.takeEvents() == [.footprint(worker.id, .megabytes(4))])
+    #expect(world.drainEvents() == [.footprint(worker.id, .megabytes(4))])
     worker.measuring.rests(found(5))
     worker.measuring.memoryMoves()
     meter.measure(worker.id)
-    #expect(world.takeEvents().isEmpty && source.pending.count == 2)
+    #expect(world.drainEvents().isEmpty && source.pending.count == 2)
   }
 
   @Test("A caller that asks during a look gets the next one, and shares it with later callers")
@@ -172,7 +172,7 @@ import Testing
     meter.measure(worker.id)
     world.workers[worker.id] = nil
     source.pending.answer(found(3))
-    #expect(world.takeEvents().isEmpty, "it was removed")
+    #expect(world.drainEvents().isEmpty, "it was removed")
   }
 
   @Test("A footprint from before the memory was moved is dropped, and the next one counts")

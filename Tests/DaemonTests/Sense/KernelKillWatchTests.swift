@@ -96,7 +96,7 @@ import Testing
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .outOfMemory)
     #expect(watch.status(.exited(1), of: worker) == .exited(1))
     // The daemon sent the SIGKILL.
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     worker.ending = end.ending
     end.ending.kill()
     #expect(worker.isKilled)

@@ -51,7 +51,7 @@ import Testing
 
     var open: Int { triggers.count { $0.descriptor != nil } }
 
-    func takeEvents() -> [Event] {
+    func drainEvents() -> [Event] {
       defer { events = [] }
       return events
     }
@@ -106,19 +106,19 @@ import Testing
     // The kernel wrongly sends a first event for the stalls since boot.
     world.some = 5_000_001
     world.loop.fire()
-    var events = world.takeEvents()
+    var events = world.drainEvents()
     #expect(events.count == 1 && isReading(events[0]))
     world.some = 5_200_000
     world.loop.fire()
-    events = world.takeEvents()
+    events = world.drainEvents()
     #expect(events.first == .stalled(.warning) && events.count == 2 && isReading(events[1]))
     // The stall counts from the last true event on.
     world.some = 5_399_999
     world.loop.fire()
-    #expect(world.takeEvents().count == 1)
+    #expect(world.drainEvents().count == 1)
     world.some = 5_400_000
     world.loop.fire()
-    #expect(world.takeEvents().first == .stalled(.warning))
+    #expect(world.drainEvents().first == .stalled(.warning))
   }
 
   @Test("Each level has its own trigger, and its own kind of stall")
@@ -127,12 +127,12 @@ import Testing
     world.some = 1_000_000
     world.loop.fire(1)
     #expect(
-      !world.takeEvents().contains(.stalled(.critical)), "all tasks were never stalled at once")
+      !world.drainEvents().contains(.stalled(.critical)), "all tasks were never stalled at once")
     world.full = 300_000
     world.loop.fire(1)
-    #expect(world.takeEvents().first == .stalled(.critical))
+    #expect(world.drainEvents().first == .stalled(.critical))
     world.loop.fire(0)
-    #expect(world.takeEvents().first == .stalled(.warning))
+    #expect(world.drainEvents().first == .stalled(.warning))
   }
 
   @Test("Where the kernel's count can't be read, each event of a trigger counts")
@@ -140,7 +140,7 @@ import Testing
     world.some = nil
     world.monitor.follow(World.policy())
     world.loop.fire()
-    #expect(world.takeEvents().first == .stalled(.warning))
+    #expect(world.drainEvents().first == .stalled(.warning))
     #expect(world.monitor.lastStall == nil && world.monitor.stalledMicroseconds == nil)
   }
 
@@ -153,7 +153,7 @@ import Testing
       world.lines.all[0].hasPrefix(
         "notice: memory stalls are sampled once a second: no PSI trigger: "))
     world.monitor.sendReading()
-    #expect(world.takeEvents().count == 1)
+    #expect(world.drainEvents().count == 1)
     // A trigger that can't be watched is closed.
     world.isRefused = false
     world.loop.refusal = EINVAL
@@ -167,7 +167,7 @@ import Testing
     world.monitor.sendReading()
     var expected = MemoryReading(
       total: ByteCount(8000), available: ByteCount(3000), swapFree: ByteCount(500))
-    #expect(world.takeEvents() == [.memory(expected)], "no share is known before the second look")
+    #expect(world.drainEvents() == [.memory(expected)], "no share is known before the second look")
     world.some = 200_000
     world.full = 50_000
     world.loop.timers.advance(by: .seconds(2))
@@ -175,13 +175,13 @@ import Testing
     world.monitor.sendReading()
     expected.available = ByteCount(2000)
     (expected.someStall, expected.fullStall) = (10, 2.5)
-    #expect(world.takeEvents() == [.memory(expected)])
+    #expect(world.drainEvents() == [.memory(expected)])
     #expect(world.monitor.lastStall?.some == 10 && world.monitor.lastStall?.full == 2.5)
     #expect(world.monitor.stalledMicroseconds == 200_000)
     // Without /proc there is nothing to report.
     world.memory = nil
     world.monitor.sendReading()
-    #expect(world.takeEvents().isEmpty)
+    #expect(world.drainEvents().isEmpty)
   }
 
   @Test(
@@ -196,20 +196,20 @@ import Testing
     #expect(world.lines.all == ["notice: memory is limited to 7.8 KB: by the cgroup /groups/a"])
     #expect(world.asked.count == 6 && world.asked.count { $0.hasSuffix(" in /groups/a") } == 2)
     #expect(world.open == 4 && world.loop.watched.count == 4)
-    _ = world.takeEvents()
+    _ = world.drainEvents()
     // All tasks of the group waited for a fourth of the window, while other tasks of the machine
     // ran.
     world.groupFull = 500_000
     world.loop.timers.advance(by: .seconds(2))
     world.monitor.sendReading()
-    guard case .memory(let reading)? = world.takeEvents().first else {
+    guard case .memory(let reading)? = world.drainEvents().first else {
       Issue.record("no reading")
       return
     }
     #expect(reading.fullStall == 25 && reading.someStall == 0)
     world.groupFull = 1_000_000
     world.loop.fire(3)
-    #expect(world.takeEvents().first == .stalled(.critical))
+    #expect(world.drainEvents().first == .stalled(.critical))
     // The limit is removed.
     world.memory?.limitedBy = nil
     world.monitor.sendReading()

@@ -20,10 +20,10 @@ import Testing
     let (web, api) = (try world.add("web"), try world.add("api"))
     check.checkSafePoint(web.id)
     check.checkSafePoint(api.id)
-    #expect(world.takeEvents().isEmpty)
+    #expect(world.drainEvents().isEmpty)
     counts.answer(2, at: 1)
     counts.answer(0)
-    #expect(world.takeEvents() == [.fileLocks(api.id, held: 2), .fileLocks(web.id, held: 0)])
+    #expect(world.drainEvents() == [.fileLocks(api.id, held: 2), .fileLocks(web.id, held: 0)])
   }
 
   @Test("A worker without a process holds no locks, and the answer comes at once")
@@ -32,7 +32,7 @@ import Testing
     check.checkSafePoint(worker.id)
     check.checkSafePoint(WorkerID("unknown"))
     #expect(
-      world.takeEvents() == [
+      world.drainEvents() == [
         .fileLocks(worker.id, held: 0), .fileLocks(WorkerID("unknown"), held: 0),
       ])
     #expect(counts.count == 0)
@@ -47,6 +47,6 @@ import Testing
     counts.answer(1)
     try world.begin(worker)
     counts.answer(1)
-    #expect(world.takeEvents().isEmpty)
+    #expect(world.drainEvents().isEmpty)
   }
 }

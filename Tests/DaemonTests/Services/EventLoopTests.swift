@@ -15,7 +15,7 @@ import Testing
 
   init() throws { loop = try EventLoop(check: nil) }
 
-  private func note(_ name: String) -> () -> Void { { [heard] in heard.names.append(name) } }
+  private func record(_ name: String) -> () -> Void { { [heard] in heard.names.append(name) } }
 
   /// One turn that doesn't wait.
   private func turn() throws { try loop.turn(until: EventLoop.now) }
@@ -30,7 +30,7 @@ import Testing
   func order() throws {
     let now = EventLoop.now
     for (name, offset) in [("c", 3), ("a", 1), ("b", 2), ("a2", 1), ("never", 3_600_000)] {
-      loop.at(now + .milliseconds(offset), do: note(name))
+      loop.at(now + .milliseconds(offset), do: record(name))
     }
     try turn { heard.names.count == 4 }
     #expect(heard.names == ["a", "a2", "b", "c"])
@@ -38,25 +38,25 @@ import Testing
 
   @Test("Timers of both clocks are called, and one that waits for the time awake can be cancelled")
   func clocks() throws {
-    loop.after(.milliseconds(1), do: note("after"))
-    loop.cancel(loop.after(.milliseconds(1), do: note("cancelled")))
-    loop.at(EventLoop.now + .milliseconds(1), do: note("at"))
+    loop.after(.milliseconds(1), do: record("after"))
+    loop.cancel(loop.after(.milliseconds(1), do: record("cancelled")))
+    loop.at(EventLoop.now + .milliseconds(1), do: record("at"))
     try turn { heard.names.count == 2 }
     #expect(heard.names.sorted() == ["after", "at"])
   }
 
-  @Test("A moment on the clock that stands still isn't due because the other one has passed")
+  @Test("A time of the clock that stops isn't due because the other clock has passed it")
   func separateClocks() {
     var list = TimerList<AwakeInstant>()
     let start = AwakeInstant(nanoseconds: 5_000_000_000)
     let label = TurnCheck.Label(file: #fileID, line: #line)
     for (id, seconds) in [(1, 3), (2, 1), (3, 1)] as [(UInt64, Int)] {
-      list.add(.init(at: start + .seconds(seconds), id: id, label: label, action: note("\(id)")))
+      list.add(.init(at: start + .seconds(seconds), id: id, label: label, action: record("\(id)")))
     }
-    #expect(list.takeDue(at: start, upTo: 9) == nil)
-    #expect(list.takeDue(at: start + .seconds(1), upTo: 9)?.id == 2)
+    #expect(list.popDue(at: start, upTo: 9) == nil)
+    #expect(list.popDue(at: start + .seconds(1), upTo: 9)?.id == 2)
     // The second timer was set after the turn had begun.
-    #expect(list.takeDue(at: start + .seconds(9), upTo: 2)?.id == 1)
+    #expect(list.popDue(at: start + .seconds(9), upTo: 2)?.id == 1)
     #expect(list.first == start + .seconds(1))
     list.cancel(3)
     #expect(list.first == nil)
@@ -83,14 +83,14 @@ import Testing
   @Test("A cancelled timer isn't called, also if it is due in the same turn")
   func cancelled() throws {
     let now = EventLoop.now
-    let last = loop.at(now, do: note("last"))
+    let last = loop.at(now, do: record("last"))
     loop.cancel(last)
     var later: LoopToken?
     loop.at(now) { [loop, heard] in
       heard.names.append("first")
       if let later { loop.cancel(later) }
     }
-    later = loop.at(now, do: note("later"))
+    later = loop.at(now, do: record("later"))
     try turn()
     try turn()
     #expect(heard.names == ["first"])

@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(
-    "Logging doesn't wait for a reader that has stopped, and lost lines are counted in their place"
+    "Logging doesn't wait for a reader that has stopped, and lost lines are counted"
   )
   func stopped() throws {
     let (out, into) = try pipe()

@@ -21,7 +21,7 @@ import Testing
     let gate = ThreadGate()
     defer { gate.open() }
     var outcomes: [String] = []
-    func note(_ outcome: JobOutcome<Int>) {
+    func record(_ outcome: JobOutcome<Int>) {
       switch outcome {
       case .done(let value): outcomes.append("done \(value)")
       case .overdue: outcomes.append("overdue")
@@ -31,7 +31,7 @@ import Testing
     jobs.run(about: "well", within: .seconds(60)) {
       1
     } then: {
-      note($0)
+      record($0)
     }
     #expect(outcomes == [])
     try turn(loop) { !outcomes.isEmpty }
@@ -43,18 +43,18 @@ import Testing
         return 2
       }
     }
-    jobs.run(about: "hung", within: .milliseconds(50), hang()) { note($0) }
+    jobs.run(about: "hung", within: .milliseconds(50), hang()) { record($0) }
     try turn(loop) { outcomes.count == 2 }
     jobs.run(about: "hung", within: .seconds(60)) {
       3
     } then: {
-      note($0)
+      record($0)
     }
     try turn(loop) { outcomes.count == 3 }
     jobs.run(about: "well", within: .seconds(60)) {
       4
     } then: {
-      note($0)
+      record($0)
     }
     try turn(loop) { outcomes.count == 4 }
     #expect(outcomes == ["done 1", "overdue", "busy", "done 4"])

@@ -156,12 +156,12 @@ final class ShellClients {
       history: processes.makeHistory(world),
       workers: WorkerVerbs(
         driver: driver, ending: world.ending, requests: world.requests,
-        starter: supervision.starter, firstMoments: supervision.firstMoments,
+        starter: supervision.starter, startConfirmation: supervision.startConfirmation,
         supervision: supervision.real, externals: world.externals, memory: world.memory,
         imageDisk: world.imageDisk),
       undeclared: UndeclaredWorkers(
         driver: driver, workers: workers, ending: world.ending, requests: world.requests,
-        restarts: supervision.restarts, firstMoments: supervision.firstMoments,
+        restarts: supervision.restarts, startConfirmation: supervision.startConfirmation,
         supervision: supervision.real, wrappers: world.wrappers,
         learnedMemory: world.learnedMemory, jobs: processes.jobs, logs: "/nonexistent"),
       externals: world.externals, reloads: supervision.reloads, wrappers: world.wrappers,

@@ -31,9 +31,10 @@ enum ShellConfigurations {
     let candidates = names + (random.chance(10) ? others.prefix(1) : [])
     for name in candidates {
       let before = new.map(\.name)
-      if let known = old.first(where: { $0.name == name }) {
+      if let existing = old.first(where: { $0.name == name }) {
         if random.chance(25) { continue }
-        var kept = random.chance(40) ? worker(name, after: before, policy, using: &random) : known
+        var kept =
+          random.chance(40) ? worker(name, after: before, policy, using: &random) : existing
         kept.dependsOn.removeAll { !before.contains($0.worker) }
         new.append(kept)
       } else if random.chance(25) {

@@ -13,7 +13,7 @@ final class ShellDaemonEnd {
 
   init(_ world: ShellWorld) { self.world = world }
 
-  func note(_ event: Event, _ directives: [Directive]) {
+  func record(_ event: Event, _ directives: [Directive]) {
     if case .request(let request) = event, request.verb == .wake, world.phase.isLeaving {
       wakes[request.id] = request.worker
     }
@@ -38,7 +38,7 @@ final class ShellDaemonEnd {
       }
       // A record that is older than the process is detected by recovery; without a record, the
       // worker would be lost.
-      if world.saved.known[run.id.name] == nil { return "\(run.id) is left without a record" }
+      if world.saved.lastSaved[run.id.name] == nil { return "\(run.id) is left without a record" }
     }
     return nil
   }

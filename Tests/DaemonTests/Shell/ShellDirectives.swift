@@ -10,8 +10,8 @@ extension ShellWorld {
     switch directive {
     case .launch(let id): launching.launcher.launch(id)
     case .suspend(let id):
-      if let why = ending.refusalToSuspend(id) ?? externals.refusalToSuspend(id) {
-        return driver.send(.suspendFailed(id, why))
+      if let reason = ending.refusalToSuspend(id) ?? externals.refusalToSuspend(id) {
+        return driver.send(.suspendFailed(id, reason))
       }
       workers[id]?.sleep?.suspend()
     case .hibernate(let id): workers[id]?.sleep?.hibernate()
@@ -43,15 +43,15 @@ extension ShellWorld {
   }
 
   private func report(_ transition: Transition) {
-    liveness.note(transition)
+    liveness.record(transition)
     guard let worker = workers[transition.worker] else { return }
     recordWriter.save(worker, state: transition.to)
-    supervision.note(transition)
+    supervision.record(transition)
   }
 
   /// Sends an event about the current run after a while, if the run still exists then.
-  private func answer(_ id: WorkerID, _ most: Duration, _ event: @escaping () -> Event) {
+  private func answer(_ id: WorkerID, _ longest: Duration, _ event: @escaping () -> Event) {
     guard let run = run(of: id), !chance(2) else { return }
-    after(most) { [unowned self] in if self.run(of: id) === run { driver.send(event()) } }
+    after(longest) { [unowned self] in if self.run(of: id) === run { driver.send(event()) } }
   }
 }

@@ -11,7 +11,7 @@ final class ShellDisk: WorkerRecords {
   private var savedAt = Instant.zero
   private var delay = Duration.zero
   /// The records that were saved last, whether the disk has them or not.
-  private(set) var known: [String: WorkerRecord]
+  private(set) var lastSaved: [String: WorkerRecord]
   private var stored: [String: WorkerRecord]
   /// Writes that aren't complete; nil: the record is removed.
   private var underWay: [(at: Instant, name: String, record: WorkerRecord?)] = []
@@ -22,17 +22,17 @@ final class ShellDisk: WorkerRecords {
 
   init(_ clock: ShellClock, _ records: [String: WorkerRecord] = [:]) {
     self.clock = clock
-    (known, stored) = (records, records)
+    (lastSaved, stored) = (records, records)
   }
 
   func save() { savedAt = max(savedAt, clock.now + delay) }
 
-  var all: [WorkerRecord] { Array(known.values) }
-  func contains(_ name: String) -> Bool { known[name] != nil }
+  var all: [WorkerRecord] { Array(lastSaved.values) }
+  func contains(_ name: String) -> Bool { lastSaved[name] != nil }
 
   func loadAll() throws(WorkerRecordError) -> (
     records: [WorkerRecord], failures: [WorkerRecordError]
-  ) { (known.values.sorted { $0.name < $1.name }, []) }
+  ) { (lastSaved.values.sorted { $0.name < $1.name }, []) }
 
   func save(
     _ record: WorkerRecord, onFailure: @escaping @Sendable (WorkerRecordError) -> Void
@@ -41,14 +41,14 @@ final class ShellDisk: WorkerRecords {
     var record = record
     (record.process, record.session) = (.init(pid: pid, startTime: 1), pid)
     save()
-    known[record.name] = record
+    lastSaved[record.name] = record
     underWay.append((savedAt, record.name, record))
   }
 
   func afterSaves(_ body: @escaping @Sendable () -> Void) { whenSaved(body) }
 
   func remove(_ name: String) {
-    known[name] = nil
+    lastSaved[name] = nil
     underWay.append((max(savedAt, clock.now), name, nil))
   }
 

@@ -26,7 +26,7 @@ extension WorkerEnds {
         driver: world.driver, workers: world.workers, requests: world.requests,
         supervision: supervision.real, limit: 2),
       program: nil, keepLastLines: { _, _ in },
-      externalRootHasEnded: { [unowned world] in world.externals.externalRootHasEnded($0) })
+      externalRootDidEnd: { [unowned world] in world.externals.externalRootDidEnd($0) })
   }
 }
 
@@ -52,14 +52,14 @@ final class ShellEnd: WorkerProcesses {
   /// Performs an operation: its effect happens after a while, and its outcome is reported after
   /// that.
   private func operate<Outcome>(
-    _ name: String, _ most: Duration, _ effect: @escaping (ShellRun) -> Outcome,
+    _ name: String, _ longest: Duration, _ effect: @escaping (ShellRun) -> Outcome,
     _ then: @escaping (Outcome) -> Void
   ) {
     guard let run = world.run(of: WorkerID(name)) else {
       return world.complain("\(name) is ended, and has no run")
     }
     // An operation on a run's processes may outlive the run.
-    world.after(most, rarely: .seconds(40)) { [unowned world] in
+    world.after(longest, rarely: .seconds(40)) { [unowned world] in
       let outcome = effect(run)
       world.report(late: .seconds(100), twice: .seconds(60)) { then(outcome) }
     }
@@ -71,11 +71,11 @@ final class ShellEnd: WorkerProcesses {
 
   func ask(_ process: WorkerProcess, of name: String, by signal: Int32) {
     guard let run = world.run(of: WorkerID(name)) else { return }
-    world.after(.milliseconds(50)) { [self] in take(run) }
+    world.after(.milliseconds(50)) { [self] in handleSignal(run) }
   }
 
   /// Handles a signal that asks the process to end. A stopped process continues to handle it.
-  private func take(_ run: ShellRun) {
+  private func handleSignal(_ run: ShellRun) {
     if run.children > 0, world.chance(70) { world.after(.seconds(1)) { run.children = 0 } }
     switch run.body {
     case .evicted: run.complain("sent SIGTERM without memory to run in")
@@ -92,7 +92,7 @@ final class ShellEnd: WorkerProcesses {
     operate(
       target.name, .milliseconds(50),
       { [self] run in
-        if signal != nil { take(run) }
+        if signal != nil { handleSignal(run) }
         return world.chance(5) ? "a thread doesn't go on" : nil
       }, then)
   }
@@ -114,7 +114,9 @@ final class ShellEnd: WorkerProcesses {
       }, then)
   }
 
-  func lookForWhatIsLeft(of process: WorkerProcess, then: @escaping (WhatIsLeft) -> Void) {
+  func findRemainingProcesses(
+    of process: WorkerProcess, then: @escaping (RemainingProcesses) -> Void
+  ) {
     guard let run = world.runs.run(of: process) else {
       return world.complain("a run that is over is looked at")
     }
@@ -123,7 +125,7 @@ final class ShellEnd: WorkerProcesses {
       run.id.name, .milliseconds(30),
       { [unowned world] run in
         if world.chance(3) { return .unknown }
-        return WhatIsLeft(isEmpty: run.children == 0, others: run.children)
+        return RemainingProcesses(isEmpty: run.children == 0, others: run.children)
       }, then)
   }
 
@@ -158,7 +160,7 @@ final class ShellEnd: WorkerProcesses {
     // A SIGKILL that began during the clearing does no harm, because it finds the same processes.
     let clearedAt = run.deeds.clearedAt
     let early = run.deeds.kills.filter {
-      $0 < clearedAt && clearedAt - $0 < WorkerEnding.patience
+      $0 < clearedAt && clearedAt - $0 < WorkerEnding.timeout
     }
     if !early.isEmpty { run.complain("reaped while a SIGKILL is under way") }
     run.deeds.isReaped = true

@@ -39,7 +39,7 @@ final class ShellExternals {
   }
 
   /// Makes the run of a process that is adopted.
-  func take(_ name: String) throws(SystemCallError) -> ShellRun {
+  func makeRun(_ name: String) throws(SystemCallError) -> ShellRun {
     if world.chance(5) { throw SystemCallError("pidfd_open", on: name, code: ESRCH) }
     world.count("adopted external")
     if name.hasPrefix("r"), name.contains("-") { world.count("adopted by rule") }
@@ -47,7 +47,7 @@ final class ShellExternals {
   }
 
   /// - Parameter rule: the rule by which it was adopted.
-  func wasLetGo(_ run: ShellRun, _ rule: String?) {
+  func didRelease(_ run: ShellRun, _ rule: String?) {
     released.append(run)
     guard run.body == .running else { return }
     world.count("released external")

@@ -55,17 +55,17 @@ final class ShellLaunching: LaunchHost {
     world.survivors.holds(id) ? "its process from an earlier daemon still runs" : nil
   }
 
-  func programRuns(_ id: WorkerID) {
+  func programDidStart(_ id: WorkerID) {
     guard let worker = world.workers[id] else { return }
-    worker.noteLaunch()
+    worker.recordLaunch()
     world.recordWriter.save(worker, state: .launching)
   }
 
-  func hasLaunched(_ id: WorkerID) { world.runs.hasLaunched(id) }
+  func didLaunch(_ id: WorkerID) { world.runs.didLaunch(id) }
 
-  func launchHasFailed(_ id: WorkerID) {
+  func launchDidFail(_ id: WorkerID) {
     if world.hasRun(id) { world.complain("\(id) couldn't be launched, and runs") }
-    world.runs.launchHasFailed(id)
+    world.runs.launchDidFail(id)
   }
 
   func log(_ id: WorkerID, _ text: String) { world.count("undoOverdue") }
@@ -104,7 +104,7 @@ final class ShellLaunch: LaunchSteps {
         end(step, refusal, then)
         world.after(.seconds(5)) { then(refusal) }
       }
-      if isUndone { takeAway() }
+      if isUndone { removeCreated() }
     }
   }
 
@@ -132,7 +132,7 @@ final class ShellLaunch: LaunchSteps {
     isUndone = true
     world.count("undone")
     world.after(.milliseconds(300), rarely: .seconds(90)) { [self] in
-      takeAway()
+      removeCreated()
       switch world.fate() {
       case .reported: then()
       case .late: world.after(.seconds(60)) { then() }
@@ -144,7 +144,7 @@ final class ShellLaunch: LaunchSteps {
     }
   }
 
-  private func takeAway() {
+  private func removeCreated() {
     if let child { launching.kill(child) }
     child = nil
   }

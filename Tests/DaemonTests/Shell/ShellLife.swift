@@ -33,7 +33,7 @@ extension ShellWorld {
     }
     switch isLast ? .quiet : random.pick([End.quiet, .quiet, .quiet, .shutdown, .leave, .death]) {
     case .quiet:
-      comeToRest()
+      stabilize()
       stopAll()
     case .shutdown: end(by: .shutdown)
     case .leave:
@@ -99,13 +99,13 @@ extension ShellWorld {
     driver.send(.memory(Self.reading(.gigabytes(8))))
   }
 
-  private func comeToRest() {
+  private func stabilize() {
     heal()
     // The time is longer than the period of a schedule, and than any delay of a lost or late
     // outcome.
     run(until: clock.now + .seconds(380))
     for id in workers.keys.sorted() {
-      if let why = supervision.forgotten(id) { complain("\(id) isn't started again: \(why)") }
+      if let reason = supervision.forgotten(id) { complain("\(id) isn't started again: \(reason)") }
       if let what = liveness.omission(of: id) { complain("\(id) \(what)") }
       if let what = schedules.omission(of: id) { complain("\(id) \(what)") }
       let sleeps = driver.state.state(of: id)?.sleeps == true
@@ -138,7 +138,7 @@ extension ShellWorld {
     if !others.isEmpty, !survivors.hasRemains {
       complain("timers still run, of \(others.sorted())")
     }
-    ending.signalHasCome()
+    ending.didReceiveSignal()
     run(until: clock.now + .seconds(3000))
     checkEnd()
     if clients.wereCutOff { complain("requests are answered by the daemon's end alone") }
@@ -149,13 +149,13 @@ extension ShellWorld {
     // Some of the faults last for a while.
     if random.chance(50) { heal() }
     switch verb {
-    case .shutdown: ending.signalHasCome()
+    case .shutdown: ending.didReceiveSignal()
     case .leave: clients.askToLeave()
     }
     run(until: clock.now + random.duration(upTo: .seconds(100)))
     if verb == .leave, !ending.hasEnded, random.chance(20) {
       count("shutdown instead of leave")
-      ending.signalHasCome()
+      ending.didReceiveSignal()
     }
     run(until: clock.now + .seconds(100))
     heal()
@@ -173,9 +173,9 @@ extension ShellWorld {
     if let omission = endCheck.omission { complain(omission) }
     if let launch = launching.unfinished { complain(launch) }
     for omission in clients.omissions { complain(omission) }
-    // The daemon doesn't wait for a worker that ends late after SIGKILL (`DaemonEnd.lastPatience`).
+    // The daemon doesn't wait for a worker that ends late after SIGKILL (`DaemonEnd.lastTimeout`).
     // The next daemon removes its image, which the record names.
-    let image = images.first { !survivors.holds($0) && saved.known[$0.name] == nil }
+    let image = images.first { !survivors.holds($0) && saved.lastSaved[$0.name] == nil }
     if !phase.isLeaving, let image { complain("an image of \(image) is left") }
   }
 }

@@ -62,7 +62,7 @@ final class ShellProcesses {
       directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
     control = ControlSocket(path: "/nonexistent/control.sock", services.loop, log)
     inputs = try (0..<128).map { _ in try FakeInputs() }
-    traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
     own = try ProcessStat.read(getpid())
     let stranger = Self.stat(Self.stranger, like: own)
     external = ExternalProcess(root: stranger, tree: ProcessTree(processes: [stranger]))
@@ -167,7 +167,7 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
     }
   }
 
-  func note(_ transition: Transition) {
+  func record(_ transition: Transition) {
     let isAwake = { (state: WorkerState) in state == .foreground || state == .background }
     if !isAwake(transition.to) {
       awakeSince[transition.worker] = nil
@@ -176,7 +176,7 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
     }
   }
 
-  func note(unhealthy id: WorkerID) { reported[id] = world.clock.now }
+  func record(unhealthy id: WorkerID) { reported[id] = world.clock.now }
 
   /// Forgets a run that is over.
   func forget(_ run: ShellRun) {

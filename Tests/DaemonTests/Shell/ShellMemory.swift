@@ -25,31 +25,32 @@ final class ShellMemory: WorkerMemory {
     _ what: String, on name: String, in bodies: Set<ShellRun.Body>? = nil,
     isReported: Bool = false, _ effect: @escaping (ShellRun) -> Outcome,
     _ then: @escaping (Outcome) -> Void
-  ) -> Underway {
-    let underway = Underway()
+  ) -> OperationFlag {
+    let operation = OperationFlag()
     guard let run = world.run(of: WorkerID(name)) else {
       world.complain("\(name) is \(what), and has no run")
-      return underway
+      return operation
     }
     if let bodies, !bodies.contains(run.body), run.body != .dead { run.complain(what) }
     if run.isUnderWay { run.complain("two operations at once") }
-    run.underway = underway
+    run.operation = operation
     world.after(.milliseconds(300), rarely: .seconds(120)) { [unowned world] in
       let outcome = effect(run)
-      underway.end()
+      operation.end()
       if isReported { return then(outcome) }
       world.report(late: .seconds(100), twice: .seconds(60)) { then(outcome) }
     }
-    return underway
+    return operation
   }
 
   func suspend(
-    _ job: SuspendJob, of name: String, isRestoring: Bool, then: @escaping (Suspended) -> Void
-  ) -> Underway {
+    _ job: SuspendJob, of name: String, isRestoring: Bool,
+    then: @escaping (SuspensionOutcome) -> Void
+  ) -> OperationFlag {
     if let run = world.run(of: WorkerID(name)) { world.liveness.willStop(run) }
     return operate(
       "suspended", on: name, in: [.running],
-      { [self] in Suspended(result: stop($0)) }, then)
+      { [self] in SuspensionOutcome(result: stop($0)) }, then)
   }
 
   private func stop(_ run: ShellRun) -> Result<Asleep, Refusal> {
@@ -69,11 +70,13 @@ final class ShellMemory: WorkerMemory {
     return .success(asleep)
   }
 
-  func hibernate(_ order: HibernationOrder, then: @escaping (Hibernated) -> Void) -> Underway {
+  func hibernate(_ order: HibernationOrder, then: @escaping (HibernationOutcome) -> Void)
+    -> OperationFlag
+  {
     operate(
       "hibernated", on: order.target.name, in: [.stopped],
       { [self] in
-        Hibernated(result: evict($0), before: .megabytes(10), after: .kilobytes(8))
+        HibernationOutcome(result: evict($0), before: .megabytes(10), after: .kilobytes(8))
       }, then)
   }
 
@@ -87,7 +90,7 @@ final class ShellMemory: WorkerMemory {
 
   func thaw(
     _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
-  ) -> Underway {
+  ) -> OperationFlag {
     operate(
       "thawed", on: target.name, in: [.stopped],
       { [unowned world] run in
@@ -100,13 +103,14 @@ final class ShellMemory: WorkerMemory {
   func restore(
     _ target: HibernationTarget, from image: ImageOnDisk, keepsBase: Bool,
     then: @escaping (Result<ResumeSummary, HibernationError>) -> Void
-  ) -> Underway {
+  ) -> OperationFlag {
     operate("restored", on: target.name, in: [.evicted], { [self] in bringBack($0) }, then)
   }
 
   func recover(
-    _ target: HibernationTarget, expecting: ImageExpectation, then: @escaping (Recovered) -> Void
-  ) -> Underway {
+    _ target: HibernationTarget, expecting: ImageExpectation,
+    then: @escaping (RecoveryOutcome) -> Void
+  ) -> OperationFlag {
     // The engine doesn't know the worker yet, so it can't ask for an outcome that is lost.
     let isReported = world.returning.isAdopting(WorkerID(target.name))
     var bodies: Set<ShellRun.Body>?
@@ -120,14 +124,14 @@ final class ShellMemory: WorkerMemory {
           world.count("can't be woken yet")
         }
         let image = run.body == .evicted ? ImageOnDisk(path: "/\(run.id)") : nil
-        return Recovered(result: result, image: image)
+        return RecoveryOutcome(result: result, image: image)
       }, then)
   }
 
-  func look(
-    at target: HibernationTarget, known: ImageOnDisk?,
+  func inspect(
+    _ target: HibernationTarget, lastImage: ImageOnDisk?,
     then: @escaping (WorkerState?, ImageOnDisk?) -> Void
-  ) -> Underway {
+  ) -> OperationFlag {
     let effect = { (run: ShellRun) -> (WorkerState?, ImageOnDisk?) in
       switch run.body {
       case .stopped: (.suspended, nil)
@@ -145,17 +149,17 @@ final class ShellMemory: WorkerMemory {
   func removeImage(
     of name: String, isUnreadableNeeded: Bool, then: (() -> Void)?
   ) -> @Sendable () -> Void {
-    world.runs.isCleared(name)
+    world.runs.didClear(name)
     return {}
   }
 
   // MARK: workers that another daemon has started
 
-  func hold(
+  func openProcess(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
     if let run = world.runs.all.first(where: { $0.number == process.pid }) {
-      guard run.takeSuccessor() else {
+      guard run.replaceBySuccessor() else {
         throw SystemCallError("pidfd_open", on: plan.name, code: ESRCH)
       }
       world.count("followed by a successor")
@@ -163,7 +167,7 @@ final class ShellMemory: WorkerMemory {
     }
     let run =
       process.pid == ShellProcesses.stranger
-      ? try world.externalHost.take(plan.name) : try world.survivors.take(plan.name, process)
+      ? try world.externalHost.makeRun(plan.name) : try world.survivors.claim(plan.name, process)
     world.runs.beginAdopted(run)
     return run.process
   }
@@ -182,9 +186,9 @@ final class ShellMemory: WorkerMemory {
   }
 
   func findInputs(
-    of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
+    of target: HibernationTarget, daemonSockets: Set<String>, answering ports: Set<UInt16>,
     then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
-  ) -> Underway {
+  ) -> OperationFlag {
     operate(
       "looked through", on: target.name, in: [.stopped, .evicted], isReported: true,
       { .success($0.makeInputs()) }, then)

@@ -28,7 +28,7 @@ final class ShellReloads {
     log: world.processes.log, look: { [unowned self] in look(then: $0) })
 
   /// A worker before a reload.
-  private struct Before {
+  private struct WorkerBeforeReload {
     let unit: WorkerUnit
     let run: WorkerRun
     let configuration: WorkerConfiguration
@@ -53,15 +53,15 @@ final class ShellReloads {
         current.workers, others: others, new.policy, using: &choices)
       new.adoption = ShellRules.next(current.adoption, new.policy, using: &choices)
       let read = ParseResult(value: world.chance(5) ? nil : new, diagnostics: [])
-      note(new) { then(read) }
+      record(new) { then(read) }
     }
   }
 
   /// - Parameter reload: performs the reload, its preview, or a refusal of either.
-  private func note(_ new: DaemonConfiguration, _ reload: () -> Void) {
+  private func record(_ new: DaemonConfiguration, _ reload: () -> Void) {
     let declared = Dictionary(new.workers.map { (WorkerID($0.name), $0) }) { first, _ in first }
     let before = world.workers.values.sorted { $0.id < $1.id }.map { unit in
-      Before(
+      WorkerBeforeReload(
         unit: unit, run: unit.run, configuration: unit.configuration, isDeclared: unit.isDeclared,
         state: world.driver.state.state(of: unit.id), traffic: unit.traffic)
     }
@@ -103,9 +103,9 @@ final class ShellReloads {
     for unit in world.workers.values where unit.isDeclared && !ids.contains(unit.id) {
       return "\(unit.id) is still declared"
     }
-    let known = Set(world.driver.state.snapshots().map(\.worker))
-    if known != Set(world.workers.keys) {
-      return "the engine knows \(known), and the registry \(Set(world.workers.keys))"
+    let inEngine = Set(world.driver.state.snapshots().map(\.worker))
+    if inEngine != Set(world.workers.keys) {
+      return "the engine knows \(inEngine), and the registry \(Set(world.workers.keys))"
     }
     return nil
   }

@@ -33,8 +33,8 @@ final class ShellRun {
   /// ends them.
   var children: Int
   /// The operation on its memory.
-  var underway: Underway?
-  var isUnderWay: Bool { underway?.isTrue == true }
+  var operation: OperationFlag?
+  var isUnderWay: Bool { operation?.isRunning == true }
   private var unit: WorkerUnit? { world.run(of: id) === self ? world.workers[id] : nil }
   var sleep: WorkerSleep? { unit?.sleep }
   /// The inputs while the worker sleeps.
@@ -76,7 +76,7 @@ final class ShellRun {
   var hasSuccessor: Bool { isExternal && body == .dead && lastBody == .running }
 
   /// Replaces the root process by another one of the cgroup. Returns false if none is left.
-  func takeSuccessor() -> Bool {
+  func replaceBySuccessor() -> Bool {
     guard hasSuccessor else { return false }
     (body, children, process) = (
       .running, 0, world.processes.next(isFrozenAsleep: world.hasFreezer)

@@ -32,7 +32,7 @@ final class ShellRuns {
 
   /// An object that outlives its run or its worker; nil: none.
   var remains: String? {
-    if let part = past.first(where: { $0.object.object != nil }) { return part.what }
+    if let object = past.first(where: { $0.object.object != nil }) { return object.what }
     return units.lazy.compactMap { $0.object as? WorkerUnit }.first { [world] in
       world.workers[$0.id] !== $0
     }.map { "\($0.id) itself, which was removed," }
@@ -42,8 +42,8 @@ final class ShellRuns {
 
   func attach(_ run: ShellRun, to worker: WorkerUnit) throws {
     begin(run)
-    try hold(run, worker)
-    settle(run, worker)
+    try attachProcess(run, worker)
+    startWorking(run, worker)
   }
 
   /// Adds a run whose process is attached.
@@ -56,11 +56,11 @@ final class ShellRuns {
   func beginAdopted(_ run: ShellRun) {
     begin(run)
     world.clock.after(.zero) { [self] in
-      if runs[run.id] === run, let worker = world.workers[run.id] { settle(run, worker) }
+      if runs[run.id] === run, let worker = world.workers[run.id] { startWorking(run, worker) }
     }
   }
 
-  private func settle(_ run: ShellRun, _ worker: WorkerUnit) {
+  private func startWorking(_ run: ShellRun, _ worker: WorkerUnit) {
     if world.chance(50) { worker.traffic = world.processes.traffic }
     if world.chance(40), world.workers[run.id] === worker {
       world.driver.send(
@@ -69,18 +69,18 @@ final class ShellRuns {
     run.begin()
   }
 
-  private func hold(_ run: ShellRun, _ worker: WorkerUnit) throws {
+  private func attachProcess(_ run: ShellRun, _ worker: WorkerUnit) throws {
     try holder.attach(run.process, to: worker)
   }
 
   /// The engine knows that the worker's program runs.
-  func hasLaunched(_ id: WorkerID) {
+  func didLaunch(_ id: WorkerID) {
     guard let run = runs[id] else { return }
     world.workers[id]?.readiness?.begin()
     world.after(.seconds(1)) { [self] in
       guard runs[id] === run, let worker = world.workers[id] else { return }
       if let readiness = worker.readiness {
-        readiness.saidReady()
+        readiness.didReportReady()
       } else {
         world.driver.send(.ready(id))
       }
@@ -89,15 +89,15 @@ final class ShellRuns {
 
   // MARK: end
 
-  func launchHasFailed(_ id: WorkerID) {
+  func launchDidFail(_ id: WorkerID) {
     guard let worker = world.workers[id] else { return }
     // The worker isn't declared any more, and its removal only waited for the launch.
     if world.driver.state.state(of: id) == nil { world.supervision.removeWorker(id) }
-    if !worker.isDeclared { noteRemovals { world.ends.endedRuns.forgetOldRuns(after: id) } }
+    if !worker.isDeclared { recordRemovals { world.ends.endedRuns.forgetOldRuns(after: id) } }
   }
 
   /// Removes the run. `WorkerEnds` removes the worker's image at this moment.
-  func isCleared(_ name: String) {
+  func didClear(_ name: String) {
     let id = WorkerID(name)
     world.images.remove(id)
     guard let worker = world.workers[id] else { return }
@@ -107,12 +107,12 @@ final class ShellRuns {
       ("liveness monitor", old.liveness), ("readiness watch", old.readiness),
       ("request for memory", old.shed),
     ]
-    for (what, part) in parts {
-      if let part { past.append(("\(id): its \(what)", Weak(object: part))) }
+    for (what, object) in parts {
+      if let object { past.append(("\(id): its \(what)", Weak(object: object))) }
     }
     units.append(Weak(object: worker))
     guard let run else { return }
-    if run.isExternal { world.externalHost.wasLetGo(run, worker.external?.rule) }
+    if run.isExternal { world.externalHost.didRelease(run, worker.external?.rule) }
     cleared.insert(id)
     // The questions of the run are dropped by then.
     world.clock.after(.zero) { [unowned world] in world.liveness.forget(run) }
@@ -123,7 +123,7 @@ final class ShellRuns {
   }
 
   /// The engine is informed that the worker has ended.
-  func hasEnded(_ id: WorkerID, _ status: ExitStatus) {
+  func didEnd(_ id: WorkerID, _ status: ExitStatus) {
     if cleared.remove(id) == nil, status != .unknown { world.complain("\(id) has ended twice") }
   }
 
@@ -139,7 +139,7 @@ final class ShellRuns {
   }
 
   /// Performs an action that may remove workers from the registry, and records the removals.
-  func noteRemovals(_ action: () -> Void) {
+  func recordRemovals(_ action: () -> Void) {
     let before = Array(world.workers.values)
     action()
     for worker in before where world.workers[worker.id] == nil {

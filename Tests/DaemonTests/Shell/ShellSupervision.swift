@@ -6,8 +6,8 @@ import PolicyFile
 @testable import Daemon
 @testable import Simulation
 
-/// The real `RestartSupervisor`, `DependencyStarter`, `WorkerSupervision` and `FirstMoments` over a
-/// simulated world. They are connected as the daemon connects them.
+/// The real `RestartSupervisor`, `DependencyStarter`, `WorkerSupervision` and `StartConfirmation`
+/// over a simulated world. They are connected as the daemon connects them.
 final class ShellSupervision {
   private unowned let world: ShellWorld
   /// Workers whose restart rules have changed since they ended.
@@ -23,7 +23,7 @@ final class ShellSupervision {
   private(set) lazy var real = WorkerSupervision(
     workers: world.workers, restarts: restarts, starter: starter, reloads: reloads,
     liveness: world.liveness.supervisor, listening: listening)
-  private(set) lazy var firstMoments = FirstMoments(
+  private(set) lazy var startConfirmation = StartConfirmation(
     timers: world.clock, driver: world.driver, workers: world.workers, requests: world.requests,
     restarts: restarts,
     scanner: ProcessScanner(world.clock, launchedAt: restarts.launchedAt) {
@@ -51,13 +51,13 @@ final class ShellSupervision {
   }
 
   /// Records a request that the engine has got.
-  func note(_ request: Request) {
+  func record(_ request: Request) {
     if request.occasion == nil, request.verb == .stop || request.verb == .terminate {
       stoppedByPerson.insert(request.worker)
     }
   }
 
-  func note(_ transition: Transition) {
+  func record(_ transition: Transition) {
     if transition.to == .launching {
       stoppedByPerson.remove(transition.worker)
       changedSince.remove(transition.worker)
@@ -65,7 +65,7 @@ final class ShellSupervision {
     real.supervise(transition)
   }
 
-  func removeWorker(_ id: WorkerID) { world.runs.noteRemovals { real.removeWorker(id) } }
+  func removeWorker(_ id: WorkerID) { world.runs.recordRemovals { real.removeWorker(id) } }
 
   func rulesWillChange(of id: WorkerID) {
     if state(of: id) == .terminated { changedSince.insert(id) }

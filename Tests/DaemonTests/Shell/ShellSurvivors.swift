@@ -67,7 +67,7 @@ final class ShellSurvivors {
   }
 
   /// Removes the run from the remains: it belongs to the current daemon from now on.
-  func take(_ name: String, _ process: ProcessIdentity) throws(SystemCallError) -> ShellRun {
+  func claim(_ name: String, _ process: ProcessIdentity) throws(SystemCallError) -> ShellRun {
     guard let run = find(name, process) else {
       throw SystemCallError("pidfd_open", on: name, code: ESRCH)
     }

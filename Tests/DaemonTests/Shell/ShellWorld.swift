@@ -151,7 +151,7 @@ final class ShellWorld {
     driver.connect([self, chronicle]) { [unowned self] in
       execute($0)
     } whenQuiet: { [unowned self] in
-      ending.engineIsQuiet()
+      ending.engineDidBecomeQuiet()
     }
     saved.losesReport = { [unowned self] in chance(5) }
     saved.pid = { [unowned self] in run(of: $0)?.number }
@@ -274,10 +274,10 @@ final class ShellWorld {
       if workers[id]?.external?.rule != nil { count("changed by rule") }
     case .exited(let id, let status):
       count("exited")
-      runs.hasEnded(id, status)
-    case .request(let request): supervision.note(request)
+      runs.didEnd(id, status)
+    case .request(let request): supervision.record(request)
     case .unhealthy(let id, _):
-      liveness.note(unhealthy: id)
+      liveness.record(unhealthy: id)
       check(id, nil, event, "unhealthy")
     default: break
     }
@@ -294,6 +294,6 @@ final class ShellWorld {
 extension ShellWorld: EngineObserver {
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     check(event)
-    endCheck.note(event, directives)
+    endCheck.record(event, directives)
   }
 }

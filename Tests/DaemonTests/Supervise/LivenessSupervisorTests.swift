@@ -83,7 +83,7 @@ import Testing
     world.timers.advance(by: .seconds(2))
     world.timers.advance(by: LivenessMonitor.settling)
     #expect(
-      world.takeEvents() == [
+      world.drainEvents() == [
         .unhealthy(worker.id, "liveness probe failed: no answer within 2 s")
       ])
   }
@@ -150,7 +150,7 @@ import Testing
     #expect(worker.liveness == nil && worker.whenUnasked == nil && !worker.isAsked)
     world.timers.advance(by: .seconds(100))
     #expect(done == 0 && world.timers.pending.isEmpty && watches.active == 0)
-    #expect(world.takeEvents().isEmpty)
+    #expect(world.drainEvents().isEmpty)
   }
 
   @Test("A probe that a reload has changed begins again with the new settings")

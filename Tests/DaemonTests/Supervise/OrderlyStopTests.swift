@@ -5,11 +5,11 @@ import Testing
 @testable import Daemon
 
 @Suite("The end of all workers") struct OrderlyStopTests {
-  private let ending: EndingWorld
+  private let ending: DaemonEndWorld
   private let stop: OrderlyStop
 
   init() throws {
-    ending = try EndingWorld()
+    ending = try DaemonEndWorld()
     let world = ending.world
     stop = OrderlyStop(world.workers, world.requests, timers: world.timers, log: world.log)
   }
@@ -22,10 +22,10 @@ import Testing
     try ending.add("cron")
     for _ in 0..<3 { stop.advance() }
     #expect(ending.asked == ["stop cron", "stop web"], "each once")
-    ending.hasStopped("web")
+    ending.didStop("web")
     stop.advance()
     #expect(ending.asked == ["stop cron", "stop web", "stop api"])
-    ending.hasStopped("api")
+    ending.didStop("api")
     stop.advance()
     #expect(ending.asked == ["stop cron", "stop web", "stop api", "stop db"])
   }
@@ -64,7 +64,7 @@ import Testing
       #expect(ending.asked.count == count + 2)
     }
     #expect(ending.lines.first?.hasSuffix("; it is asked to stop again in 1 s") == true)
-    ending.hasStopped("web")
+    ending.didStop("web")
     #expect(ending.world.timers.pending.isEmpty)
   }
 
@@ -73,7 +73,7 @@ import Testing
     try ending.add("web", .hibernated)
     stop.advance()
     ending.cantBeWoken("web")
-    ending.hasStopped("web")
+    ending.didStop("web")
     ending.world.timers.advance(by: .seconds(60))
     #expect(ending.asked == ["stop web"])
   }

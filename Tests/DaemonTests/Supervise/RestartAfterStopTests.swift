@@ -20,7 +20,7 @@ import Testing
   func stoppedWhileEnding(cause: Cause) {
     world.add("web")
     world.launch()
-    world.note(to: .terminating, cause)
+    world.record(to: .terminating, cause)
     supervisor.personAsks(.stop, web)
     world.end("web", cause)
     #expect(supervisor.plan(of: web) == nil && world.timers.pending.isEmpty)
@@ -44,10 +44,10 @@ import Testing
   func stoppedWhileAsleep() {
     world.add("web")
     world.launch()
-    world.note(to: .suspending, .idle(.zero))
+    world.record(to: .suspending, .idle(.zero))
     supervisor.personAsks(.stop, web)
-    world.note(to: .suspended, .idle(.zero))
-    world.note(to: .resuming, .requested(.stop))
+    world.record(to: .suspended, .idle(.zero))
+    world.record(to: .resuming, .requested(.stop))
     world.end()
     #expect(supervisor.plan(of: web) == nil)
   }
@@ -56,9 +56,9 @@ import Testing
   func stopFailed() {
     world.add("web")
     world.launch()
-    world.note(to: .resuming, .requested(.stop))
+    world.record(to: .resuming, .requested(.stop))
     supervisor.personAsks(.stop, web)
-    world.note(to: .hibernated, .failed("its image can't be read"))
+    world.record(to: .hibernated, .failed("its image can't be read"))
     world.end()
     #expect(world.delay() == .seconds(1))
   }

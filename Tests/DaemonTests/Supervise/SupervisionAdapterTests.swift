@@ -66,7 +66,7 @@ import Testing
     let worker = try world.add()
     let host = try liveness(worker)
     #expect(host.mayBeAsked)
-    world.ends.rootHasEnded(worker)
+    world.ends.rootDidEnd(worker)
     #expect(!host.mayBeAsked)
   }
 

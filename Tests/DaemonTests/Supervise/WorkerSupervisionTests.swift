@@ -68,10 +68,10 @@ import Testing
     transit(to: .terminated, RestartWorld.failure)
     // The worker had ended already.
     transit(from: .terminated, to: .terminated, .requested(.stop))
-    world.timers.advance(by: DescriptorStoring.patience)
+    world.timers.advance(by: DescriptorStoring.removalDelay)
     #expect(storing.entriesForLaunch().count == 1)
     transit(to: .terminated, .requested(.stop))
-    world.timers.advance(by: DescriptorStoring.patience)
+    world.timers.advance(by: DescriptorStoring.removalDelay)
     #expect(storing.entriesForLaunch().isEmpty)
   }
 
@@ -110,7 +110,7 @@ import Testing
   @Test("A new configuration applies to the probe and to the look at traffic")
   func configuration() throws {
     let worker = try world.add { $0.liveness = probed(80) }
-    worker.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    worker.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
     supervision.restartRulesChanged(id)
     #expect(worker.liveness?.probe == probed(80) && worker.traffic == nil)
     worker.configuration.liveness = probed(81)

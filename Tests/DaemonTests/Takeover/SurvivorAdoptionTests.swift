@@ -84,8 +84,8 @@ import Testing
     let path = world.base.scratch.path + "/web.worker"
     try world.leave("web") { $0.workerSocket = path }
     world.adopt()
-    let worker = try WorkersEnd(path)
-    try world.base.settle()
+    let worker = try WorkerSocketPeer(path)
+    try world.base.finishJobs()
     #expect(try unit().conversation?.connectionCount == nil)
     world.recovered()
     try world.base.turn { try unit().conversation?.connectionCount == 1 }
@@ -168,7 +168,7 @@ import Testing
     try world.leave("last")
     let strangers = world.base.strangers
     strangers.set { $0.ended = ["web"] }
-    memory.endsWhenHeld = { name in
+    memory.endsWhenOpened = { name in
       strangers.set { $0.ended.insert(name) }
       return name == "last"
     }

@@ -18,7 +18,7 @@ import WorkerProtocol
   private var lifecycle: LifecycleMessages { conversation.lifecycle }
 
   /// Connects a worker, which has received the greeting.
-  private func connect() throws -> WorkersEnd {
+  private func connect() throws -> WorkerSocketPeer {
     let worker = try world.connect(conversation)
     _ = try worker.hear()
     return worker
@@ -26,12 +26,12 @@ import WorkerProtocol
 
   /// Ends the worker's first process.
   private func exit() throws {
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     world.worker.ending = end.ending
-    end.ending.rootHasEnded()
+    end.ending.rootDidEnd()
   }
 
-  private func answer(_ worker: WorkersEnd) throws {
+  private func answer(_ worker: WorkerSocketPeer) throws {
     for request in try worker.hear().requests { try worker.say(.done(id: request.id)) }
     try world.watches.serve()
   }
@@ -207,7 +207,7 @@ import WorkerProtocol
     let worker = try connect()
     let count = Count()
     #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     world.worker.ending = end.ending
     end.ending.kill()
     try answer(worker)

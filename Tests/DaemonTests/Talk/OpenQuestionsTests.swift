@@ -20,9 +20,9 @@ private final class TalkWorld {
     talk = WorkerTalk(try WorkerSocket(path: scratch.path + "/worker"))
   }
 
-  func connect() throws -> WorkersEnd {
+  func connect() throws -> WorkerSocketPeer {
     let before = talk.socket.connectionIDs.count
-    let end = try WorkersEnd(talk.socket.path)
+    let end = try WorkerSocketPeer(talk.socket.path)
     // The kernel may report the connection a moment later.
     guard
       try eventually({

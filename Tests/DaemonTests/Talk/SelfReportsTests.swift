@@ -200,7 +200,7 @@ import WorkerProtocol
     defer { conversation.end() }
     let process = world.worker.process
     world.worker.process = nil
-    let worker = try WorkersEnd(try #require(conversation.workerSocketPath))
+    let worker = try WorkerSocketPeer(try #require(conversation.workerSocketPath))
     try worker.say(.hold(true))
     try world.notify("WATCHDOG=trigger", conversation)
     try world.watches.serveOnce()

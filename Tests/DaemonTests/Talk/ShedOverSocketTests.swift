@@ -9,7 +9,7 @@ import WorkerProtocol
 
 @Suite("A request for memory over a worker's own channels") struct ShedOverSocketTests {
   private func connected(
-    _ body: (ConversationWorld, WorkerConversation, WorkersEnd, ShedWorld) throws -> Void
+    _ body: (ConversationWorld, WorkerConversation, WorkerSocketPeer, ShedWorld) throws -> Void
   ) throws {
     let world = try ShedWorld()
     let talk = world.talk

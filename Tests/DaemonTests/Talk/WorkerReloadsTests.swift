@@ -144,9 +144,9 @@ import Testing
     worker.process = nil
     ask()
     worker.process = try .forTest()
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     worker.ending = end.ending
-    end.ending.rootHasEnded()
+    end.ending.rootDidEnd()
     ask()
     #expect(results == [.failed, .failed] && text == "web has just ended" && sent == 0)
   }

@@ -99,12 +99,12 @@ import Testing
     "Stored descriptors are closed 10 s after the operator's stop, unless the worker starts again")
   func stopped() throws {
     try world.store(2)
-    world.storing.wasStopped()
-    world.timers.advance(by: DescriptorStoring.patience)
+    world.storing.didStop()
+    world.timers.advance(by: DescriptorStoring.removalDelay)
     #expect(world.names.count == 2, "it runs again")
     world.worker.process = nil
-    world.storing.wasStopped()
-    world.timers.advance(by: DescriptorStoring.patience - .milliseconds(1))
+    world.storing.didStop()
+    world.timers.advance(by: DescriptorStoring.removalDelay - .milliseconds(1))
     #expect(world.names.count == 2)
     world.timers.advance(by: .milliseconds(1))
     #expect(world.names.isEmpty)
@@ -115,12 +115,12 @@ import Testing
   func laterStore() throws {
     try world.store(1, "old")
     world.worker.process = nil
-    world.storing.wasStopped()
-    world.storing.wasStopped()
-    world.timers.advance(by: DescriptorStoring.patience)
-    world.storing.wasStopped()
+    world.storing.didStop()
+    world.storing.didStop()
+    world.timers.advance(by: DescriptorStoring.removalDelay)
+    world.storing.didStop()
     try world.store(1, "new")
-    world.timers.advance(by: DescriptorStoring.patience)
+    world.timers.advance(by: DescriptorStoring.removalDelay)
     #expect(world.names == ["new"] && world.lines.count == 1)
   }
 
@@ -131,12 +131,12 @@ import Testing
     world.worker.process = nil
     let (workers, id) = (world.adapters.workers, world.worker.id)
     workers.launching = [id]
-    world.storing.wasStopped()
-    world.timers.advance(by: DescriptorStoring.patience)
+    world.storing.didStop()
+    world.timers.advance(by: DescriptorStoring.removalDelay)
     workers.launching = []
     world.adapters.driver.send(.adopted(id, world.worker.profile, .background))
-    world.storing.wasStopped()
-    world.timers.advance(by: DescriptorStoring.patience)
+    world.storing.didStop()
+    world.timers.advance(by: DescriptorStoring.removalDelay)
     #expect(world.names == ["state"])
   }
 }

@@ -21,22 +21,22 @@ import Testing
   }
 
   /// The workers among the first two that the registry and the engine still have.
-  private var known: [String] {
+  private var remaining: [String] {
     ["run0", "run1"].filter {
-      let isKnown = world.workers[WorkerID($0)] != nil
-      #expect(isKnown == (world.driver.state.state(of: WorkerID($0)) != nil))
-      return isKnown
+      let remains = world.workers[WorkerID($0)] != nil
+      #expect(remains == (world.driver.state.state(of: WorkerID($0)) != nil))
+      return remains
     }
   }
 
-  @Test("Of more than a hundred ended workers of `run` the oldest are removed")
+  @Test("The oldest of more than 100 ended workers of `run` are removed")
   func oldest() throws {
     for number in 0..<EndedRuns.limit { try end(number) }
-    #expect(known == ["run0", "run1"])
+    #expect(remaining == ["run0", "run1"])
     // It ends again, and is the latest one now.
     try end(0)
     try end(100)
-    #expect(known == ["run0"] && world.workers.count == EndedRuns.limit)
+    #expect(remaining == ["run0"] && world.workers.count == EndedRuns.limit)
   }
 
   @Test(
@@ -45,10 +45,10 @@ import Testing
     for number in 0..<EndedRuns.limit { try end(number) }
     world.driver.request(.start, WorkerID("run0")) { _ in }
     try end(100)
-    #expect(known == ["run0", "run1"])
+    #expect(remaining == ["run0", "run1"])
     world.driver.send(.exited(WorkerID("run0"), .exited(0)))
     try end(0)
-    #expect(known == ["run0"])
+    #expect(remaining == ["run0"])
   }
 
   @Test("A worker of `run` that the configuration has since then isn't removed")
@@ -56,6 +56,6 @@ import Testing
     for number in 0..<EndedRuns.limit { try end(number) }
     world.workers[WorkerID("run0")]?.isDeclared = true
     try end(100)
-    #expect(known == ["run0", "run1"])
+    #expect(remaining == ["run0", "run1"])
   }
 }

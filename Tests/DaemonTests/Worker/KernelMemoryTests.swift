@@ -10,7 +10,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What threads do to a worker's processes and memory") struct KernelMemoryTests {
+@Suite("Operations on a worker's processes and memory") struct KernelMemoryTests {
   private let world: AdapterWorld
 
   init() throws { world = try AdapterWorld() }
@@ -61,13 +61,13 @@ import Testing
     let records = world.services.records
     if record == .late { records.afterSaves { gate.pass() } }
     if record != .missing { world.recordWriter.save(worker, state: .launching) }
-    let patience = record == .late ? Duration.milliseconds(50) : .seconds(60)
-    let memory = world.makeMemory(recordPatience: patience)
+    let timeout = record == .late ? Duration.milliseconds(50) : .seconds(60)
+    let memory = world.makeMemory(recordTimeout: timeout)
     var outcome: String?
     let order = HibernationOrder(
       target: try #require(worker.target()), rules: worker.configuration.policy.hibernate,
       dropsCache: false)
-    let underway = memory.hibernate(order) {
+    let operation = memory.hibernate(order) {
       switch $0.result {
       case .success: outcome = "hibernated"
       case .failure(let error): outcome = error.description
@@ -75,7 +75,7 @@ import Testing
     }
     #expect(outcome == nil)
     try world.turn { outcome != nil }
-    #expect(!underway.isTrue)
+    #expect(!operation.isRunning)
     let left = try listDirectory(world.state.images).filter { $0.hasPrefix("web.image") }
     gate.open()
     records.drain()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What threads do to the processes of a worker that ends")
+@Suite("Operations on the processes of a worker that ends")
 struct KernelWorkerProcessesTests {
   private let world: AdapterWorld
   private let processes: KernelWorkerProcesses
@@ -25,10 +25,10 @@ struct KernelWorkerProcessesTests {
         path: "/bin/sleep", arguments: ["sleep", "1000"], environment: [:], directory: "/",
         input: null.raw, output: null.raw, error: null.raw, cgroup: nil))
     let process = try WorkerProcess.forTest(child.identity)
-    var left: WhatIsLeft?
-    processes.lookForWhatIsLeft(of: process) { left = $0 }
+    var left: RemainingProcesses?
+    processes.findRemainingProcesses(of: process) { left = $0 }
     try world.turn { left != nil }
-    #expect(left == WhatIsLeft(isEmpty: false, others: 0))
+    #expect(left == RemainingProcesses(isEmpty: false, others: 0))
     // This signal has no effect on the process.
     processes.ask(process, of: "web", by: SIGCONT)
     var failures: [String?] = []

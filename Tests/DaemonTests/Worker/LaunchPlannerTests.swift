@@ -9,7 +9,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What a worker is launched with") struct LaunchPlannerTests {
+@Suite("The plan of a launch") struct LaunchPlannerTests {
   private final class World {
     let scratch: Scratch
     let restarts: RestartWorld
@@ -59,7 +59,7 @@ import Testing
     let plan = try world.plan()
     #expect(plan.command == ["serve", "-v"] && plan.directory == "/srv")
     #expect(plan.environment["MODE"] == "a" && plan.environment["HOME"] == "/root")
-    #expect(plan.logPath == "/logs/web.log" && !plan.logIsElsewhere && plan.logKeep == 1)
+    #expect(plan.logPath == "/logs/web.log" && !plan.isLogPathConfigured && plan.logKeep == 1)
     #expect(plan.mark == "/run/control.sock.workers/web")
     #expect(plan.stored.isEmpty && plan.readinessChannel == nil && plan.account == nil)
   }
@@ -130,7 +130,7 @@ import Testing
     let elsewhere = try world.plan {
       $0.output = WorkerOutput(file: "/var/log/web.log", maxSize: .megabytes(3), keep: 4)
     }
-    #expect(elsewhere.logPath == "/var/log/web.log" && elsewhere.logIsElsewhere)
+    #expect(elsewhere.logPath == "/var/log/web.log" && elsewhere.isLogPathConfigured)
     #expect(elsewhere.logLimit == 3 << 20 && elsewhere.logKeep == 4)
     let unlimited = try world.plan { $0.output = WorkerOutput(file: "/var/log/web.log") }
     #expect(unlimited.logLimit == .max)
@@ -178,7 +178,7 @@ import Testing
   @Test("A memory limit isn't enforced without a cgroup of the worker's own, and a warning says so")
   func memoryLimit() throws {
     let id = WorkerID("web")
-    world.planner.complainOfMemoryLimit(id, limit: .megabytes(5), cgroup: nil, error: nil)
+    world.planner.warnOfMemoryLimit(id, limit: .megabytes(5), cgroup: nil, error: nil)
     #expect(world.said.count == 1)
     #expect(world.said[0].contains("is not enforced: it has no cgroup of its own"))
     var plan = try world.plan()
@@ -197,6 +197,6 @@ import Testing
         $0.output = WorkerOutput(file: "/new/web.log")
         $0.umask = 0o077
       })
-    #expect(plan.logPath == "/old/web.log" && plan.logIsElsewhere && plan.umask == 0o077)
+    #expect(plan.logPath == "/old/web.log" && plan.isLogPathConfigured && plan.umask == 0o077)
   }
 }

@@ -9,18 +9,18 @@ import Testing
     let timers = FakeTimers()
     private(set) lazy var turns = LaunchTurns(
       timers: timers,
-      machine: .init(most: 4) { [unowned self] in
-        looks += 1
+      machine: .init(maxLaunches: 4) { [unowned self] in
+        busyChecks += 1
         return isBusy
       })
     var begun: [String] = []
     var endsAtOnce = false
     var isBusy = false
-    private(set) var looks = 0
+    private(set) var busyChecks = 0
 
-    func take(_ names: [String], isWanted: Bool = false) {
+    func enqueue(_ names: [String], isWanted: Bool = false) {
       for name in names {
-        turns.take(WorkerID(name), isWanted: isWanted) { [unowned self] in
+        turns.enqueue(WorkerID(name), isWanted: isWanted) { [unowned self] in
           begun.append(name)
           if endsAtOnce { end(name) }
         }
@@ -35,7 +35,7 @@ import Testing
 
   @Test("Four launches begin at once, and each end lets the next one begin, in order")
   func inOrder() {
-    world.take(names)
+    world.enqueue(names)
     #expect(world.begun == ["w1", "w2", "w3", "w4"])
     world.end("w3")
     #expect(world.begun.last == "w5" && world.begun.count == 5)
@@ -48,14 +48,14 @@ import Testing
 
   @Test("Launches that hang delay the others by 100 ms, once")
   func hanging() {
-    world.take(names)
+    world.enqueue(names)
     world.timers.advance(by: .milliseconds(99))
     #expect(world.begun.count == 4)
     world.timers.advance(by: .milliseconds(1))
     #expect(world.begun == names)
     // These four launches still hang, but don't count any more.
     for name in ["w5", "w6", "w7"] { world.end(name) }
-    world.take(["a", "b", "c", "d", "e"])
+    world.enqueue(["a", "b", "c", "d", "e"])
     #expect(Array(world.begun.suffix(4)) == ["a", "b", "c", "d"])
     world.end("a")
     #expect(world.begun.last == "e")
@@ -64,10 +64,10 @@ import Testing
   @Test("While threads wait for a processor, a turn lasts until its worker is ready, or for 3 s")
   func busy() {
     world.isBusy = true
-    world.take(names)
+    world.enqueue(names)
     world.timers.advance(by: .milliseconds(2900))
     #expect(world.begun == ["w1", "w2", "w3", "w4"])
-    #expect(100...160 ~= world.looks, "it looks each 20 ms")
+    #expect(100...160 ~= world.busyChecks, "it looks each 20 ms")
     world.end("w2")
     #expect(world.begun.last == "w5" && world.begun.count == 5)
     world.timers.advance(by: .milliseconds(100))
@@ -77,7 +77,7 @@ import Testing
   @Test("A turn ends within 20 ms when no thread waits for a processor any more")
   func notBusyAnyMore() {
     world.isBusy = true
-    world.take(names)
+    world.enqueue(names)
     world.timers.advance(by: .milliseconds(500))
     world.isBusy = false
     world.timers.advance(by: LaunchTurns.interval)
@@ -87,8 +87,8 @@ import Testing
   @Test("A launch that is waited for precedes those that only start automatically")
   func wanted() {
     world.isBusy = true
-    world.take(names)
-    world.take(["a", "b"], isWanted: true)
+    world.enqueue(names)
+    world.enqueue(["a", "b"], isWanted: true)
     for name in ["w1", "w2", "w3"] { world.end(name) }
     #expect(Array(world.begun.suffix(3)) == ["a", "b", "w5"])
   }
@@ -97,30 +97,30 @@ import Testing
   func atOnce() {
     world.endsAtOnce = true
     let names = (0..<1000).map { "\($0)" }
-    world.take(names)
+    world.enqueue(names)
     #expect(world.begun == names && world.timers.pending.isEmpty)
   }
 
-  @Test("Nothing is kept of a launch that has begun, while others wait")
+  @Test("A launch that has begun isn't kept in memory while others wait")
   func nothingKept() {
     final class Launch {}
     weak var kept: Launch?
     do {
       let launch = Launch()
       kept = launch
-      world.turns.take(WorkerID("first"), isWanted: false) { withExtendedLifetime(launch) {} }
+      world.turns.enqueue(WorkerID("first"), isWanted: false) { withExtendedLifetime(launch) {} }
     }
-    world.take(names)
+    world.enqueue(names)
     #expect(world.begun.count == 3 && kept == nil)
   }
 
   @Test("No timer runs while no launch waits for its turn")
   func timers() {
-    world.take(["a", "b", "c", "d"])
+    world.enqueue(["a", "b", "c", "d"])
     #expect(world.timers.pending.isEmpty)
-    world.take(["e"])
+    world.enqueue(["e"])
     #expect(world.timers.pending.count == 1)
     world.end("a")
-    #expect(world.begun.last == "e" && world.timers.pending.isEmpty && world.looks == 0)
+    #expect(world.begun.last == "e" && world.timers.pending.isEmpty && world.busyChecks == 0)
   }
 }

@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(
-    "Without cgroups, processes that write the worker's log are looked for if its record is damaged"
+    "Without cgroups, processes that write the worker's log are found if its record is damaged"
   )
   func logs() throws {
     processes.set { $0.logs["/logs/web.log"] = [41] }
@@ -107,14 +107,14 @@ import Testing
       })
     #expect(ours.isOurs && !other.isOurs)
     #expect(
-      ours.isSilent(.seconds(10))
+      ours.timeoutText(.seconds(10))
         == "can't look for processes of an earlier instance within 10 s")
     #expect(
-      other.isSilent(.seconds(10))
+      other.timeoutText(.seconds(10))
         == "can't look up user www, group adm within 10 s: "
         + "check the name service (nsswitch.conf(5))"
     )
-    #expect(ours.isStillSilent.hasPrefix("an earlier launch still looks for processes"))
-    #expect(other.isStillSilent.hasSuffix("to find user www, group adm"))
+    #expect(ours.stillWaitingText.hasPrefix("an earlier launch still looks for processes"))
+    #expect(other.stillWaitingText.hasSuffix("to find user www, group adm"))
   }
 }

@@ -37,7 +37,7 @@ import Testing
     #expect(!first.readToEnd() && !second.readToEnd())
   }
 
-  @Test("A connection that still waits after five seconds is looked at again")
+  @Test("A connection that still waits after five seconds starts the worker again")
   func again() throws {
     let port = try freePort()
     let worker = world.add("web", tcp(port))
@@ -138,7 +138,7 @@ import Testing
 
   @Test("A port that another program has doesn't prevent the worker's other sockets")
   func takenByProgram() throws {
-    let own = try OwnListener()
+    let own = try TestListener()
     let port = try freePort()
     world.add("web", tcp(port, "a"), tcp(own.port, "b"))
     world.open()
@@ -160,7 +160,7 @@ import Testing
     #expect(isOpen(port) && exists(path))
   }
 
-  @Test("At the start a file system that doesn't answer holds up other workers for a second only")
+  @Test("At the start, a file system that doesn't respond delays other workers by only one second")
   func deadFileSystem() throws {
     let world = try ListeningWorld(threads: 1)
     let answers = Signal()
@@ -182,7 +182,7 @@ import Testing
     #expect(refusals == [nil] && exists(path) && starts == 1)
   }
 
-  @Test("A file in the place of a socket stays, and the error names it")
+  @Test("A file at the path of a socket stays, and the error names it")
   func takenByFile() throws {
     let path = try world.scratch.write("web.sock", "precious")
     let worker = world.add("web", ListenSocket(name: "", address: .unix(path)))

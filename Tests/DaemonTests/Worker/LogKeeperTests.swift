@@ -26,7 +26,7 @@ import Testing
     func sample(
       _ name: String = "web", _ output: WorkerOutput = WorkerOutput(maxSize: .megabytes(1))
     ) {
-      keeper.keepSmall(LogPlace(path: "/logs/\(name).log"), of: WorkerID(name), output)
+      keeper.checkLog(LogDestination(path: "/logs/\(name).log"), of: WorkerID(name), output)
     }
     func answer(_ failure: String? = nil) {
       answer(failure.map { LogKeeper.Outcome.failed($0) } ?? .small)
@@ -38,7 +38,7 @@ import Testing
     }
     /// Delivers the kernel's two reports of a write.
     func write(_ numbers: Int32...) {
-      keeper.haveHappened(WriteWatch.Reports(written: numbers, ended: numbers))
+      keeper.didReceive(WriteWatch.Reports(written: numbers, ended: numbers))
     }
   }
 
@@ -50,7 +50,7 @@ import Testing
     #expect(world.rotations.map(\.id) == [WorkerID("web")])
     #expect(world.rotations.first?.rotation.limit == 2 << 20)
     #expect(
-      world.rotations.first?.rotation.place == LogPlace(path: "/logs/web.log", keep: 7))
+      world.rotations.first?.rotation.destination == LogDestination(path: "/logs/web.log", keep: 7))
   }
 
   @Test("A log's size isn't checked if the configuration has no limit")
@@ -90,20 +90,20 @@ import Testing
   }
 
   @Test("A log that had to be rotated is checked again 10 ms later, as long as its worker runs")
-  func hurry() {
+  func checkDelay() {
     world.sample()
     world.answer(.rotated)
     world.sample()
     #expect(world.rotations.count == 1, "the next check is due already")
-    world.timers.advance(by: LogKeeper.hurry)
+    world.timers.advance(by: LogKeeper.checkDelay)
     #expect(world.rotations.count == 2)
     world.answer(.small)
     world.timers.advance(by: .seconds(1))
     #expect(world.rotations.count == 2)
     world.sample()
     world.answer(.rotated)
-    world.keeper.mayTouch = { _ in false }
-    world.timers.advance(by: LogKeeper.hurry)
+    world.keeper.mayRotate = { _ in false }
+    world.timers.advance(by: LogKeeper.checkDelay)
     #expect(world.rotations.count == 3)
     world.sample()
     #expect(world.rotations.count == 4, "of its next run")
@@ -118,13 +118,13 @@ import Testing
     world.write(1)
     world.sample()
     #expect(world.rotations.count == 1, "the next check is due already")
-    world.timers.advance(by: LogKeeper.hurry)
+    world.timers.advance(by: LogKeeper.checkDelay)
     #expect(world.rotations.count == 2)
     world.answer(.small, watch: 2)
     world.timers.advance(by: .milliseconds(500))
     #expect(world.rotations.count == 2)
     world.write(2)
-    world.timers.advance(by: LogKeeper.hurry)
+    world.timers.advance(by: LogKeeper.checkDelay)
     #expect(world.rotations.map(\.id.name) == ["web", "web", "web"])
   }
 
@@ -133,13 +133,13 @@ import Testing
     world.sample()
     world.write(1)
     world.answer(.small, watch: 1)
-    world.timers.advance(by: LogKeeper.hurry)
+    world.timers.advance(by: LogKeeper.checkDelay)
     #expect(world.rotations.count == 2, "it was reported before the number was known")
     world.answer(.small, watch: 2)
     world.sample()
     world.write(2)
     world.answer(.small, watch: 3)
-    world.timers.advance(by: LogKeeper.hurry)
+    world.timers.advance(by: LogKeeper.checkDelay)
     #expect(world.rotations.count == 4)
   }
 
@@ -152,9 +152,9 @@ import Testing
     }
     world.write(Int32(0))
     world.write(Int32(1))
-    world.timers.advance(by: LogKeeper.hurry)
+    world.timers.advance(by: LogKeeper.checkDelay)
     #expect(world.rotations.count == 301)
-    world.timers.advance(by: LogKeeper.hurry)
+    world.timers.advance(by: LogKeeper.checkDelay)
     #expect(world.rotations.count == 302)
     for number in 2..<300 { world.write(Int32(number)) }
     world.timers.advance(by: .milliseconds(500))

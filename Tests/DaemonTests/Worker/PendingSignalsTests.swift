@@ -11,17 +11,17 @@ import Testing
     var sleepers: [(id: WorkerID, pid: Int32)] = [(WorkerID("web"), 100)]
     var waiting: [Int32: WaitingSignals] = [100: WaitingSignals(unheeded: 0, counted: nil)]
     var namespaces: [Int32: UInt64] = [:]
-    var afterLook: (Int32) -> Void = { _ in }
+    var afterRead: (Int32) -> Void = { _ in }
     /// The pids whose signals were read since this was last emptied.
-    var looks: [Int32] = []
+    var reads: [Int32] = []
     var events: [Event] = []
     private(set) lazy var signals = PendingSignals(
       timers: timers, sleepers: { [unowned self] in sleepers },
       pending: { [unowned self] in
-        looks.append($0)
-        let found = waiting[$0]
-        afterLook($0)
-        return found
+        reads.append($0)
+        let signalsOfProcess = waiting[$0]
+        afterRead($0)
+        return signalsOfProcess
       },
       namespace: { [unowned self] in namespaces[$0] },
       send: { [unowned self] in events.append($0) })
@@ -42,9 +42,9 @@ import Testing
     }
 
     func round() -> [Int32] {
-      looks = []
+      reads = []
       timers.advance(by: .seconds(10))
-      return looks
+      return reads
     }
   }
 
@@ -78,7 +78,7 @@ import Testing
     #expect(world.events.isEmpty)
   }
 
-  @Test("Signals are looked for at all workers that sleep at that time, and not at ended ones")
+  @Test("All workers that sleep at that time are checked for signals, and ended ones aren't")
   func sleepers() {
     world.sleepers = [(WorkerID("gone"), 7), (WorkerID("web"), 100)]
     world.waiting[100]?.unheeded = mask(2)
@@ -95,7 +95,7 @@ import Testing
   func oneOfAUser() {
     world.sleep(5, counted: 2)
     world.signals.follow()
-    #expect(world.looks == [100, 101, 102, 103, 104])
+    #expect(world.reads == [100, 101, 102, 103, 104])
     for _ in 0..<5 { #expect(world.round() == [100]) }
     // Once a minute, all are read.
     #expect(world.round() == [100, 101, 102, 103, 104])
@@ -116,18 +116,18 @@ import Testing
     #expect(world.round() == [100, 104])
   }
 
-  @Test("A signal that comes after its process was looked at is found in the next round")
+  @Test("A signal that comes after its process was checked is found in the next round")
   func betweenLooks() {
     world.sleep(3)
-    world.afterLook = { [world] in if $0 == 101 { world.send(12, to: 101) } }
+    world.afterRead = { [world] in if $0 == 101 { world.send(12, to: 101) } }
     world.signals.follow()
-    world.afterLook = { _ in }
+    world.afterRead = { _ in }
     #expect(world.events.isEmpty)
     #expect(world.round() == [100, 101, 102])
     #expect(world.events == [woken("w1", by: 12)])
   }
 
-  @Test("A worker that has just fallen asleep is looked at even if the count is unchanged")
+  @Test("A worker that has just fallen asleep is checked even if the count is unchanged")
   func newSleeper() {
     world.sleep(3)
     world.signals.follow()

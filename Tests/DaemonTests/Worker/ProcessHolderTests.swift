@@ -8,7 +8,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("Processes that the daemon holds") struct ProcessHolderTests {
+@Suite("Processes that are attached to workers") struct ProcessHolderTests {
   private let world: AdapterWorld
   private let holder: ProcessHolder
   private var loop: FakeLoop { world.loop }
@@ -30,10 +30,10 @@ import Testing
     #expect(worker.exitWatch != nil)
     #expect(loop.watched.count == 1 && loop.watched[0].descriptor === process.pidfd)
     loop.fire()
-    #expect(begun == ["look"] && worker.hasExited && loop.watched.isEmpty)
+    #expect(begun == ["scan"] && worker.hasExited && loop.watched.isEmpty)
   }
 
-  @Test("Another process of the same run continues its sleep")
+  @Test("Another process of the same run continues the worker's sleep")
   func successor() throws {
     let worker = WorkerUnit.forTest("web")
     try holder.attach(try .forTest(), to: worker)

@@ -24,16 +24,16 @@ import Testing
   func logLine(rule: ReadinessRule) throws {
     let watch = try world.watch(rule)
     watch.begin()
-    try world.look()
+    try world.deliverOutcome()
     #expect(world.readies == 0 && world.pending == [.milliseconds(50)], "it looks again")
     try world.writeLog("starting\nlistening on 80\n")
     world.pass()
-    try world.look()
+    try world.deliverOutcome()
     #expect(world.readies == 1)
     expectQuiet()
   }
 
-  @Test("A look at a log that isn't over in time is repeated, and one warning is logged")
+  @Test("The search of a log that takes too long is repeated, and one warning is logged")
   func overdue() throws {
     try world.writeLog("listening\n")
     let watch = try world.watch(.logLine("listening"))
@@ -46,18 +46,18 @@ import Testing
     #expect(world.lines == ["can't read its log: check its file system"])
   }
 
-  @Test("A look at a log that can't be read is repeated, and one warning is logged")
+  @Test("The search of a log that can't be read is repeated, and one warning is logged")
   func unreadable() throws {
     let watch = try world.watch(.logLine("listening"), log: world.adapters.scratch.path)
     watch.begin()
-    try world.look()
+    try world.deliverOutcome()
     world.pass()
-    try world.look()
+    try world.deliverOutcome()
     #expect(world.lines.count == 1 && world.pending == [.milliseconds(50)])
     #expect(world.lines[0].hasPrefix("can't search its log for readiness: "))
   }
 
-  @Test("A look at a log for which a thread still waits is made later")
+  @Test("A log is searched later while a thread still waits for it")
   func busy() throws {
     let answers = Signal()
     defer { answers.raise() }
@@ -74,7 +74,7 @@ import Testing
     // The job has ten seconds of the fake time, which polls would use up.
     #expect(try eventually { world.threads.isIdle(about: "log of web") })
     world.pass()
-    try world.look()
+    try world.deliverOutcome()
     #expect(world.readies == 1 && world.lines == [])
   }
 
@@ -84,18 +84,18 @@ import Testing
     let watch = try world.watch(.logLine("listening"))
     watch.begin()
     world.worker?.process = try .forTest()
-    try world.look()
+    try world.deliverOutcome()
     world.pass()
     #expect(world.readies == 0)
     expectQuiet()
   }
 
-  @Test("When a worker is ready, its memory is opened again before the engine hears of it")
+  @Test("When a worker is ready, its memory is opened again before the engine is informed")
   func refreshed() throws {
     var before: [Int] = []
     world.adapters.workerProcesses.whenAsked = { [world] in before.append(world.readies) }
     let watch = try world.watch(.notify)
-    watch.saidReady()
+    watch.didReportReady()
     #expect(before == [0] && world.readies == 1)
   }
 
@@ -128,7 +128,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("An older program that holds the port of a worker is named")
+  @Test("A warning names an older program that has the port of a worker open")
   func foreignListener() throws {
     let listener = try Descriptor.socket(family: AF_INET, type: SOCK_STREAM, isBlocking: false)
     try #require(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
@@ -142,7 +142,7 @@ import Testing
       return world.pending != [.milliseconds(50)]
     }
     #expect(isFound)
-    try world.look()
+    try world.deliverOutcome()
     #expect(world.readies == 1 && world.lines.count == 1)
     #expect(world.lines.first?.hasPrefix("port \(port) is held by nginx (pid 71)") == true)
     expectQuiet()
@@ -204,18 +204,18 @@ import Testing
     let watch = try world.watch(.notify)
     watch.begin()
     expectQuiet()
-    watch.saidReady()
-    watch.saidReady()
+    watch.didReportReady()
+    watch.didReportReady()
     #expect(world.readies == 1)
   }
 
-  @Test("A worker that reports readiness is ready, whatever its rule looks for")
+  @Test("A worker that reports readiness is ready, whatever its rule requires")
   func saidBefore() throws {
     try world.writeLog("listening\n")
     let log = try world.watch(.logLine("listening"))
     log.begin()
-    log.saidReady()
-    try world.look()
+    log.didReportReady()
+    try world.deliverOutcome()
     #expect(world.readies == 1)
     expectQuiet()
   }
@@ -225,18 +225,18 @@ import Testing
     let asked = try world.watch(.probe(Self.probe()))
     asked.begin()
     world.pass(2000)
-    asked.saidReady()
+    asked.didReportReady()
     #expect(world.readies == 1 && world.questions.dropped == 1 && world.questions.answer == nil)
     expectQuiet()
   }
 
-  @Test("Readiness isn't looked for after the run has ended")
+  @Test("Readiness isn't checked after the run has ended")
   func ended() throws {
     try world.writeLog("listening\n")
     let log = try world.watch(.logLine("listening"))
     log.begin()
     log.end()
-    try world.look()
+    try world.deliverOutcome()
     let asked = try world.watch(.probe(Self.probe()))
     asked.begin()
     world.pass(2000)
@@ -250,7 +250,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("Readiness isn't looked for when the engine doesn't wait for it")
+  @Test("Readiness isn't checked when the engine doesn't wait for it")
   func notLaunching() throws {
     try world.writeLog("listening\n")
     let log = try world.watch(.logLine("listening"))
@@ -258,7 +258,7 @@ import Testing
     let asked = try world.watch(.probe(Self.probe()))
     asked.begin()
     if let id = world.worker?.id { world.adapters.driver.send(.ready(id)) }
-    try world.look()
+    try world.deliverOutcome()
     world.pass(60_000)
     #expect(world.readies == 1 && world.questions.asked.isEmpty)
     expectQuiet()

@@ -7,7 +7,7 @@ import Testing
 @Suite("The wait for a worker's record") struct RecordWaitTests {
   @Test("The wait ends when the disk has the record, and on a thread that began it earlier")
   func recorded() throws {
-    let wait = RecordWait(patience: .seconds(60))
+    let wait = RecordWait(timeout: .seconds(60))
     #expect(wait.obstacle(waits: false) == nil, "not known yet")
     let thread = try TestThread { #expect(wait.obstacle(waits: true) == nil) }
     wait.answer(true)
@@ -24,10 +24,10 @@ import Testing
     }
   }
 
-  @Test("So is a disk that doesn't answer in time")
+  @Test("A record that isn't on the disk in time is an obstacle")
   func overdue() {
     let began = Clocks.monotonic
-    let wait = RecordWait(patience: .milliseconds(20))
+    let wait = RecordWait(timeout: .milliseconds(20))
     for waits in [true, false] {
       let obstacle = wait.obstacle(waits: waits)
       #expect(obstacle?.hasPrefix("its record isn't on the disk after 20 ms: ") == true)

@@ -16,7 +16,7 @@ import Testing
 
     init() throws { report = try EventCounter().descriptor }
 
-    func look() throws(LaunchError) -> WorkerProcess? {
+    func poll() throws(LaunchError) -> WorkerProcess? {
       calls.append("look")
       return try outcome?.get()
     }
@@ -65,7 +65,7 @@ import Testing
     child.outcome = .success(process)
     loop.fire()
     #expect(heard.outcomes.count == 1 && isOver)
-    if case .success(let found)? = heard.outcomes.first { #expect(found === process) }
+    if case .success(let reported)? = heard.outcomes.first { #expect(reported === process) }
     loop.timers.advance(by: .seconds(60))
     watch.abandon()
     #expect(
@@ -112,7 +112,7 @@ import Testing
     #expect(heard.failures.count == 1 && heard.failures[0].hasPrefix("can't watch its start: "))
   }
 
-  @Test("What is reported may begin the next start")
+  @Test("The callback of a start may begin the next one")
   func next() throws {
     let second = try Child()
     second.outcome = .failure(.noCommand)

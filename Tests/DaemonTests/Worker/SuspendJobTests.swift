@@ -45,7 +45,7 @@ import Testing
   private static func job(for computing: Computing) -> SuspendJob {
     var job = SuspendJob(
       identity: computing.process.identity, session: computing.process.pid, cgroup: nil,
-      ownChannels: [], leftUnread: LeftUnread(), waits: TimedWaits(),
+      daemonSockets: [], unreadBaseline: UnreadInputBaseline(), waits: TimedWaits(),
       masters: PreforkMasters(), dependsOnInputs: false)
     job.mustBeIdle = true
     return job
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test("A worker that has read something on the way to its stop continues, too")
-  func hasRead() throws {
+  func readBeforeStop() throws {
     // A stop ends such a read early, with the bytes that have been read.
     let reading = try Computing("exec dd if=/dev/zero of=/dev/null bs=64M")
     let error = #expect(throws: (any Error).self) { try Self.job(for: reading).run() }
@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test("A worker to which a signal was sent before its stop continues, and handles it")
-  func hasSignal() throws {
+  func pendingSignal() throws {
     let scratch = try Scratch()
     let mark = "\(scratch.path)/handled"
     // Short sleeps are used: a signal that arrives just before a long one would be handled only

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("The alarm of a sleeping worker's own timers") struct WakeTimerTests {
+@Suite("The wake timer of a sleeping worker") struct WakeTimerTests {
   private final class Rings { var all: [String] = [] }
 
   private let timers = FakeTimers()

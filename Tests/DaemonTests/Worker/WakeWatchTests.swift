@@ -52,27 +52,27 @@ import Testing
     listen()
     try world.watches.serve()
     #expect(world.wakes.isEmpty)
-    watch.wakeForWhatWaits()
+    watch.wakeForWaitingInput()
     #expect(world.wakes == ["a request that it had not answered"])
   }
 
   @Test("The cause of a wake is reported again while the resume fails, and not after it succeeded")
   func repeated() throws {
     listen()
-    watch.repeatCall()
+    watch.repeatWake()
     #expect(world.wakes.isEmpty)
     inputs.arrive("a connection")
     try world.watches.serve()
-    watch.repeatCall()
+    watch.repeatWake()
     #expect(world.wakes == ["a connection", "a connection"])
     watch.stop()
-    watch.repeatCall()
+    watch.repeatWake()
     #expect(world.wakes.count == 2)
   }
 
   @Test("Nothing is left of the wake watch when its worker ends")
   func end() throws {
-    let own = try OwnListener()
+    let own = try TestListener()
     world.worker.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
     inputs.answered = [own.asleep]
     listen()
@@ -87,18 +87,18 @@ import Testing
     #expect(world.watches.active == 0 && world.timers.pending.isEmpty && world.events.isEmpty)
     #expect(world.worker.managerWatch == nil && inputs.admissions == 1)
     #expect(watch.answeredCount == nil)
-    watch.wakeForWhatWaits()
+    watch.wakeForWaitingInput()
     #expect(world.events.isEmpty)
   }
 
   @Test("A worker that ended while it was being suspended isn't watched")
   func ended() throws {
-    let own = try OwnListener()
+    let own = try TestListener()
     inputs.answered = [own.asleep]
     watch.end()
     listen()
     #expect(world.watches.active == 0 && !watch.isActive && watch.isOver)
-    watch.wakeForWhatWaits()
+    watch.wakeForWaitingInput()
     #expect(world.events.isEmpty && world.logged.isEmpty)
   }
 
@@ -119,7 +119,7 @@ import Testing
     watch.listen(at: .failure(error))
     #expect(world.logged == ["may miss a wake: \(error)"])
     #expect(world.watches.active == 0)
-    watch.wakeForWhatWaits()
+    watch.wakeForWaitingInput()
     #expect(world.events.isEmpty)
   }
 
@@ -136,7 +136,7 @@ import Testing
 
   @Test("A watch that the loop refuses is logged, and no health check is answered either")
   func refusedWatch() throws {
-    let own = try OwnListener()
+    let own = try TestListener()
     inputs.answered = [own.asleep]
     let watch = world.makeWatch(RefusingWatches())
     watch.listen(at: .success(inputs))
@@ -178,7 +178,7 @@ import Testing
     for _ in 1...2 {
       listen()
       watch.timer.set(times, shortest: nil)
-      watch.noteStoppedWork(times, isWriting: true)
+      watch.recordStoppedWork(times, isWriting: true)
       let timer = StoppedTimer(interval: .seconds(20), repeats: true)
       #expect(watch.stoppedWork == .timer(timer))
       #expect(
@@ -191,23 +191,23 @@ import Testing
     // The worker is woken for this timer.
     listen()
     watch.timer.set(times, shortest: .seconds(10))
-    watch.noteStoppedWork(times, isWriting: true)
+    watch.recordStoppedWork(times, isWriting: true)
     #expect(watch.stoppedWork == nil)
     watch.stop()
   }
 
-  @Test("That a worker wrote regularly until it was put to sleep is logged once, with the remedy")
+  @Test("A worker that wrote regularly until its suspension is logged once, with the remedy")
   func stoppedWriting() throws {
     for _ in 1...2 {
       listen()
-      watch.noteStoppedWork([], isWriting: true)
+      watch.recordStoppedWork([], isWriting: true)
       #expect(watch.stoppedWork == .writing)
       watch.stop()
     }
     #expect(world.logged.count == 1)
     #expect(world.logged.first?.contains("`background: { suspend_after: never }`") == true)
     listen()
-    watch.noteStoppedWork([], isWriting: false)
+    watch.recordStoppedWork([], isWriting: false)
     #expect(watch.stoppedWork == nil)
     watch.stop()
   }
@@ -229,37 +229,38 @@ import Testing
   }
 
   @Test("Input that was unread when the worker fell asleep is remembered for its next sleep")
-  func leftUnread() throws {
+  func unreadBaseline() throws {
     var ends: [Int32] = [0, 0]
     try #require(pipe(&ends) == 0)
     let (reader, writer) = (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
     try writer.writeAll("unread")
     let input = try WorkerInput.own(reader)
     let unread: UnreadInput = try #require(UnreadInput(input))
-    inputs.leftUnread.unread[input.key] = unread
+    inputs.unreadBaseline.unread[input.key] = unread
     listen()
     watch.stop()
-    #expect(watch.leftUnread.unread.count == 1)
+    #expect(watch.unreadBaseline.unread.count == 1)
     let error = SystemCallError("pidfd_getfd", on: "descriptor 3", code: EPERM)
     watch.listen(at: .failure(error))
-    #expect(watch.leftUnread.unread.count == 1, "inputs that can't be found change nothing of it")
+    #expect(
+      watch.unreadBaseline.unread.count == 1, "inputs that can't be found change nothing of it")
     listen(at: try FakeInputs())
-    #expect(watch.leftUnread.unread.isEmpty)
+    #expect(watch.unreadBaseline.unread.isEmpty)
   }
 
   @Test(
     "A request at a port for health checks wakes with priority and is repeated, like any arrival")
   func answeredPort() throws {
-    let own = try OwnListener()
+    let own = try TestListener()
     world.worker.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
     inputs.answered = [own.asleep]
     listen()
     let client = try LoopbackClient(own.port)
     try client.say("hello")
-    try own.wait(for: .call)
+    try own.wait(for: .request)
     try world.watches.serve()
-    watch.repeatCall()
-    let why = "a connection on port \(own.port)"
-    #expect(world.wakes == [why, why] && world.memory.prioritized == 1)
+    watch.repeatWake()
+    let reason = "a connection on port \(own.port)"
+    #expect(world.wakes == [reason, reason] && world.memory.prioritized == 1)
   }
 }

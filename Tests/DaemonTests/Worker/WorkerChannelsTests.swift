@@ -11,7 +11,7 @@ import Testing
   private func plan(in scratch: Scratch, for account: Account? = nil) -> ChannelPlan {
     ChannelPlan(
       name: "a/b", directory: scratch.path + "/channels",
-      publicDirectory: scratch.path + "/public", hasNotifySocket: true, takesDescriptors: false,
+      publicDirectory: scratch.path + "/public", hasNotifySocket: true, acceptsDescriptors: false,
       account: account)
   }
 
@@ -25,14 +25,14 @@ import Testing
   func names() throws {
     let scratch = try Scratch()
     let made = try plan(in: scratch).open()
-    let channels = try #require(made.take())
+    let channels = try #require(made.claim())
     let paths = [channels.notify?.path, channels.pressure?.path, channels.talk?.path]
     #expect(paths.compactMap(\.self) == plan(in: scratch).paths.dropLast())
     for path in paths.compactMap(\.self) {
       #expect(try status(path).st_mode & S_IFMT == S_IFSOCK)
     }
     #expect(made.remarks.isEmpty)
-    #expect(made.take() == nil, "they belong to one")
+    #expect(made.claim() == nil, "they belong to one")
   }
 
   @Test(
@@ -43,7 +43,7 @@ import Testing
     chmod(scratch.path, 0o755)
     let account = try Account(user: "nobody", group: nil)
     let made = try plan(in: scratch, for: account).open()
-    let channels = try #require(made.take())
+    let channels = try #require(made.claim())
     for path in [channels.notify?.path, channels.pressure?.path, channels.talk?.path] {
       #expect(try status(try #require(path)).st_uid == account.identity.user)
     }
@@ -59,7 +59,7 @@ import Testing
     chmod(scratch.path, 0o700)
     let account = try Account(user: "nobody", group: nil)
     let made = try plan(in: scratch, for: account).open()
-    let channels = try #require(made.take())
+    let channels = try #require(made.claim())
     #expect(channels.pressure == nil)
     #expect(channels.talk == nil)
     // The public directory of this test can't be reached either.
@@ -77,7 +77,7 @@ import Testing
     for _ in 0..<50 {
       var outcome: WorkerChannels?
       files.open(plan, within: .seconds(10)) {
-        if case .done(.success(let made)) = $0 { outcome = made.take() }
+        if case .done(.success(let made)) = $0 { outcome = made.claim() }
       }
       let deadline = EventLoop.now + .seconds(60)
       while outcome == nil, EventLoop.now < deadline { try loop.turn(until: deadline) }

@@ -5,56 +5,56 @@ import Testing
 @testable import Daemon
 
 @Suite("A worker's end, while other threads work on the worker") struct WorkerEndingMeanwhileTests {
-  private let world: EndWorld
+  private let world: WorkerEndWorld
   private var ending: WorkerEnding { world.ending }
   private var processes: FakeWorkerProcesses { world.processes }
   private var timers: FakeTimers { world.timers }
 
-  init() throws { world = try EndWorld() }
+  init() throws { world = try WorkerEndWorld() }
 
   // MARK: SIGKILL
 
   @Test("No process is reaped while a SIGKILL is being sent")
   func killing() {
     ending.kill()
-    ending.rootHasEnded()
+    ending.rootDidEnd()
     #expect(world.begun == ["kill"])
     processes.kills.last?(nil)
     processes.succeed()
-    #expect(world.begun == ["kill", "look", "clear", "reap", "remove group", "read log"])
+    #expect(world.begun == ["kill", "scan", "clear", "reap", "remove group", "read log"])
   }
 
   @Test("A worker's end continues when a SIGKILL has no outcome within 15 s")
   func killIsLost() {
     ending.kill()
-    ending.rootHasEnded()
-    timers.advance(by: WorkerEnding.patience)
+    ending.rootDidEnd()
+    timers.advance(by: WorkerEnding.timeout)
     processes.succeed()
     #expect(world.gone.count == 1)
     #expect(world.lines == ["no effect of SIGKILL within 15 s"])
-    #expect(world.isAtRest)
+    #expect(world.isStable)
   }
 
   @Test("A worker's end waits for the last of several SIGKILLs, and takes each outcome once")
   func twoKills() {
     ending.kill()
     ending.kill()
-    ending.rootHasEnded()
+    ending.rootDidEnd()
     processes.kills.first?(nil)
     processes.kills.first?(nil)
-    #expect(!world.begun.contains("look"), "one is still under way")
+    #expect(!world.begun.contains("scan"), "one is still under way")
     processes.kills.last?("not permitted")
-    #expect(world.begun.last == "look" && world.lines == ["not permitted"])
+    #expect(world.begun.last == "scan" && world.lines == ["not permitted"])
   }
 
   @Test("A worker's end waits for a SIGKILL that begins during the look for remaining processes")
   func killWhileLooking() {
-    ending.rootHasEnded()
+    ending.rootDidEnd()
     ending.kill()
-    processes.looked()
-    #expect(world.begun == ["look", "kill"])
+    processes.scanned()
+    #expect(world.begun == ["scan", "kill"])
     processes.kills.last?(nil)
-    #expect(world.begun.last == "look")
+    #expect(world.begun.last == "scan")
   }
 
   @Test("A SIGKILL while remaining processes are being cleared doesn't disturb the worker's end")
@@ -62,17 +62,17 @@ import Testing
     world.endRoot()
     ending.kill()
     processes.kills.last?(nil)
-    #expect(world.begun == ["look", "clear", "kill"])
+    #expect(world.begun == ["scan", "clear", "kill"])
     processes.cleared()
     processes.removals.last?(nil)
     processes.readings.last?(nil)
-    #expect(world.gone.count == 1 && world.isAtRest)
+    #expect(world.gone.count == 1 && world.isStable)
   }
 
   @Test("After the root process was reaped a SIGKILL is sent to the cgroup only, not by number")
   func killWhenReaped() throws {
     for hasGroup in [true, false] {
-      let world = try EndWorld(hasGroup: hasGroup)
+      let world = try WorkerEndWorld(hasGroup: hasGroup)
       world.endRoot()
       world.processes.cleared()
       world.ending.kill()
@@ -85,16 +85,16 @@ import Testing
   @Test("A worker's end waits for the memory operation that is under way")
   func duringSleepOperation() {
     world.actOnMemory()
-    ending.rootHasEnded()
+    ending.rootDidEnd()
     #expect(ending.hasExited && world.begun.isEmpty)
     world.memory.evict(to: "/image")
-    #expect(world.begun == ["look"])
+    #expect(world.begun == ["scan"])
   }
 
   @Test("A worker's end notices by itself the end of an operation whose outcome was lost")
   func sleepOutcomeIsLost() {
     world.actOnMemory()
-    ending.rootHasEnded()
+    ending.rootDidEnd()
     timers.advance(by: .seconds(30))
     #expect(world.begun.isEmpty)
     world.memory.loseOutcome()
@@ -105,12 +105,12 @@ import Testing
 
   @Test("A worker's end waits for an operation that begins during the look for remaining processes")
   func operationWhileLooking() {
-    ending.rootHasEnded()
+    ending.rootDidEnd()
     world.recoverMemory()
-    processes.looked()
-    #expect(world.begun == ["look"])
+    processes.scanned()
+    #expect(world.begun == ["scan"])
     world.memory.loseOutcome()
     timers.advance(by: WorkerEnding.interval)
-    #expect(world.begun == ["look", "look"])
+    #expect(world.begun == ["scan", "scan"])
   }
 }

@@ -6,25 +6,25 @@ import Testing
 @testable import Daemon
 
 @Suite("A worker's end") struct WorkerEndingTests {
-  private let world: EndWorld
+  private let world: WorkerEndWorld
   private var ending: WorkerEnding { world.ending }
   private var processes: FakeWorkerProcesses { world.processes }
   private var timers: FakeTimers { world.timers }
 
-  init() throws { world = try EndWorld() }
+  init() throws { world = try WorkerEndWorld() }
 
-  private static let inOrder = ["look", "clear", "reap", "remove group", "read log"]
+  private static let inOrder = ["scan", "clear", "reap", "remove group", "read log"]
 
   @Test("A worker's end takes its steps in order and is reported once, with status and last words")
   func whole() {
     processes.exit = .exited(3)
-    ending.rootHasEnded()
+    ending.rootDidEnd()
     #expect(ending.hasExited && !ending.isReaped)
     processes.succeed(lastLines: ["listening", "no such port"])
     #expect(world.begun == Self.inOrder)
     #expect(world.gone == [.exited(3)])
     #expect(world.world.keptLines[world.worker.id] == ["listening", "no such port"])
-    #expect(ending.isReaped && world.isAtRest)
+    #expect(ending.isReaped && world.isStable)
   }
 
   // MARK: SIGKILL
@@ -40,9 +40,9 @@ import Testing
     }
     #expect(world.lines.prefix(2) == ["not permitted", "next SIGKILL in 1 s"])
     processes.kills.last?("not permitted")
-    ending.rootHasEnded()
+    ending.rootDidEnd()
     processes.succeed()
-    #expect(processes.kills.count == 9 && world.gone.count == 1 && world.isAtRest)
+    #expect(processes.kills.count == 9 && world.gone.count == 1 && world.isStable)
   }
 
   @Test("Another SIGKILL replaces the one that was to follow a failed one")
@@ -68,32 +68,32 @@ import Testing
   @Test("Processes that may still save their work are waited for, until a SIGKILL or their own end")
   func saving() {
     world.requestEnd()
-    world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 1))
-    #expect(world.begun == ["look"])
+    world.endRoot(leaving: RemainingProcesses(isEmpty: false, others: 1))
+    #expect(world.begun == ["scan"])
     timers.advance(by: WorkerEnding.savingInterval)
-    #expect(world.begun == ["look", "look"], "they are looked for again")
+    #expect(world.begun == ["scan", "scan"], "they are looked for again")
     ending.kill()
     processes.kills.last?(nil)
-    processes.looked(WhatIsLeft(isEmpty: false, others: 1))
+    processes.scanned(RemainingProcesses(isEmpty: false, others: 1))
     #expect(world.begun.last == "clear")
   }
 
   @Test("Processes that an unrequested end leaves behind are cleared at once, which is logged")
   func unexpected() {
-    world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 2))
-    processes.cleared(Clearing(strays: 1))
+    world.endRoot(leaving: RemainingProcesses(isEmpty: false, others: 2))
+    processes.cleared(Clearing(escaped: 1))
     #expect(
       world.lines.first?.hasPrefix(
         "its first process has ended; its 3 other processes are ended with it") == true)
   }
 
   @Test("A worker's end continues when its processes aren't found within 15 s")
-  func lookIsLost() {
-    ending.rootHasEnded()
-    timers.advance(by: WorkerEnding.patience)
-    #expect(world.begun == ["look", "clear"])
-    processes.looked()
-    #expect(world.begun == ["look", "clear"], "the outcome is too late")
+  func scanIsLost() {
+    ending.rootDidEnd()
+    timers.advance(by: WorkerEnding.timeout)
+    #expect(world.begun == ["scan", "clear"])
+    processes.scanned()
+    #expect(world.begun == ["scan", "clear"], "the outcome is too late")
     processes.cleared()
     #expect(world.begun.last == "remove group" && world.lines.isEmpty)
   }
@@ -118,17 +118,17 @@ import Testing
 
   @Test("Processes that a failed clearing has ended aren't counted")
   func failedTryCountsNothing() {
-    world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 1))
-    processes.cleared(Clearing(strays: 4, failure: "new ones come faster than they are ended"))
+    world.endRoot(leaving: RemainingProcesses(isEmpty: false, others: 1))
+    processes.cleared(Clearing(escaped: 4, failure: "new ones come faster than they are ended"))
     timers.advance(by: .seconds(1))
-    processes.cleared(Clearing(strays: 2))
+    processes.cleared(Clearing(escaped: 2))
     #expect(world.lines.last?.contains("its 3 other processes are ended with it") == true)
   }
 
   @Test("A worker's end continues without another try when clearing has no outcome within 15 s")
   func clearingIsLost() {
     world.endRoot()
-    timers.advance(by: WorkerEnding.patience)
+    timers.advance(by: WorkerEnding.timeout)
     #expect(world.begun.suffix(2) == ["reap", "remove group"])
     #expect(processes.clearings.count == 1)
     #expect(
@@ -137,7 +137,7 @@ import Testing
     #expect(processes.clearings.count == 1 && world.lines.count == 1)
   }
 
-  @Test("An outcome that comes twice is taken once, also during the pause before the next try")
+  @Test("An outcome that comes twice counts once, also during the pause before the next try")
   func repeated() {
     world.endRoot()
     let first = processes.clearings.last
@@ -166,12 +166,12 @@ import Testing
   func tidyingIsLost() {
     world.endRoot()
     processes.cleared()
-    timers.advance(by: WorkerEnding.patience)
+    timers.advance(by: WorkerEnding.timeout)
     #expect(world.begun.last == "read log")
     #expect(world.lines == ["can't remove its cgroup within 15 s"])
-    timers.advance(by: WorkerEnding.patience)
+    timers.advance(by: WorkerEnding.timeout)
     #expect(world.gone.count == 1 && world.world.keptLines.isEmpty)
-    #expect(world.isAtRest)
+    #expect(world.isStable)
   }
 
   // MARK: other runs
@@ -179,15 +179,15 @@ import Testing
   @Test("The end of an external worker ends no processes and waits for nothing")
   func external() {
     world.worker.external = ExternalWorker(mayBeTerminated: false)
-    world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 5))
-    #expect(world.world.externalEnds == [world.worker.id] && world.begun == ["look"])
-    #expect(world.gone.isEmpty && world.isAtRest)
+    world.endRoot(leaving: RemainingProcesses(isEmpty: false, others: 5))
+    #expect(world.world.externalEnds == [world.worker.id] && world.begun == ["scan"])
+    #expect(world.gone.isEmpty && world.isStable)
   }
 
   @Test("A run that is closed during its end has no effect on the next run", arguments: 0..<5)
   func nextRun(step: Int) throws {
     let steps: [() -> Void] = [
-      { ending.kill() }, { ending.rootHasEnded() }, { processes.looked() },
+      { ending.kill() }, { ending.rootDidEnd() }, { processes.scanned() },
       { processes.cleared() }, { processes.removals.last?(nil) },
     ]
     for each in steps.dropFirst(step == 0 ? 0 : 1).prefix(max(1, step)) { each() }
@@ -195,7 +195,7 @@ import Testing
     worker.endRun(world.world.loop)
     worker.process = try .forTest()
     world.world.ends.terminate(worker.id)
-    #expect(world.isAtRest && world.gone.isEmpty)
+    #expect(world.isStable && world.gone.isEmpty)
     #expect(worker.ending !== ending && !worker.hasExited && !worker.isReaped)
   }
 }

@@ -17,7 +17,7 @@ import Testing
 
   /// Reports that the root process has ended, and that no process of the worker is left.
   private func end(_ worker: WorkerUnit, lastLines: [String]? = nil) {
-    world.ends.rootHasEnded(worker)
+    world.ends.rootDidEnd(worker)
     processes.succeed(lastLines: lastLines)
   }
 
@@ -57,7 +57,7 @@ import Testing
   @Test("The end of a worker that was replaced by another of its name concerns nothing")
   func replaced() throws {
     let old = try world.add()
-    world.ends.rootHasEnded(old)
+    world.ends.rootDidEnd(old)
     let new = try world.add()
     world.recordWriter.save(new, state: .background)
     processes.succeed()
@@ -72,13 +72,13 @@ import Testing
     world.workers.removeAll()
     worker = nil
     ending.terminate()
-    ending.rootHasEnded()
+    ending.rootDidEnd()
     processes.succeed()
     #expect(world.notes.all == [] && world.externalEnds == [] && world.keptLines.isEmpty)
-    #expect(processes.begun == ["look", "clear", "reap", "remove group", "read log"])
+    #expect(processes.begun == ["scan", "clear", "reap", "remove group", "read log"])
   }
 
-  @Test("Of workers of `run`, only the last ones that ended are still known")
+  @Test("Only the last ended workers of `run` are still known")
   func oldRuns() throws {
     for name in ["one", "two", "three"] {
       end(try world.add(name, isDeclared: false))
@@ -99,17 +99,17 @@ import Testing
 
   @Test("The end of a worker that runs is unexpected, unless its end was requested")
   func unexpected() throws {
-    let left = WhatIsLeft(isEmpty: false, others: 1)
+    let left = RemainingProcesses(isEmpty: false, others: 1)
     for isRequested in [false, true] {
       let worker = try world.add(isRequested ? "asked" : "web")
       if isRequested { world.driver.request(.stop, worker.id) { _ in } }
-      world.ends.rootHasEnded(worker)
-      processes.looked(left)
+      world.ends.rootDidEnd(worker)
+      processes.scanned(left)
       // If the end was requested, the others may save their work, until SIGKILL is sent.
       if isRequested {
         world.ends.kill(worker.id)
         processes.kills.last?(nil)
-        processes.looked(left)
+        processes.scanned(left)
       }
       processes.cleared()
     }
@@ -123,8 +123,8 @@ import Testing
     let worker = try world.add()
     var answers: [Answer?] = []
     _ = world.restarts.watch(worker.id) { answers.append($0) }
-    world.ends.rootHasEnded(worker)
-    processes.looked(WhatIsLeft(isEmpty: false, others: 2))
+    world.ends.rootDidEnd(worker)
+    processes.scanned(RemainingProcesses(isEmpty: false, others: 2))
     processes.cleared()
     world.restarts.record(
       Transition(
@@ -146,23 +146,23 @@ import Testing
     let worker = try world.add()
     let process = try #require(worker.process)
     worker.exitWatch = try world.loop.whenReadable(process.pidfd) {}
-    world.ends.rootHasEnded(worker)
+    world.ends.rootDidEnd(worker)
     #expect(worker.exitWatch == nil && world.loop.watched.isEmpty)
     // A second report finds no watch.
-    world.ends.rootHasEnded(worker)
+    world.ends.rootDidEnd(worker)
   }
 
   @Test("A cgroup whose next process represents the worker has an end of its own")
   func successor() throws {
     let worker = try world.add()
     worker.external = ExternalWorker(mayBeTerminated: false)
-    world.ends.rootHasEnded(worker)
-    processes.looked()
+    world.ends.rootDidEnd(worker)
+    processes.scanned()
     #expect(world.externalEnds == [worker.id] && worker.ending == nil)
     // No process is left, so this is the worker's end.
     world.whenExternalRootEnds = { $0.process = nil }
-    world.ends.rootHasEnded(worker)
-    processes.looked()
+    world.ends.rootDidEnd(worker)
+    processes.scanned()
     #expect(world.externalEnds.count == 2 && worker.ending != nil)
   }
 
@@ -173,7 +173,7 @@ import Testing
     let worker = try world.add("web", .terminated)
     world.ends.terminate(worker.id)
     world.ends.kill(worker.id)
-    world.ends.rootHasEnded(worker)
+    world.ends.rootDidEnd(worker)
     world.ends.terminate(WorkerID("unknown"))
     #expect(worker.ending == nil && world.notes.all == [])
   }
@@ -186,14 +186,14 @@ import Testing
     let ending = worker.ending
     world.ends.kill(worker.id)
     #expect(processes.begun.last == "kill")
-    world.ends.rootHasEnded(worker)
+    world.ends.rootDidEnd(worker)
     #expect(worker.hasExited && worker.ending === ending)
   }
 
-  @Test("The engine hears that a worker has lost its channels only if it had some")
+  @Test("The engine is informed of lost channels only if the worker had some")
   func channels() throws {
     let worker = try world.add()
-    world.ends.clearAway(worker)
+    world.ends.cleanUp(worker)
     #expect(world.notes.all == [])
     worker.process = try .forTest()
     do {
@@ -202,10 +202,10 @@ import Testing
       world.conversations.makeConversation(worker, over: channels)
     }
     try worker.conversation?.listenToConnections()
-    let peer = try WorkersEnd(try #require(worker.conversation?.workerSocketPath))
+    let peer = try WorkerSocketPeer(try #require(worker.conversation?.workerSocketPath))
     try world.watches.serve()
     world.notes.forget()
-    world.ends.clearAway(worker)
+    world.ends.cleanUp(worker)
     #expect(
       world.notes.all == [.channelsChanged(worker.id, canShed: false, canAnswer: false)])
     // Another thread closes the connection.

@@ -33,9 +33,9 @@ extension AdapterWorld {
     let wakes = 0
     var host: String? { nil }
     var directory: String? { nil }
-    func hasLaunched() {}
-    func hasEnded(_ status: Lifecycle.ExitStatus) {}
-    func hasChanged(_ transition: Transition) {}
+    func didLaunch() {}
+    func didEnd(_ status: Lifecycle.ExitStatus) {}
+    func didChange(_ transition: Transition) {}
   }
 
   private func launch(
@@ -50,7 +50,7 @@ extension AdapterWorld {
     var outcomes: [String?] = []
     launch.perform(step, within: .seconds(60)) { outcomes.append($0) }
     try world.turn { !outcomes.isEmpty }
-    try world.settle()
+    try world.finishJobs()
     #expect(outcomes.count == 1)
     return outcomes[0]
   }
@@ -194,7 +194,7 @@ extension AdapterWorld {
       later = true
     }
     try world.turn { later }
-    try world.settle()
+    try world.finishJobs()
     #expect(outcomes.isEmpty)
   }
 }

@@ -59,9 +59,9 @@ import Testing
   func overdue(step: LaunchStep) throws {
     let launch = try #require(world.start())
     launch.succeed(until: step)
-    world.timers.advance(by: LaunchAttempt.patience)
+    world.timers.advance(by: LaunchAttempt.stepTimeout)
     #expect(launch.undoCount == 0, "the step itself reports what it waits for")
-    world.timers.advance(by: LaunchAttempt.lossPatience)
+    world.timers.advance(by: LaunchAttempt.lossTimeout)
     #expect(launch.undoCount == 1)
     launch.finishUndoing()
     #expect(world.events == ["failed: no outcome of its step `\(step)`"])
@@ -72,7 +72,7 @@ import Testing
   func deadlines() throws {
     let launch = try #require(world.start())
     for step in LaunchStep.allCases {
-      world.timers.advance(by: LaunchAttempt.patience)
+      world.timers.advance(by: LaunchAttempt.stepTimeout)
       launch.answer(step)
     }
     #expect(world.events == ["launched"])
@@ -99,7 +99,7 @@ import Testing
   func late(step: LaunchStep, refusal: String?) throws {
     let launch = try #require(world.start())
     launch.succeed(until: step)
-    world.timers.advance(by: LaunchAttempt.lossPatience)
+    world.timers.advance(by: LaunchAttempt.lossTimeout)
     launch.answer(step, refusal)
     #expect(launch.performed.last == step && launch.undoCount == 1 && world.events.isEmpty)
     launch.finishUndoing()
@@ -113,7 +113,7 @@ import Testing
   func ofEarlier(step: LaunchStep) throws {
     let first = try #require(world.start())
     first.succeed(until: step)
-    world.timers.advance(by: LaunchAttempt.lossPatience)
+    world.timers.advance(by: LaunchAttempt.lossTimeout)
     first.finishUndoing()
     let second = try #require(world.start())
     second.succeed(until: step)
@@ -166,7 +166,7 @@ import Testing
     let launch = try #require(world.start())
     launch.answer(.terms, "no such user")
     #expect(world.start() == nil, "the first launch hasn't ended")
-    world.timers.advance(by: LaunchAttempt.undoPatience)
+    world.timers.advance(by: LaunchAttempt.undoTimeout)
     #expect(world.events == ["failed: no such user"])
     #expect(world.lines == ["can't undo its launch within 30 s"])
     let second = try #require(world.start())

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What a launch is for the daemon") struct WorkerLaunchesTests {
+@Suite("The daemon's components in a launch") struct WorkerLaunchesTests {
   private let world: AdapterWorld
   private let host: WorkerLaunches
 
@@ -18,7 +18,7 @@ import Testing
     host = world.launches
   }
 
-  @Test("There is nothing to launch of a worker that isn't known")
+  @Test("An unknown worker has no launch steps")
   func unknown() throws {
     #expect(host.steps(ofLaunching: WorkerID("web")) == nil)
     try world.add("web", .terminated)
@@ -49,7 +49,7 @@ import Testing
   @Test("A program that runs has a record before the engine knows it, so that no daemon loses it")
   func recorded() throws {
     let worker = try world.add("web", .launching)
-    host.programRuns(worker.id)
+    host.programDidStart(worker.id)
     world.services.records.drain()
     #expect(try world.services.records.store.load("web").state == "launching")
     #expect(worker.launched?.command == ["web", "--serve"])
@@ -60,8 +60,8 @@ import Testing
   @Test("A program whose worker has no process any more is neither recorded nor logged")
   func unrecorded() throws {
     let worker = try world.add("web", .terminated)
-    host.programRuns(worker.id)
-    host.programRuns(WorkerID("unknown"))
+    host.programDidStart(worker.id)
+    host.programDidStart(WorkerID("unknown"))
     world.services.records.drain()
     #expect(!world.services.records.store.contains("web") && worker.launched == nil)
     #expect(world.logged == "")
@@ -71,19 +71,19 @@ import Testing
     "A failed launch removes a worker that the configuration has dropped meanwhile, and no other")
   func failed() throws {
     let worker = try world.add("web", .terminated)
-    host.launchHasFailed(worker.id)
+    host.launchDidFail(worker.id)
     #expect(world.workers[worker.id] === worker)
     world.driver.send(.removed(worker.id))
-    host.launchHasFailed(worker.id)
-    host.launchHasFailed(WorkerID("unknown"))
+    host.launchDidFail(worker.id)
+    host.launchDidFail(WorkerID("unknown"))
     #expect(world.workers[worker.id] == nil)
   }
 
-  @Test("A `run` that can't be launched counts among those that are forgotten one day")
+  @Test("A worker of `run` that can't be launched counts among the ended ones that are removed")
   func failedRuns() throws {
     for name in ["one", "two", "three"] {
       try world.add(name, .terminated, isDeclared: false)
-      host.launchHasFailed(WorkerID(name))
+      host.launchDidFail(WorkerID(name))
     }
     #expect(Set(world.workers.keys.map(\.name)) == ["two", "three"])
   }
@@ -94,9 +94,9 @@ import Testing
     let worker = try world.add("db", .terminated)
     world.starter.start(web) { _ in }
     worker.process = try .forTest("db")
-    host.hasLaunched(WorkerID("unknown"))
+    host.didLaunch(WorkerID("unknown"))
     #expect(world.asked == ["restart db"])
-    host.hasLaunched(worker.id)
+    host.didLaunch(worker.id)
     #expect(world.asked == ["restart db", "start web"])
   }
 }

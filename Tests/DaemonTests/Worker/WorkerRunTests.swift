@@ -37,7 +37,7 @@ struct WorkerRunTests {
     let run = worker.run
     run.process = process
     run.exitWatch = try watches.whenReadable(process.pidfd) {}
-    let end = try EndWorld(timers)
+    let end = try WorkerEndWorld(timers)
     run.ending = end.ending
     run.conversation = try world.begin()
     let adapters = try AdapterWorld()
@@ -55,7 +55,7 @@ struct WorkerRunTests {
     // The end waits for an operation, and for the outcome of a SIGKILL.
     end.actOnMemory()
     end.ending.kill()
-    end.ending.rootHasEnded()
+    end.ending.rootDidEnd()
     run.launched = worker.configuration
     run.returnsToFront = true
     run.lastHibernation = LastHibernation(
@@ -104,7 +104,7 @@ struct WorkerRunTests {
     #expect(wakes.watches.active == 1 && !wakes.timers.pending.isEmpty)
     #expect(watches.active == 1 && world.watches.active > 0 && !timers.pending.isEmpty)
     let run = worker.run
-    let paths = worker.ownChannels
+    let paths = worker.daemonSockets
     #expect(paths.count == 3)
 
     worker.endRun(watches)
@@ -126,7 +126,7 @@ struct WorkerRunTests {
     let run = worker.run
     worker.endRun(watches)
     let next = properties(worker.run)
-    run.ending?.rootHasEnded()
+    run.ending?.rootDidEnd()
     run.ending?.kill()
     run.sleep?.suspend()
     timers.advance(by: .seconds(600))
@@ -149,14 +149,14 @@ struct WorkerRunTests {
       ])
   }
 
-  @Test("A run lists what the loop still holds for it")
+  @Test("A run lists the watches that the loop still has for it")
   func held() throws {
     let run = WorkerRun()
-    #expect(run.heldOfLoop.isEmpty)
+    #expect(run.openWatches.isEmpty)
     run.exitWatch = timers.after(.zero) {}
     run.wakeWatch = wakes.makeWatch()
     run.wakeWatch?.timer.set(at: .zero, "a timer that it has set")
-    #expect(run.heldOfLoop == ["exitWatch", "wakeWatch"])
+    #expect(run.openWatches == ["exitWatch", "wakeWatch"])
   }
 
   @Test("A run lists the configuration keys that have changed since its launch")

@@ -30,13 +30,13 @@ import Testing
   @Test("Each step of a sleep is reported to the engine, and the resume uses the sleep's own image")
   func whole() {
     putToSleep()
-    #expect(sleep.rest.image?.path == "/web.image")
+    #expect(sleep.resumeMethod.image?.path == "/web.image")
     sleep.resume()
     #expect(memory.asked == ["suspend", "hibernate", "restore /web.image"])
     #expect(sleep.isBusy)
     memory.restored?(.success(.forTest))
     #expect(world.named == ["suspended", "hibernated", "resumed"])
-    #expect(sleep.rest.image == nil && !sleep.isBusy)
+    #expect(sleep.resumeMethod.image == nil && !sleep.isBusy)
   }
 
   @Test(
@@ -61,7 +61,7 @@ import Testing
     #expect(memory.asked.isEmpty)
     if isInspected { sleep.inspect() }
     world.worker.whenUnasked?()
-    #expect(memory.asked == [isInspected ? "look" : "suspend"])
+    #expect(memory.asked == [isInspected ? "inspect" : "suspend"])
     withExtendedLifetime(supervisor) {}
   }
 
@@ -78,11 +78,11 @@ import Testing
     #expect(memory.asked.isEmpty)
     if isInspected { sleep.inspect() }
     talk.timers.advance(by: LifecycleMessages.patienceBeforeSleep)
-    #expect(memory.asked == [isInspected ? "look" : "suspend"])
+    #expect(memory.asked == [isInspected ? "inspect" : "suspend"])
     withExtendedLifetime((conversation, worker)) {}
   }
 
-  @Test("A suspension's outcome counts when the disk of its next image has been looked at, too")
+  @Test("A suspension's outcome counts when the disk of its next image has been read, too")
   func disk() {
     world.disk.isHeldBack = true
     sleep.suspend()
@@ -93,7 +93,7 @@ import Testing
     #expect(world.worker.asleepSince == world.timers.now)
   }
 
-  @Test("A resume from an image ends the watch for what wakes it, and has the disk looked at again")
+  @Test("A resume from an image ends the wake watch, and the disk of the images is read again")
   func awake() {
     putToSleep()
     #expect(world.watches.active == 1 && world.disk.count == 1)
@@ -106,7 +106,7 @@ import Testing
 
   @Test("A worker without a process isn't acted on, and one whose end has begun isn't hibernated")
   func noProcess() throws {
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     world.worker.ending = end.ending
     end.ending.kill()
     sleep.hibernate()
@@ -118,7 +118,7 @@ import Testing
     #expect(world.named == ["hibernateFailed"] && memory.asked.isEmpty)
   }
 
-  @Test("A sleep takes an outcome once, and none after the end of the run")
+  @Test("A sleep accepts an outcome once, and none after the end of the run")
   func once() {
     sleep.suspend()
     memory.stop(with: world.inputs)
@@ -149,7 +149,7 @@ import Testing
     memory.restored?(.failure(HibernationError(.waking, "a thread doesn't go on")))
     sleep.resume()
     #expect(memory.asked.last == "recover")
-    memory.recovered?(Recovered(result: .success(.forTest)))
+    memory.recovered?(RecoveryOutcome(result: .success(.forTest)))
     #expect(world.named.suffix(2) == ["resumeFailed", "resumed"])
   }
 
@@ -163,7 +163,7 @@ import Testing
   @Test("A refused suspension whose worker couldn't be woken ends with a recovery")
   func stillStopped() {
     failToWake()
-    memory.recovered?(Recovered(result: .success(.forTest)))
+    memory.recovered?(RecoveryOutcome(result: .success(.forTest)))
     #expect(world.named == ["suspendFailed"])
     #expect(!sleep.isBusy)
   }
@@ -172,11 +172,11 @@ import Testing
   func cantBeWoken() {
     failToWake()
     let error = HibernationError(.waking, "EPERM", aftermath: .intact)
-    memory.recovered?(Recovered(result: .failure(error)))
+    memory.recovered?(RecoveryOutcome(result: .failure(error)))
     #expect(world.named == ["found", "wakeNeeded"])
     sleep.resume()
     #expect(memory.asked.last == "recover")
-    memory.recovered?(Recovered(result: .success(.forTest)))
+    memory.recovered?(RecoveryOutcome(result: .success(.forTest)))
     #expect(world.named.last == "resumed")
   }
 
@@ -185,10 +185,10 @@ import Testing
     failToWake()
     memory.loseOutcome()
     sleep.inspect()
-    #expect(memory.asked.last == "look")
-    memory.recovered?(Recovered(result: .success(.forTest)))
+    #expect(memory.asked.last == "inspect")
+    memory.recovered?(RecoveryOutcome(result: .success(.forTest)))
     #expect(world.named.isEmpty)
-    memory.looked?(.suspended, nil)
+    memory.inspected?(.suspended, nil)
     #expect(world.named == ["found", "wakeNeeded"], "nothing watches its inputs")
   }
 
@@ -199,8 +199,8 @@ import Testing
     #expect(world.named == ["found"] && memory.asked == ["suspend"])
     memory.loseOutcome()
     sleep.inspect()
-    #expect(memory.asked == ["suspend", "look"])
-    memory.looked?(.suspended, nil)
+    #expect(memory.asked == ["suspend", "inspect"])
+    memory.inspected?(.suspended, nil)
     // The outcome is reported in the end.
     memory.stop(with: world.inputs)
     #expect(world.named == ["found", "found", "wakeNeeded"])
@@ -218,7 +218,7 @@ import Testing
     sleep.suspend()
     memory.loseOutcome()
     sleep.inspect()
-    memory.looked?(.suspended, nil)
+    memory.inspected?(.suspended, nil)
     #expect(world.named == ["found", "wakeNeeded"])
   }
 
@@ -241,17 +241,17 @@ import Testing
     sleep.resume()
     memory.loseOutcome()
     sleep.inspect()
-    memory.looked?(.hibernated, Self.image)
+    memory.inspected?(.hibernated, Self.image)
     #expect(world.named == ["suspended", "hibernated", "found"] && world.isWatched)
   }
 
   @Test("A sleep that an earlier daemon began ends with a recovery, which reports what it found")
   func adopted() {
     sleep.adopt(asleepWith: Self.image)
-    #expect(sleep.rest.image?.length == 100)
+    #expect(sleep.resumeMethod.image?.length == 100)
     sleep.resume()
     memory.recovered?(
-      Recovered(
+      RecoveryOutcome(
         result: .failure(HibernationError(.writingBack, "it has ended", aftermath: .vanished)),
         image: nil))
     #expect(world.killed == [world.id])

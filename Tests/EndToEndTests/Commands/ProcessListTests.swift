@@ -7,7 +7,8 @@ import Testing
   private static let four = """
     policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
     workers:
-      large: { command: [\(TestMachine.python), -c, "x = bytearray(30 << 20); import time; time.sleep(681)"] }
+      large: { command: [\(TestMachine.python), -c, "x = bytearray(30 << 20); import time; \
+    time.sleep(681)"] }
       busy: { command: "sh -c 'while :; do :; done'" }
       a: { command: sleep 682 }
       b: { command: sleep 683, autostart: false }

@@ -109,7 +109,8 @@ import Testing
     try home.project(
       "shop",
       """
-      workers: { one: { command: [\(home.scratch.path)/later] }, two: { command: [sh, -c, exit 3] } }
+      workers: { one: { command: [\(home.scratch.path)/later] }, two: { command: [sh, -c, exit 3] \
+      } }
       """)
     #expect(
       try eventually {
@@ -184,7 +185,7 @@ import Testing
     #expect(try home.run(["down"], in: "shop").code == 0)
     let stop = try home.run(["stop", "one"], in: "shop/src")
     #expect(stop.code == CommandExit.noDaemon.rawValue, "\(stop)")
-    #expect(stop.error.contains("project shop has no daemon that runs"), "\(stop)")
+    #expect(stop.error.contains("the daemon of project shop isn't running"), "\(stop)")
     #expect(try home.run(["ps"], in: "").output.contains("foreground"))
   }
 

@@ -54,7 +54,7 @@ import Testing
     #expect(text.hasPrefix("# mine\nworkers:\n  one: { command: sleep 690 }  # first\n  two:  # "))
     #expect(text.contains("directory: \(home.scratch.path)/run\n"), "\(text)")
     #expect(try #require(fileStatus(of: file)).st_mode & 0o777 == 0o600)
-    // The same name again would be an error of the configuration.
+    // A second worker of that name would be an error of the configuration.
     let again = try home.run(["run", "one", "--save", "--", "sleep", "692"], in: "run")
     #expect(again.code == CommandExit.badConfiguration.rawValue, "\(again)")
     #expect(try readText(file) == text)

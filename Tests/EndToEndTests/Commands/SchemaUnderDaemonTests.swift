@@ -14,7 +14,8 @@ import Testing
       front: { command: "sh -c 'echo one; echo two; exec sleep 700'" }
       asleep: { command: sleep 701 }
       deep: { command: sleep 702 }
-      failed: { command: "sh -c 'echo no; exit 3'", restart: { when: always, backoff: { initial: 1h } } }
+      failed: { command: "sh -c 'echo no; exit 3'", restart: { when: always, backoff: { initial: \
+    1h } } }
       stopped: { command: sleep 703, autostart: false }
 
     """

@@ -37,7 +37,8 @@ import Testing
       workers:
         fine: { command: ["true"], restart: { when: no } }
         bad: { command: [sh, -c, exit 3], restart: { when: no } }
-        again: { command: [sh, -c, exit 4], restart: { when: always, backoff: { initial: 300s, max: 300s } } }
+        again: { command: [sh, -c, exit 4], restart: { when: always, backoff: { initial: 300s, \
+      max: 300s } } }
         later: { command: [sleep, "600"], autostart: false }
         away: { command: [sleep, "600"] }
         db: { command: [sleep, "600"], readiness: { log_line: never } }

@@ -38,7 +38,8 @@ import Testing
       """
       policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
       workers:
-        a-worker-that-fails: { command: "sh -c 'exit 3'", restart: { when: always, backoff: { initial: 1h } } }
+        a-worker-that-fails: { command: "sh -c 'exit 3'", restart: { when: always, backoff: { \
+      initial: 1h } } }
         sleeper: { command: sleep 680 }
       """)
     let name = "a-worker-that-fails"

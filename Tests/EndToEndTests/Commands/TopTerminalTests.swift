@@ -7,7 +7,8 @@ import Testing
   private static let four = """
     policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
     workers:
-      large: { command: [\(TestMachine.python), -c, "x = bytearray(30 << 20); import time; time.sleep(671)"] }
+      large: { command: [\(TestMachine.python), -c, "x = bytearray(30 << 20); import time; \
+    time.sleep(671)"] }
       busy: { command: "sh -c 'while :; do :; done'" }
       talker: { command: "sh -c 'printf \\"\\\\033[2J\\\\033[31mhello\\\\n\\"; sleep 672 & wait'" }
       failed: { command: "sh -c 'exit 3'", restart: { when: always, backoff: { initial: 1h } } }

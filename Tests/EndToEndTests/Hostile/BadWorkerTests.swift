@@ -134,7 +134,8 @@ import Testing
       """)
     let daemon = try TestDaemon(
       Self.calm + """
-        workers: { loud: { command: [\(TestMachine.python), \(script)], readiness: { notify: true } } }
+        workers: { loud: { command: [\(TestMachine.python), \(script)], readiness: { notify: true \
+        } } }
         """)
     try daemon.wait("loud", toBe: "foreground")
     #expect(try daemon.worker("loud").says == "all said")

@@ -85,7 +85,8 @@ import Testing
         asked:
           command: sleep 600
           directory: \(directory)
-          liveness: { exec: { command: ["true"] }, periodSeconds: 1, timeoutSeconds: 1, failureThreshold: 1 }
+          liveness: { exec: { command: ["true"] }, periodSeconds: 1, timeoutSeconds: 1, \
+      failureThreshold: 1 }
           restart: { when: "no" }
       """)
     #expect(try eventually { try daemon.worker("asked").pid != nil })

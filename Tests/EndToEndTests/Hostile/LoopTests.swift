@@ -186,7 +186,8 @@ import Testing
   func forks() throws {
     let script = """
       import os, time
-      # It ends by itself, even if the daemon fails. Its first process stays: the worker has ended when that has.
+      # It ends by itself, even if the daemon fails. Its first process stays: the worker has \
+      ended when that has.
       end = time.time() + 20
       if os.fork():
         while time.time() < end:

@@ -84,7 +84,7 @@ extension TestMachine {
       try daemon.done("foreground", "web")
       #expect(try connection.get("/digest") == digest, "\(daemon.words)")
     }
-    // The same daemon can read them, too. The key is removed with the last image.
+    // The daemon that wrote them can read them. The key is removed with the last image.
     try daemon.done("hibernate", "web")
     try daemon.done("foreground", "web")
     #expect(try connection.get("/digest") == digest)

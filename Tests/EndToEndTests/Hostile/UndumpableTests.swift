@@ -4,7 +4,7 @@ import Testing
   @Test(
     "`hibernate` of a worker that isn't dumpable is refused, and the worker continues to run",
     .enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
-  func isAnswered() throws {
+  func answer() throws {
     // PR_SET_DUMPABLE closes /proc/PID/smaps_rollup and mem to all users but root.
     // The program prints `closed` after that; earlier measurements work as usual.
     let program =

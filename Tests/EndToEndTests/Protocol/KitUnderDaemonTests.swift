@@ -22,7 +22,8 @@ private final class KitProbe {
       memory: { budget: 300MB }
       background: { suspend_after: 1h, shed_deadline: 2s }
       hibernate: { after: never, cooldown: 0s, min_footprint: 0B, max_footprint: 1GB }
-      pressure: { warning: never, urgent: { available_below: 50% }, critical: { available_below: 1% } }
+      pressure: { warning: never, urgent: { available_below: 50% }, critical: { available_below: \
+    1% } }
       terminate: { settle: 100ms }
       ladder: { urgent: [purge] }
 
@@ -48,7 +49,8 @@ private final class KitProbe {
     daemon = try TestDaemon(
       policy + """
         workers:
-          probe: { command: ["\(Self.program)", "\(socket)", "\(log)"], readiness: { notify: true } }
+          probe: { command: ["\(Self.program)", "\(socket)", "\(log)"], readiness: { notify: true \
+        } }
 
         """ + front.entry(), setting: setting)
     try daemon.wait("probe", toBe: "foreground")

@@ -12,17 +12,18 @@ import Testing
       BadWorkerTests.calm + """
         workers:
           fails: { command: [sh, -c, "\(Self.failing)"], autostart: false }
-          waits: { command: [sh, -c, "sleep 0.05; exit 4"], autostart: false, readiness: { log_line: up } }
+          waits: { command: [sh, -c, "sleep 0.05; exit 4"], autostart: false, readiness: { \
+        log_line: up } }
         """)
-    func isTold(_ outcome: Outcome, of name: String) {
+    func expect(_ outcome: Outcome, of name: String) {
       #expect(outcome.code == 1 && !outcome.output.contains("is running\n"), "\(outcome)")
       #expect(outcome.error.contains("exited with status 3"), "\(outcome)")
       #expect(outcome.error.contains("no module named `x`"), "\(outcome)")
       #expect(outcome.error.contains("`dormouse logs \(name)`"), "\(outcome)")
     }
-    isTold(try daemon.verb("start", "fails"), of: "fails")
-    isTold(try daemon.verb("restart", "fails"), of: "fails")
-    isTold(try daemon.verb("run", "adhoc", "--", "/bin/sh", "-c", Self.failing), of: "adhoc")
+    expect(try daemon.verb("start", "fails"), of: "fails")
+    expect(try daemon.verb("restart", "fails"), of: "fails")
+    expect(try daemon.verb("run", "adhoc", "--", "/bin/sh", "-c", Self.failing), of: "adhoc")
     #expect(try daemon.worker("fails").exits?.last?.lastWords == "no module named `x`")
     #expect(try daemon.done("status", "fails").contains("no module named `x`"))
 

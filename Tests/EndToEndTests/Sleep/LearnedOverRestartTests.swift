@@ -8,7 +8,8 @@ import Testing
   private static let configuration =
     BadWorkerTests.calm + """
       workers:
-        web: { command: [sh, -c, "env | grep ^DORMOUSE_LAST; echo up; exec sleep 658"], readiness: { log_line: up }, autostart: false }
+        web: { command: [sh, -c, "env | grep ^DORMOUSE_LAST; echo up; exec sleep 658"], \
+      readiness: { log_line: up }, autostart: false }
 
       """
 

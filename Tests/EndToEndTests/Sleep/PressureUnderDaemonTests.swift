@@ -142,7 +142,8 @@ import Testing
       """
       policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
       workers:
-        a: { command: [\(TestMachine.python), -c, "import time; x = b'x' * 20000000; time.sleep(670)"] }
+        a: { command: [\(TestMachine.python), -c, "import time; x = b'x' * 20000000; \
+      time.sleep(670)"] }
       """)
     try daemon.wait("a", toBe: "foreground")
     #expect(try eventually { try daemon.worker("a").footprint > 20_000_000 })

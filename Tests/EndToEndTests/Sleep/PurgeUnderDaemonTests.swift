@@ -12,7 +12,8 @@ import Testing
       memory: { budget: 300MB }
       background: { suspend_after: 1h, shed_deadline: 300ms }
       hibernate: { after: never, cooldown: 0s, min_footprint: 0B, max_footprint: 1GB }
-      pressure: { warning: never, urgent: { available_below: 50% }, critical: { available_below: 1% } }
+      pressure: { warning: never, urgent: { available_below: 50% }, critical: { available_below: \
+    1% } }
       ladder: { urgent: [purge] }
     workers:
       purger:

@@ -47,7 +47,7 @@ import Testing
     #expect(try daemon.done("warn", "hoarder").hasPrefix("hoarder freed nothing"))
   }
 
-  /// The same with an HTTP server: a POST empties the cache.
+  /// An HTTP server whose cache a POST empties.
   private static let server = """
     import ctypes, gc, http.server, os, sys, time
     cache = [bytearray(os.urandom(1 << 20)) for _ in range(8)]

@@ -18,7 +18,8 @@ import Testing
       workers:
         large:
           directory: /
-          command: [\(TestMachine.python), -c, "x = bytearray(30 << 20); import time; time.sleep(673)"]
+          command: [\(TestMachine.python), -c, "x = bytearray(30 << 20); import time; \
+      time.sleep(673)"]
 
       """)
     try daemon.wait("large", toBe: "foreground")

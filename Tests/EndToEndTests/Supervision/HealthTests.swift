@@ -39,7 +39,8 @@ import Testing
       "workers:\n"
         + server.entry(
           """
-          liveness: { httpGet: { path: /healthz, port: \(server.healthPort) }, periodSeconds: 1, failureThreshold: 2, timeoutSeconds: 30 }
+          liveness: { httpGet: { path: /healthz, port: \(server.healthPort) }, periodSeconds: 1, \
+          failureThreshold: 2, timeoutSeconds: 30 }
               restart: { when: on-failure, backoff: { initial: 50ms } }
           """))
     try daemon.wait("web", toBe: "foreground")
@@ -90,7 +91,8 @@ import Testing
           liveness: { exec: { command: [sleep, "1000"] }, periodSeconds: 1, failureThreshold: 1 }
         dead:
           command: [sleep, "1000"]
-          liveness: { tcpSocket: { port: 1 }, periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 30 }
+          liveness: { tcpSocket: { port: 1 }, periodSeconds: 1, failureThreshold: 1, \
+      timeoutSeconds: 30 }
 
       """)
     for name in ["hung", "dead"] {

@@ -36,7 +36,8 @@ import Testing
           command: [sleep, "1000"]
           environment: { SECRET: of-the-worker }
           on:
-            woken: [sh, -c, "env > environment.new; readlink /proc/self/fd/* > descriptors; mv environment.new environment"]
+            woken: [sh, -c, "env > environment.new; readlink /proc/self/fd/* > descriptors; mv \
+      environment.new environment"]
       """)
     let started = try wait(daemon, "started") { !$0.isEmpty }
     #expect(JSON(Array(started[0].utf8))?["kind"]?.text == "daemon")
@@ -94,7 +95,8 @@ import Testing
       policy_overrides:
         background: { suspend_after: never }
       on:
-        suspended: [sh, -c, "trap 'echo asked > asked' TERM; sleep 1000 & echo $! > child; while :; do sleep 1; done"]
+        suspended: [sh, -c, "trap 'echo asked > asked' TERM; sleep 1000 & echo $! > child; while \
+      :; do sleep 1; done"]
         timeout: 5s
       workers:
         web: { command: [sleep, "1000"] }
@@ -118,7 +120,8 @@ import Testing
       policy_overrides:
         background: { suspend_after: never }
       on:
-        suspended: [sh, -c, "echo >> loops; \(TestMachine.executable) wake web; \(TestMachine.executable) suspend web"]
+        suspended: [sh, -c, "echo >> loops; \(TestMachine.executable) wake web; \
+      \(TestMachine.executable) suspend web"]
       workers:
         web: { command: [sleep, "1000"] }
       """)

@@ -163,16 +163,19 @@ import Testing
       """
       workers:
         fd:
-          command: [sh, -c, "echo not yet; until [ -e go ]; do sleep 0.02; done; echo >&5; exec sleep 600"]
+          command: [sh, -c, "echo not yet; until [ -e go ]; do sleep 0.02; done; echo >&5; exec \
+      sleep 600"]
           readiness: { notification_fd: 5 }
         pattern:
-          command: [sh, -c, "echo port 80x; until [ -e go ]; do sleep 0.02; done; echo port 80; exec sleep 600"]
+          command: [sh, -c, "echo port 80x; until [ -e go ]; do sleep 0.02; done; echo port 80; \
+      exec sleep 600"]
           readiness: { log_pattern: "^port [0-9]+$" }
         command:
           command: sleep 600
           readiness: { exec: { command: [test, -e, go] }, periodSeconds: 1 }
         page:
-          command: [sh, -c, "until [ -e go ]; do sleep 0.02; done; exec python3 -m http.server --bind 127.0.0.1 \(port)"]
+          command: [sh, -c, "until [ -e go ]; do sleep 0.02; done; exec python3 -m http.server \
+      --bind 127.0.0.1 \(port)"]
           readiness: { httpGet: { port: \(port), path: / }, periodSeconds: 1, successThreshold: 2 }
       """)
     let names = ["fd", "pattern", "command", "page"]
@@ -196,8 +199,10 @@ import Testing
     let daemon = try TestDaemon(
       """
       workers:
-        closed: { command: [sh, -c, "umask; exec sleep 600"], umask: 027, readiness: { log_line: "0" } }
-        open: { command: [sh, -c, "umask; exec sleep 600"], umask: "0", readiness: { log_line: "0" } }
+        closed: { command: [sh, -c, "umask; exec sleep 600"], umask: 027, readiness: { log_line: \
+      "0" } }
+        open: { command: [sh, -c, "umask; exec sleep 600"], umask: "0", readiness: { log_line: \
+      "0" } }
         usual: { command: [sh, -c, "umask; exec sleep 600"], readiness: { log_line: "0" } }
       """)
     for name in ["closed", "open", "usual"] {
@@ -218,7 +223,8 @@ import Testing
       """
       workers:
         late:
-          command: [sh, -c, "until [ -e go ]; do sleep 0.02; done; echo >&3; touch said; exec sleep 600"]
+          command: [sh, -c, "until [ -e go ]; do sleep 0.02; done; echo >&3; touch said; exec \
+      sleep 600"]
           readiness: { notification_fd: 3 }
       """)
     #expect(try eventually { try daemon.worker("late").pid != nil })

@@ -72,7 +72,8 @@ import Testing
       """
       workers:
         looker:
-          command: [sh, -c, "grep core /proc/self/limits; cat /proc/self/coredump_filter; exec sleep 1000"]
+          command: [sh, -c, "grep core /proc/self/limits; cat /proc/self/coredump_filter; exec \
+      sleep 1000"]
           directory: /
 
       """,
@@ -105,7 +106,8 @@ import Testing
       #"""
       workers:
         loud:
-          command: [sh, -c, "printf 'a\\033]0;owned\\007b\\302\\233c\\342\\200\\256d\\033[31mred\\n'; exec sleep 1000"]
+          command: [sh, -c, "printf \#
+      'a\\033]0;owned\\007b\\302\\233c\\342\\200\\256d\\033[31mred\\n'; exec sleep 1000"]
           directory: /
 
       """#)

@@ -71,7 +71,7 @@ import Testing
     #expect(second.dropFirst() == ["1", "hello"])
     #expect(second.first != first.first)
 
-    // The same holds after a termination, as for memory.
+    // A termination, as for memory, doesn't change that.
     try daemon.done("terminate", "lazy")
     #expect(try talk("\(port)", "again").dropFirst() == ["1", "again"])
 

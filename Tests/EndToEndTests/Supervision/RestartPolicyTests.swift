@@ -13,14 +13,17 @@ import Testing
       """
       workers:
         flaky:
-          command: [sh, -c, 'echo "<$DORMOUSE_LAST_EXIT|$DORMOUSE_LAST_EXIT_STATUS|$DORMOUSE_RESTARTS>"; exit 3']
-          restart: { when: on-failure, backoff: { initial: 100ms }, give_up: { after: 2, within: 1m } }
+          command: [sh, -c, 'echo \
+      "<$DORMOUSE_LAST_EXIT|$DORMOUSE_LAST_EXIT_STATUS|$DORMOUSE_RESTARTS>"; exit 3']
+          restart: { when: on-failure, backoff: { initial: 100ms }, give_up: { after: 2, within: \
+      1m } }
         fine:
           command: ["true"]
           restart: on-failure
         absent:
           command: [no-such-program]
-          restart: { when: on-failure, backoff: { initial: 50ms }, give_up: { after: 1, within: 1m } }
+          restart: { when: on-failure, backoff: { initial: 50ms }, give_up: { after: 1, within: \
+      1m } }
 
       """)
     for name in ["flaky", "absent"] {

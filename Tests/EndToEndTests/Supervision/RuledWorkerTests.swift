@@ -10,7 +10,7 @@ import Testing
     let process: SpawnedProcess
     let port: UInt16
     var pid: Int32 { process.pid }
-    /// Of its worker.
+    /// The name of the server's worker.
     var name: String { "web-\(pid)" }
 
     static func pattern(_ port: UInt16) -> String { "*/http_state.py --port \(port) *" }
@@ -46,7 +46,8 @@ import Testing
     policy_overrides:
       foreground: { mode: activity, max: unlimited, idle_after: 1s }
       background: { suspend_after: 1s }
-      hibernate: { after: 1s, cooldown: 0s, min_footprint: 4KB, only_if_faster_than_relaunch: false }
+      hibernate: { after: 1s, cooldown: 0s, min_footprint: 4KB, only_if_faster_than_relaunch: \
+    false }
 
     """
 

@@ -9,7 +9,8 @@ import Testing
   private static func teller(_ name: String, _ file: String, _ more: String = "") -> String {
     """
       \(name):
-        command: [sh, -c, 'trap "echo -\(name) >> \(file); exit 0" TERM; echo +\(name) >> \(file); while :; do sleep 0.05; done']
+        command: [sh, -c, 'trap "echo -\(name) >> \(file); exit 0" TERM; echo +\(name) >> \
+    \(file); while :; do sleep 0.05; done']
         \(more)
 
     """

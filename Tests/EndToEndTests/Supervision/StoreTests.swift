@@ -27,7 +27,8 @@ import Testing
       head = b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(answer)
       socket.socket(fileno=given["client"]).sendall(head + answer)
     line.send(b"READY=1")
-    # Open for writing as well: without a writer in between the FIFO would be at its end, and what is written while it
+    # Open for writing as well: without a writer in between the FIFO would be at its end, and \
+    what is written while it
     # is being opened again would be lost.
     for order in os.fdopen(os.open(sys.argv[1], os.O_RDWR)): exec(order)
     """

@@ -16,7 +16,7 @@ enum Setting: String, CaseIterable, CustomTestStringConvertible {
   case frozen
   /// Workers are stopped by signal, and hibernated ones rest traced.
   case traced
-  /// The same, with a user without rights.
+  /// A daemon of a user without rights.
   case ordinaryUser
 
   static let available: [Setting] = allCases.filter {
@@ -67,8 +67,7 @@ final class TestDaemon {
     self.configuration = try scratch.write(
       "dormouse.yaml", Self.named(isCalm ? Self.calm(configuration) : configuration))
     if setting != .frozen { environment["DORMOUSE_CGROUP"] = "/proc/nowhere" }
-    // A late turn of its event loop fails the test at its end, and not by the daemon's death in the
-    // middle.
+    // A late turn of its event loop fails the test at its end; it doesn't end the daemon before.
     if environment["DORMOUSE_LOOP_CHECK"] == nil { environment["DORMOUSE_LOOP_CHECK"] = "report" }
     if setting == .ordinaryUser {
       // An ordinary user may not be able to read the repository.

@@ -10,7 +10,8 @@ import Testing
       background: { suspend_after: 1h, wake_for_timers: \(timers) }
       hibernate: { after: never, cooldown: 0s, min_footprint: 0B }
     workers:
-      clock: { command: [\(TestMachine.python), -u, -c, "\(program)"], readiness: { log_line: set } }
+      clock: { command: [\(TestMachine.python), -u, -c, "\(program)"], readiness: { log_line: set \
+    } }
 
     """
   }
@@ -99,9 +100,11 @@ import Testing
       policy_overrides:
         foreground: { mode: activity, max: unlimited, idle_after: 1s, cpu_below: 90% }
         background: { suspend_after: 500ms, wake_for_timers: 2s }
-        hibernate: { after: 0s, cooldown: 0s, min_footprint: 0B, only_if_faster_than_relaunch: false }
+        hibernate: { after: 0s, cooldown: 0s, min_footprint: 0B, only_if_faster_than_relaunch: \
+      false }
       workers:
-        poller: { command: [\(TestMachine.python), -u, -c, "\(program)"], readiness: { log_line: set } }
+        poller: { command: [\(TestMachine.python), -u, -c, "\(program)"], readiness: { log_line: \
+      set } }
 
       """)
     let count = { (0..<1000).first { access("\(polls)/\($0)", F_OK) != 0 } ?? 1000 }

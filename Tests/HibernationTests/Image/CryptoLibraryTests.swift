@@ -85,10 +85,10 @@ struct CryptoLibraryTests {
       return isOpen ? Array(sealed.dropLast(16)) : nil
     }
     #expect(opens(sealed, nonce, context) == (try bytes(vector.plain)))
-    for place in sealed.indices {
+    for index in sealed.indices {
       var changed = sealed
-      changed[place] ^= 1
-      #expect(opens(changed, nonce, context) == nil, "byte \(place)")
+      changed[index] ^= 1
+      #expect(opens(changed, nonce, context) == nil, "byte \(index)")
     }
     #expect(opens(sealed, nonce, []) == nil)
     #expect(opens(sealed, Array(nonce.reversed()), context) == nil)
@@ -117,7 +117,7 @@ struct CryptoLibraryTests {
       process: 3, writable: true, isPrefetched: true, offset: 0, storedLength: 0,
       ranges: [PageRange(address: 0x10000, length: 8192)])
     let header = Array(UInt8(0)..<64)
-    let parts: [([UInt8], Seal.Part, UInt64, String)] = [
+    let components: [([UInt8], Seal.Component, UInt64, String)] = [
       (
         text, .chunk(chunk), 0x1_2345_6789,
         "47b036118700faf4e6ce20364573f8f02b75bb3fbe57752e574182678f6b07055666d3b3ab16235bb6eebfaa"
@@ -130,10 +130,10 @@ struct CryptoLibraryTests {
       ),
       ([], .index(header: header), 64, "d391f99c1ad8457176b57e3516017073"),
     ]
-    for (content, part, offset, expected) in parts {
-      var sealed = try content.withUnsafeBytes { try seal.close($0, part, at: offset) }
+    for (content, component, offset, expected) in components {
+      var sealed = try content.withUnsafeBytes { try seal.close($0, component, at: offset) }
       #expect(hex(sealed) == expected)
-      try seal.open(&sealed, part, at: offset)
+      try seal.open(&sealed, component, at: offset)
       #expect(sealed == content)
     }
   }

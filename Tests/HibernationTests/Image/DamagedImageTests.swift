@@ -69,7 +69,7 @@ struct DamageTests {
         // More than one byte is changed: a change of one may leave the same pages (a match is
         // copied from another offset with the same bytes).
         let start = Int.random(in: 64..<bytes.count - 64, using: &random)
-        for place in start..<start + 64 { bytes[place] ^= 0x55 }
+        for index in start..<start + 64 { bytes[index] ^= 0x55 }
       }
       let damaged = Fixture.imagePath()
       try FormatTests.write(bytes, to: damaged)

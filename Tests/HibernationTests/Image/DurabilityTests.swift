@@ -60,12 +60,12 @@ final class FailingDevice {
     resolveExecutable(name, path: "/usr/sbin:/sbin:" + Program.path)
   }
 
-  private static func run(_ words: String...) throws -> (status: Int32, output: String) {
+  private static func run(_ command: String...) throws -> (status: Int32, output: String) {
     let output = Fixture.imagePath()
     let file = try Descriptor.open(output, O_RDWR | O_CREAT, mode: 0o600)
     let process = try spawn(
       SpawnRequest(
-        path: try #require(find(words[0])), arguments: words,
+        path: try #require(find(command[0])), arguments: command,
         environment: ["PATH": "/usr/sbin:/sbin:" + Program.path], directory: "/tmp",
         input: 0, output: file.raw, error: file.raw))
     var status: Int32 = 0

@@ -153,10 +153,10 @@ struct FormatTests {
     let file = try readFile(Self.image(chunks: 2, hasMappings: true))
     let start = Header(file).indexOffset
     let path = Fixture.imagePath()
-    for place in start..<(file.count - 8) {
+    for offset in start..<(file.count - 8) {
       for value: UInt64 in [0xffff_ffff, 0x7fff_ffff, .max, 1 << 63] {
         var damaged = file
-        Header.put(value, value > 0xffff_ffff ? 8 : 4, at: place, in: &damaged)
+        Header.put(value, value > 0xffff_ffff ? 8 : 4, at: offset, in: &damaged)
         Header.seal(&damaged, index: Array(damaged[start...]), indexOffset: start)
         try Self.write(damaged, to: path)
         do { Self.expectWhole(try ImageReader(path: path)) } catch {
@@ -173,14 +173,14 @@ struct FormatTests {
     _ file: inout [UInt8], from start: Int, using random: inout TestRandom
   ) {
     guard file.count > start else { return }
-    let place = Int.random(in: start..<file.count, using: &random)
+    let offset = Int.random(in: start..<file.count, using: &random)
     switch Int.random(in: 0..<4, using: &random) {
-    case 0: file[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
-    case 1: file[place] = [0, 1, 0x7f, 0x80, 0xff].randomElement(using: &random) ?? 0
-    case 2: file.removeLast(file.count - place)
+    case 0: file[offset] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+    case 1: file[offset] = [0, 1, 0x7f, 0x80, 0xff].randomElement(using: &random) ?? 0
+    case 2: file.removeLast(file.count - offset)
     default:
-      let length = min(Int.random(in: 1...64, using: &random), file.count - place)
-      file.insert(contentsOf: Array(file[place..<(place + length)]), at: place)
+      let length = min(Int.random(in: 1...64, using: &random), file.count - offset)
+      file.insert(contentsOf: Array(file[offset..<(offset + length)]), at: offset)
     }
   }
 

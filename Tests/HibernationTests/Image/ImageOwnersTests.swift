@@ -7,9 +7,9 @@ import Testing
 
 @Suite("The processes to which an image belongs") struct ImageOwnersTests {
   private let path = Fixture.imagePath()
-  private let own: ProcessIdentity
+  private let thisProcess: ProcessIdentity
 
-  init() throws { own = try .current(of: getpid()) }
+  init() throws { thisProcess = try .current(of: getpid()) }
 
   private func write(_ processes: ProcessIdentity...) throws {
     _ = try ImageWriter(path: path).commit(
@@ -20,10 +20,10 @@ import Testing
 
   @Test("An image stays while one of its processes lives, and its base with it")
   func living() throws {
-    try write(ProcessIdentity(pid: 1, startTime: .max), own)
+    try write(ProcessIdentity(pid: 1, startTime: .max), thisProcess)
     let base = ImageLayout.basePath(of: path)
     try write(base)
-    #expect(ImageOwners.of(image: path) == .processes([own]))
+    #expect(ImageOwners.of(image: path) == .processes([thisProcess]))
     #expect(Hibernator.removeUnlessNeeded(path)?.contains("\(getpid())") == true)
     #expect(fileExists(path) && fileExists(base))
   }
@@ -35,7 +35,7 @@ import Testing
   @Test("An image is removed when its processes have ended or their pids belong to others")
   func ended() throws {
     // The process has this pid, and another start time.
-    try write(ProcessIdentity(pid: getpid(), startTime: own.startTime + 1))
+    try write(ProcessIdentity(pid: getpid(), startTime: thisProcess.startTime + 1))
     try write(ImageLayout.basePath(of: path))
     #expect(Hibernator.removeUnlessNeeded(path) == nil)
     #expect(!fileExists(path) && !fileExists(ImageLayout.basePath(of: path)))
@@ -85,13 +85,13 @@ import Testing
   }
 
   @Test("A worker's image doesn't replace that of another process, and may replace its own")
-  func place() throws {
+  func replacement() throws {
     let hibernator = Hibernator()
-    let own = try ProcessTree.discover(root: own, session: nil, cgroup: nil)
-    try write(self.own)
-    try hibernator.checkPlace(path, of: own)
+    let tree = try ProcessTree.discover(root: thisProcess, session: nil, cgroup: nil)
+    try write(thisProcess)
+    try hibernator.checkReplaceable(path, of: tree)
     let error = #expect(throws: HibernationError.self) {
-      try hibernator.checkPlace(path, of: ProcessTree(processes: []))
+      try hibernator.checkReplaceable(path, of: ProcessTree(processes: []))
     }
     #expect(error?.aftermath == .intact)
   }

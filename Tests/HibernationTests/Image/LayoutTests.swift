@@ -22,9 +22,9 @@ struct LayoutTests {
       [message(CLINUX_UFFD_REMOVE, 0xa000, 0xb000)],
       [message(CLINUX_UFFD_REMAP, 0x9000, 0x20000, 0x2000)],
     ])
-    #expect(layout.now(0x1000) == 0x20000)
-    #expect(layout.now(0x2000) == nil)
-    #expect(layout.now(0x3000) == 0x3000)
+    #expect(layout.currentAddress(of: 0x1000) == 0x20000)
+    #expect(layout.currentAddress(of: 0x2000) == nil)
+    #expect(layout.currentAddress(of: 0x3000) == 0x3000)
     #expect(layout.original(of: 0x20000) == 0x1000)
     #expect(layout.original(of: 0x21000) == nil)
     #expect(layout.original(of: 0x1000) == nil)
@@ -39,8 +39,8 @@ struct LayoutTests {
     let unmapped = message(CLINUX_UFFD_UNMAP, 0x1000, 0x2000)
     for batch in [[away, into, unmapped], [into, away, unmapped], [unmapped, into, away]] {
       let layout = try PageLayout(replaying: [batch])
-      #expect(layout.now(0x1000) == 0x9000)
-      #expect(layout.now(0x5000) == 0x1000)
+      #expect(layout.currentAddress(of: 0x1000) == 0x9000)
+      #expect(layout.currentAddress(of: 0x5000) == 0x1000)
       #expect(layout.original(of: 0x1000) == 0x5000)
     }
   }
@@ -74,13 +74,13 @@ struct LayoutTests {
     let unmapped = message(CLINUX_UFFD_UNMAP, 0x1000, 0x3000)
     for batch in [[into, unmapped], [unmapped, into]] {
       let layout = try PageLayout(replaying: [batch])
-      #expect(layout.now(0x1000) == nil)
-      #expect(layout.now(0x2000) == nil)
-      #expect(layout.now(0x5000) == 0x1000)
+      #expect(layout.currentAddress(of: 0x1000) == nil)
+      #expect(layout.currentAddress(of: 0x2000) == nil)
+      #expect(layout.currentAddress(of: 0x5000) == 0x1000)
     }
     // In a later batch the result is different.
     let layout = try PageLayout(replaying: [[into], [unmapped]])
-    #expect(layout.now(0x5000) == nil)
+    #expect(layout.currentAddress(of: 0x5000) == nil)
   }
 
   @Test("A run of pages has the same place as each of its pages alone")
@@ -102,10 +102,12 @@ struct LayoutTests {
       let layout = try PageLayout(replaying: batches)
       var page: UInt64 = 0
       while page < 80 << 12 {
-        let run = layout.now(page, (80 << 12) - page)
+        let run = layout.currentRun(from: page, (80 << 12) - page)
         try #require(run.length > 0 && run.length % 4096 == 0)
         for offset in stride(from: 0, to: run.length, by: 4096) {
-          #expect(layout.now(page + offset) == run.address.map { $0 + offset }, "\(batches)")
+          #expect(
+            layout.currentAddress(of: page + offset) == run.address.map { $0 + offset },
+            "\(batches)")
         }
         page += run.length
       }

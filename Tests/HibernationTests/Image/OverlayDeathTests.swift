@@ -70,7 +70,7 @@ struct OverlayDeathTests {
   func secondDeath(fault: FaultPoint) throws {
     for rest in Nightly.one(of: Victim.Rest.available) {
       let probe = try start(
-        Death(fault: .evicted, pass: 2, way: Self.ownWay, rest: rest))
+        Death(fault: .evicted, pass: 2, way: Self.defaultWay, rest: rest))
       try live(probe, change: ["change 1 30", "change 2 30", ""])
       try probe.recoverAndDie(at: fault)
       try recoverAndCheck(probe)
@@ -103,7 +103,7 @@ struct OverlayDeathTests {
 
   // MARK: helpers
 
-  private static let ownWay = OverlayTests.Way.available[0]
+  private static let defaultWay = OverlayTests.Way.available[0]
 
   private static func command() throws -> [String] { [try Fixture.compile("layers"), "256"] }
 
@@ -127,21 +127,21 @@ struct OverlayDeathTests {
     Issue.record("the daemon has lived through it")
   }
 
-  private func recoverAndCheck(_ probe: Probe, _ note: Comment? = nil) throws {
+  private func recoverAndCheck(_ probe: Probe, _ comment: Comment? = nil) throws {
     let target = probe.target
     let image = probe.image
     _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
-    try #require(try probe.talk.ask("verify") == "same", note)
+    try #require(try probe.talk.ask("verify") == "same", comment)
     for file in [image, image + ".partial", image + ".base"] {
       #expect(access(file, F_OK) != 0, "\(file) is left")
     }
-    #expect(try Eligibility.foreignUserfaults(of: probe.victim.pid).isEmpty, note)
+    #expect(try Eligibility.foreignUserfaults(of: probe.victim.pid).isEmpty, comment)
     let mappings = try MemoryMapping.all(of: probe.victim.pid)
     #expect(
       !mappings.contains {
         $0.flags.contains(.writesWatched)
           || $0.executable && !$0.writable && !$0.hasFile && $0.name.isEmpty
-      }, note)
+      }, comment)
     // The worker can be hibernated again.
     _ = try service.wait { (h) throws(HibernationError) in
       try h.hibernate(HibernationRequest(target, to: image, overlay: true))
@@ -149,7 +149,7 @@ struct OverlayDeathTests {
     _ = try service.wait { (h) throws(HibernationError) in
       try h.resume(target, from: RestingImage(path: image))
     }
-    try #require(try probe.talk.ask("verify") == "same", note)
+    try #require(try probe.talk.ask("verify") == "same", comment)
   }
 }
 

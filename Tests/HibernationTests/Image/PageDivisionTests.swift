@@ -76,7 +76,7 @@ struct PageDivisionTests {
   }
 
   @Test("The base's chunks are found for any of its pages", arguments: 0..<UInt64(200))
-  func parts(seed: UInt64) throws {
+  func segments(seed: UInt64) throws {
     var random = TestRandom(seed: seed)
     let base = Self.randomSet(0.7, using: &random)
     var chunks: [ImageChunk] = []
@@ -90,15 +90,15 @@ struct PageDivisionTests {
     // The chunks come in any order, as lanes finish.
     chunks.shuffle(using: &random)
     let wanted = base.pages.filter { _ in Bool.random(using: &random) }
-    let parts = BasePages(chunks: chunks, process: 0).parts(
+    let segments = BasePages(chunks: chunks, process: 0).segments(
       of: Self.ranges(of: wanted, using: &random), process: 3)
-    #expect(parts.flatMap { Self.pages($0.ranges) }.sorted() == wanted.sorted())
-    for part in parts {
-      #expect(part.process == 3)
-      let chunk = chunks[Int(part.chunk)]
-      let offsets = try #require(chunk.offsets(of: part.ranges))
+    #expect(segments.flatMap { Self.pages($0.ranges) }.sorted() == wanted.sorted())
+    for segment in segments {
+      #expect(segment.process == 3)
+      let chunk = chunks[Int(segment.chunk)]
+      let offsets = try #require(chunk.offsets(of: segment.ranges))
       let all = Self.pages(chunk.ranges)
-      for (range, offset) in zip(part.ranges, offsets) {
+      for (range, offset) in zip(segment.ranges, offsets) {
         #expect(all[offset / Int(pageSize)] == range.address / pageSize)
       }
     }

@@ -58,13 +58,13 @@ struct SealTests {
     let path = Fixture.imagePath()
     var random = TestRandom(seed: 39)
     // The progress, at byte 60, isn't authenticated.
-    let places =
+    let offsets =
       Array(0..<60) + (0..<300).map { _ in Int.random(in: 64..<file.count, using: &random) }
-    for place in places {
+    for offset in offsets {
       var damaged = file
-      damaged[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      damaged[offset] ^= 1 << UInt8.random(in: 0..<8, using: &random)
       try FormatTests.write(damaged, to: path)
-      #expect(throws: ImageError.self, "byte \(place)") { try ImageReader(path: path).verify() }
+      #expect(throws: ImageError.self, "byte \(offset)") { try ImageReader(path: path).verify() }
     }
   }
 
@@ -73,9 +73,9 @@ struct SealTests {
     let file = try readFile(FormatTests.image(chunks: 2, sealed: true))
     let header = FormatTests.Header(file)
     let path = Fixture.imagePath()
-    for place in stride(from: header.indexOffset, to: file.count, by: 7) {
+    for offset in stride(from: header.indexOffset, to: file.count, by: 7) {
       var damaged = file
-      damaged[place] ^= 4
+      damaged[offset] ^= 4
       FormatTests.Header.seal(
         &damaged, index: Array(damaged[header.indexOffset...]), indexOffset: header.indexOffset)
       try FormatTests.write(damaged, to: path)
@@ -94,13 +94,13 @@ struct SealTests {
     let chunks = try ImageReader(path: paths[0]).chunks
     let length = Int(chunks[0].storedLength)
     #expect(chunks[1].storedLength == chunks[0].storedLength)
-    func part(_ file: Int, _ chunk: Int) -> ArraySlice<UInt8> {
+    func stored(_ file: Int, _ chunk: Int) -> ArraySlice<UInt8> {
       files[file][Int(chunks[chunk].offset)...].prefix(length)
     }
     // These are an image's own two chunks, and one from the other image, at the same offset.
-    for (place, source) in [(0, part(0, 1)), (1, part(0, 0)), (0, part(1, 0))] {
+    for (index, source) in [(0, stored(0, 1)), (1, stored(0, 0)), (0, stored(1, 0))] {
       var file = files[0]
-      let start = Int(chunks[place].offset)
+      let start = Int(chunks[index].offset)
       file.replaceSubrange(start..<(start + length), with: source)
       let path = Fixture.imagePath()
       try FormatTests.write(file, to: path)

@@ -10,7 +10,7 @@ import Testing
 struct WhoseMemoryTests {
   let service = HibernationService()
 
-  private static let place = PageRange(address: 0x1000_0000_0000, length: pageSize)
+  private static let testPage = PageRange(address: 0x1000_0000_0000, length: pageSize)
 
   @Test(
     "A process that gets the pid of a worker's process keeps its memory",
@@ -32,7 +32,7 @@ struct WhoseMemoryTests {
     defer { kill(identity.pid, SIGKILL) }
     let bytes = [UInt8](repeating: 0x57, count: Int(pageSize))
     let refusal = #expect(throws: SystemCallError.self) {
-      try memory.write([Self.place], from: bytes)
+      try memory.write([Self.testPage], from: bytes)
     }
     #expect(refusal?.meansVanished == true)
     let opening = #expect(throws: SystemCallError.self) { try target.memory(of: identity) }
@@ -142,7 +142,7 @@ struct WhoseMemoryTests {
   @Test("A mark survives a worker's record, and no other text is read as a mark")
   func marks() {
     let mark = ImageMark(
-      id: ImageID(words: (.max, 7)), indexChecksum: 0xffff_ffff, fileLength: 1 << 40)
+      id: ImageID(halves: (.max, 7)), indexChecksum: 0xffff_ffff, fileLength: 1 << 40)
     #expect(ImageMark(text: mark.text) == mark)
     for text in ["", "1-2-3", "1-2-3-4-5", "1-2-x-4", "1-2-100000000-4", "1--3-4"] {
       #expect(ImageMark(text: text) == nil, "\(text)")

@@ -9,9 +9,9 @@ import Testing
 /// The effects that a worker can have on the journal that it keeps in existence.
 @Suite(.serialized)
 struct FaultJournalTests {
-  private let own: ProcessIdentity
+  private let thisProcess: ProcessIdentity
 
-  init() throws { own = try ProcessStat.read(getpid()).identity }
+  init() throws { thisProcess = try ProcessStat.read(getpid()).identity }
 
   private func status(_ file: Descriptor) throws -> stat {
     var status = stat()
@@ -26,7 +26,7 @@ struct FaultJournalTests {
 
   @Test("A worker's descriptor of the journal can't write, and other users can't open the file")
   func readOnly() throws {
-    let journal = try FaultJournal.create(of: own, userfault: 1, inode: 2)
+    let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 2)
     let held = try journal.readOnly()
     #expect(pwrite(held.raw, [1], 1, 0) == -1 && errno == EBADF)
     #expect(clinux_map_shared(held.raw, Int64(FaultJournal.length)) == Int64(-EACCES))
@@ -37,10 +37,12 @@ struct FaultJournalTests {
 
   @Test("A later daemon adopts what was read, and no descriptor's number with it")
   func adopted() throws {
-    let journal = try FaultJournal.create(of: own, userfault: 1, inode: 2)
+    let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 2)
     journal.phase = .filling
     let (file, _) = try #require(
-      try FaultJournal.all(in: getpid()).first { $0.header.process == own && $0.header.inode == 2 })
+      try FaultJournal.all(in: getpid()).first {
+        $0.header.process == thisProcess && $0.header.inode == 2
+      })
     var message = clinux_uffd_message()
     message.event = UInt8(CLINUX_UFFD_FORK)
     message.a = 7
@@ -57,7 +59,7 @@ struct FaultJournalTests {
 
   @Test("A journal with an event that no kernel sends isn't adopted")
   func unknownEvent() throws {
-    let journal = try FaultJournal.create(of: own, userfault: 1, inode: 3)
+    let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 3)
     defer { withExtendedLifetime(journal) {} }
     let (file, _) = try #require(try FaultJournal.all(in: getpid()).first { $0.header.inode == 3 })
     try write([0x7f], to: file, at: 4096)
@@ -66,7 +68,7 @@ struct FaultJournalTests {
 
   @Test("A page fault that a killed daemon has left is the end of the journal, and is overwritten")
   func pageFaultAtEnd() throws {
-    let journal = try FaultJournal.create(of: own, userfault: 1, inode: 6)
+    let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 6)
     defer { withExtendedLifetime(journal) {} }
     let (file, _) = try #require(try FaultJournal.all(in: getpid()).first { $0.header.inode == 6 })
     try write([UInt8(CLINUX_UFFD_REMAP)], to: file, at: 4096)
@@ -83,7 +85,7 @@ struct FaultJournalTests {
     arguments: ["mode", "owner", "version"])
   func untrusted(what: String) throws {
     if what == "owner", geteuid() != 0 { return notTestedHere("giving a file away takes root") }
-    let journal = try FaultJournal.create(of: own, userfault: 1, inode: 4)
+    let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 4)
     defer { withExtendedLifetime(journal) {} }
     let (file, header) = try #require(
       try FaultJournal.all(in: getpid()).first { $0.header.inode == 4 })
@@ -104,13 +106,13 @@ struct FaultJournalTests {
     "A journal that can't be looked for is reported, and isn't taken for no journal",
     arguments: [EMFILE, ENFILE, ENOMEM, EACCES])
   func shortage(code: Int32) throws {
-    let journal = try FaultJournal.create(of: own, userfault: 1, inode: 5)
+    let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 5)
     defer { withExtendedLifetime(journal) {} }
     let directory = "/proc/\(getpid())/fd"
     let error = SystemCallError("open", on: directory, code: code)
     let fault = InjectedFault(code, of: directory)
     #expect(throws: error) { try fault.during { _ = try FaultJournal.all(in: getpid()) } }
-    #expect(throws: error) { try fault.during { _ = try FaultHandle.find(in: own) } }
+    #expect(throws: error) { try fault.during { _ = try FaultHandle.find(in: thisProcess) } }
     #expect(throws: error) {
       try fault.during { _ = try Eligibility.foreignUserfaults(of: getpid()) }
     }
@@ -118,9 +120,9 @@ struct FaultJournalTests {
     if code == EACCES { return }
     for step in 1... {
       let fault = InjectedFault(code, at: step..<(step + 1))
-      let found = Result { try fault.during { try FaultJournal.all(in: getpid()) } }
+      let journals = Result { try fault.during { try FaultJournal.all(in: getpid()) } }
       if fault.subjects.count <= step { break }
-      switch found {
+      switch journals {
       case .failure(let error): #expect((error as? SystemCallError)?.code == code)
       case .success(let journals): #expect(journals.contains { $0.header.inode == 5 })
       }

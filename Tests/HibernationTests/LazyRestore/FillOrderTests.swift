@@ -25,7 +25,7 @@ struct FillOrderTests {
   func follows() {
     var order = Self.order(10)
     func want(_ chunk: Int, then count: Int) -> [Int?] {
-      order.isWanted(chunk)
+      order.prioritizeNeighbors(of: chunk)
       return order.claim(chunk) ? Self.next(count, of: &order) : []
     }
     let (up, down, upAgain) = (want(4, then: 1), want(3, then: 2), want(7, then: 2))
@@ -45,7 +45,7 @@ struct FillOrderTests {
     while true {
       if count > 0, Bool.random(using: &random) {
         let chunk = Int.random(in: 0..<count, using: &random)
-        order.isWanted(chunk)
+        order.prioritizeNeighbors(of: chunk)
         if order.claim(chunk) { claimed.append(chunk) }
       }
       guard let chunk = order.claimNext() else { break }

@@ -22,7 +22,7 @@ import Testing
     let scratch = try Scratch(["image.base": "pages"])
     let hibernator = Hibernator()
     let (fill, outcome) = Self.fill(keeping: Self.base(in: scratch))
-    hibernator.takeBase(of: fill, outcome, "worker")
+    hibernator.acceptBase(of: fill, outcome, "worker")
     #expect(hibernator.bases["worker"] != nil)
     #expect(fileExists("\(scratch.path)/image.base"))
   }
@@ -34,7 +34,7 @@ import Testing
     let hibernator = Hibernator()
     let (fill, outcome) = Self.fill(keeping: Self.base(in: scratch))
     fill.dropBase()
-    hibernator.takeBase(of: fill, outcome, "worker")
+    hibernator.acceptBase(of: fill, outcome, "worker")
     #expect(hibernator.bases["worker"] == nil)
     #expect(!fileExists("\(scratch.path)/image.base"))
   }

@@ -86,14 +86,14 @@ struct LazyOverlayTests {
     guard KernelFeatures.detect().writeTracking else { return notTestedHere("Linux 6.7") }
     let victim = try Victim([try Fixture.compile("churn"), "2", "16", "64"], rest: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
-    var known = 0
+    var trackedCount = 0
     for _ in 1...6 {
       let slept = try sleep(victim, service)
-      if slept.unchanged > 8 << 20, slept.compared < 1 << 20 { known += 1 }
+      if slept.unchanged > 8 << 20, slept.compared < 1 << 20 { trackedCount += 1 }
       _ = try wake(victim, service)
     }
     // On a busy machine the worker may not be frozen in 20 ms. Its pages are then compared.
-    #expect(known >= 2, "\(known) of 5")
+    #expect(trackedCount >= 2, "\(trackedCount) of 5")
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
     service.forget(victim.target.name)
   }

@@ -197,12 +197,13 @@ struct LazyRestoreTests {
     let woken = try wake(victim, from: path)
     let missing = try #require(woken.missing)
     #expect(missing.bytes > 8 << 20)
-    var looks = 0
+    var samples = 0
     repeat {
       let still = Int64(missing.bytes)
       let measured = try #require(try Footprint.measure(pid)).footprint
-      #expect(measured + still >= before - 128 * Int64(pageSize), "look \(looks): \(still) missing")
-      looks += 1
+      #expect(
+        measured + still >= before - 128 * Int64(pageSize), "look \(samples): \(still) missing")
+      samples += 1
     } while missing.bytes > 0
     try service.awaitFill(of: victim.target.name)
     #expect(missing.bytes == 0)

@@ -62,9 +62,9 @@ import Testing
   func few() {
     var set = WorkingSet()
     for _ in 0..<20 { set.learn(Self.touched(0..<9), ofMemory: 1 << 20) }
-    #expect(!set.isKnown && set.pages.count == 9)
+    #expect(!set.isLearned && set.pages.count == 9)
     set.learn(Self.touched(0..<40), ofMemory: 1 << 20)
-    #expect(set.isKnown)
+    #expect(set.isLearned)
   }
 
   @Test(
@@ -124,11 +124,11 @@ import Testing
     let isWoken = waitUntil(Deadline(in: .seconds(60))) { fileExists(mark) }
     #expect(isWoken)
     pauseThread(for: .milliseconds(2))
-    let early = output.look()
+    let early = output.check()
     #expect(!early)
     #expect(try victim.ask("answer") == "answer")
     pauseThread(for: .milliseconds(2))
-    let late = output.look()
+    let late = output.check()
     #expect(late)
   }
 
@@ -136,7 +136,7 @@ import Testing
   func noProcess() {
     for pids in [[], [Int32.max]] {
       var output = FirstOutput(of: pids)
-      let isSeen = output.look()
+      let isSeen = output.check()
       #expect(!isSeen)
     }
   }

@@ -224,21 +224,21 @@ struct PagerDeathTests {
   }
 
   /// Returns false if the recovery was refused for a permitted reason.
-  private func recoverAndCheck(_ probe: Probe, _ note: Comment) throws -> Bool {
+  private func recoverAndCheck(_ probe: Probe, _ comment: Comment) throws -> Bool {
     let (target, image) = (probe.target, probe.image)
     do {
       _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
     } catch {
-      try #require(error.aftermath == .unverifiable, "\(note): \(error)")
-      try #require(error.reason.contains("forked"), "\(note): \(error)")
+      try #require(error.aftermath == .unverifiable, "\(comment): \(error)")
+      try #require(error.reason.contains("forked"), "\(comment): \(error)")
       try probe.cgroup?.kill()
-      print("\(note): \(error)")
+      print("\(comment): \(error)")
       return false
     }
     let answer = try probe.talk.line()
-    try #require(answer.hasSuffix("errors 0"), "\(note): \(answer)")
-    try #require(try probe.talk.ask("verify").hasSuffix("errors 0"), note)
-    #expect(access(image, F_OK) != 0, note)
+    try #require(answer.hasSuffix("errors 0"), "\(comment): \(answer)")
+    try #require(try probe.talk.ask("verify").hasSuffix("errors 0"), comment)
+    #expect(access(image, F_OK) != 0, comment)
     #expect(
       try MemoryMapping.all(of: probe.victim.pid).allSatisfy { !$0.flags.contains(.userfault) })
     // The worker can sleep again, with Dormouse's descriptors in it.
@@ -250,7 +250,7 @@ struct PagerDeathTests {
       try h.awaitFill(of: name)
       return slept.lazyRefusal == nil && woken.eagerReason == nil
     }
-    try #require(try probe.talk.ask("verify").hasSuffix("errors 0"), note)
+    try #require(try probe.talk.ask("verify").hasSuffix("errors 0"), comment)
     _ = try service.wait { (h) throws(HibernationError) in h.forget(name) }
     return true
   }

@@ -16,7 +16,7 @@ struct ResumeHistoryTests {
   private static let halt = Halt(began: 0, length: 20_000_000)
 
   /// Returns a history with an eager resume and a learned working set.
-  private static func known(_ last: ResumeHistory.LazyResume? = nil) -> ResumeHistory {
+  private static func learned(_ last: ResumeHistory.LazyResume? = nil) -> ResumeHistory {
     var history = ResumeHistory()
     history.recordEager(18_000_000, bytes: 16 << 20)
     history.record(lazyResume(beforeRunning: 1_000_000, waited: 40_000_000, learning: true))
@@ -65,15 +65,15 @@ struct ResumeHistoryTests {
 
   @Test("The policy's choice of a resume mode overrides the history")
   func policy() {
-    #expect(!Self.known(Self.lazyResume()).plan(.eager, anonymous: 0).isLazy)
+    #expect(!Self.learned(Self.lazyResume()).plan(.eager, anonymous: 0).isLazy)
     #expect(ResumeHistory().plan(.lazy, anonymous: 0).isLazy)
   }
 
   @Test("Resumes are eager, and say why, if a lazy restore has no advantage")
   func eager() {
     let cases: [(ResumeHistory, String)] = [
-      (Self.known(Self.lazyResume(waited: 16_000_000)), "19.0 ms lazily, 18.0 ms in full"),
-      (Self.known(Self.lazyResume(halt: Self.halt)), "forks"),
+      (Self.learned(Self.lazyResume(waited: 16_000_000)), "19.0 ms lazily, 18.0 ms in full"),
+      (Self.learned(Self.lazyResume(halt: Self.halt)), "forks"),
     ]
     for (history, reason) in cases {
       let plan = history.plan(.auto, anonymous: 16 << 20)
@@ -84,8 +84,8 @@ struct ResumeHistoryTests {
 
   @Test("After sixteen eager resumes a lazy restore is tried again")
   func secondChance() {
-    var history = Self.known(Self.lazyResume(halt: Self.halt))
-    for _ in 1..<ResumeHistory.patience {
+    var history = Self.learned(Self.lazyResume(halt: Self.halt))
+    for _ in 1..<ResumeHistory.resumesUntilRetry {
       history.recordEager(18_000_000, bytes: 16 << 20)
       #expect(!history.plan(.auto, anonymous: 16 << 20).isLazy)
     }

@@ -7,8 +7,8 @@ import Testing
 @Suite("Turns of resumes") struct ResumeTurnsTests {
   @Test("No more resumes than permitted are under way; others follow as they have come")
   func order() async throws {
-    let turns = ResumeTurns(most: 1)
-    let first = turns.take()
+    let turns = ResumeTurns(maxConcurrent: 1)
+    let first = turns.acquire()
     let order = Mutex<[Int]>([])
     let ended = Semaphore()
     for number in 0..<3 {
@@ -16,7 +16,7 @@ import Testing
       try #require(
         Thread.start(name: "resume") {
           began.signal()
-          let turn = turns.take()
+          let turn = turns.acquire()
           order.withLock { $0.append(number) }
           turn.end()
           ended.signal()
@@ -33,12 +33,12 @@ import Testing
 
   @Test("A turn ends once, and a turn to which nothing refers any more is over")
   func end() {
-    let turns = ResumeTurns(most: 1)
-    let first = turns.take()
+    let turns = ResumeTurns(maxConcurrent: 1)
+    let first = turns.acquire()
     first.end()
     first.end()
-    do { _ = turns.take() }
-    let third = turns.take()
+    do { _ = turns.acquire() }
+    let third = turns.acquire()
     #expect(turns.holderCount == 1)
     third.end()
     #expect(turns.holderCount == 0)
@@ -46,10 +46,10 @@ import Testing
 
   @Test("A resume doesn't wait for another one that hangs")
   func hangs() {
-    let turns = ResumeTurns(most: 1)
-    let hanging = turns.take()
+    let turns = ResumeTurns(maxConcurrent: 1)
+    let hanging = turns.acquire()
     let began = Clocks.monotonic
-    let next = turns.take()
+    let next = turns.acquire()
     let waited = Clocks.monotonic - began
     #expect(waited >= ResumeTurns.limit / 2 && waited < 60_000_000_000)
     hanging.end()

@@ -9,21 +9,21 @@ import Testing
 struct StandbyTests {
   @Test("Announcements of 1000 workers cost no descriptors, and ended ones are removed")
   func announcements() throws {
-    let own = try listDirectory("/proc/self/fd").count
-    var book = StandbyBook()
+    let before = try listDirectory("/proc/self/fd").count
+    var resumes = AnnouncedResumes()
     for number in 0..<1000 {
       let image = "/images/\(number)"
-      book.parse(Array("w\(number)\t\(getpid())\t1\t/sys/fs/cgroup\t\(image)\n".utf8))
+      resumes.parse(Array("w\(number)\t\(getpid())\t1\t/sys/fs/cgroup\t\(image)\n".utf8))
     }
-    #expect(book.announced.count == 1000)
+    #expect(resumes.announced.count == 1000)
     // The limit allows for other tests of this process: some hundred descriptors, and not two
     // thousand.
-    #expect(try listDirectory("/proc/self/fd").count < own + 500)
+    #expect(try listDirectory("/proc/self/fd").count < before + 500)
     for number in 0..<1000 {
       let line = try #require(StandbyPager.endLine(image: "/images/\(number)"))
-      book.parse(Array(line.utf8))
+      resumes.parse(Array(line.utf8))
     }
-    #expect(book.announced.isEmpty)
+    #expect(resumes.announced.isEmpty)
   }
 
   @Test("Announcements to a pager that reads nothing are lost whole, and the others stay whole")
@@ -36,11 +36,11 @@ struct StandbyTests {
       if daemon.send(Array(line.utf8), waits: false) > 0 { sent += 1 }
     }
     #expect(sent > 0 && sent < 1000)
-    var book = StandbyBook()
-    for _ in 0..<sent { book.parse(try pager.read(upTo: 16384)) }
-    #expect(book.announced.count == sent)
-    book.parse(Array("w\t1\t1\t/group\t/cut".utf8))
-    #expect(book.announced.count == sent, "no end of the line")
+    var resumes = AnnouncedResumes()
+    for _ in 0..<sent { resumes.parse(try pager.read(upTo: 16384)) }
+    #expect(resumes.announced.count == sent)
+    resumes.parse(Array("w\t1\t1\t/group\t/cut".utf8))
+    #expect(resumes.announced.count == sent, "no end of the line")
   }
 
   @Test(

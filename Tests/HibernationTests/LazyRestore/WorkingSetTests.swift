@@ -22,10 +22,10 @@ struct WorkingSetTests {
       let pages = private_.filter { !$0.hasFile }.flatMap {
         Array(stride(from: $0.start, to: $0.end, by: Int(pageSize)))
       }
-      let known = Set(stride(from: round, to: pages.count, by: every).map { pages[$0] })
+      let learned = Set(stride(from: round, to: pages.count, by: every).map { pages[$0] })
       try victim.suspend()
       let woken = try service.wait { (h) throws(HibernationError) in
-        h.workingSets[target.name] = [identity: WorkingSet(pages: known)]
+        h.workingSets[target.name] = [identity: WorkingSet(pages: learned)]
         _ = try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
         return try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
       }

@@ -30,8 +30,8 @@ enum Fixture {
 
   /// Returns the path of a C fixture's executable, or of a library for LD_PRELOAD.
   static func compile(_ name: String, shared: Bool = false) throws -> String {
-    try compiled.withLock { known in
-      if let path = known[name] { return path }
+    try compiled.withLock { executables in
+      if let path = executables[name] { return path }
       let target = "\(scratch)/\(name)"
       let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
       let compiler = try spawn(
@@ -45,7 +45,7 @@ enum Fixture {
       var status: Int32 = 0
       waitpid(compiler.pid, &status, 0)
       try #require(status == 0, "cc \(name).c failed")
-      known[name] = target
+      executables[name] = target
       return target
     }
   }

@@ -19,8 +19,8 @@ final class Probe {
   static let executable: String = {
     var buffer = [CChar](repeating: 0, count: 4096)
     let count = max(0, readlink("/proc/self/exe", &buffer, buffer.count))
-    let own = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    let directory = own.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }
+    let executable = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let directory = executable.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }
     return directory + "/HibernateProbe"
   }()
 
@@ -63,9 +63,9 @@ final class Probe {
         output: fromVictim.write.raw, error: fromDaemon.write.raw))
     talk = Talk(input: toVictim.write, output: fromVictim.read, name: "the victim")
     reports = Talk(input: nil, output: fromDaemon.read, name: "the probe")
-    let words = try reports.line().split(separator: " ")
+    let fields = try reports.line().split(separator: " ")
     victim = ProcessIdentity(
-      pid: try #require(Int32(words[1])), startTime: try #require(UInt64(words[2])))
+      pid: try #require(Int32(fields[1])), startTime: try #require(UInt64(fields[2])))
     orders = try Descriptor.open(fifo, O_WRONLY)
     unlink(fifo)
   }
@@ -115,7 +115,7 @@ final class Probe {
   func daemonDies(by signal: Int32? = nil) throws {
     if let signal { kill(daemon.pid, signal) }
     let gone = try pollDescriptor(
-      daemon.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(Talk.patience)))
+      daemon.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(Talk.timeout)))
     try #require(gone, "the probe hasn't died")
   }
 
@@ -136,7 +136,7 @@ final class Probe {
       reap(run.pid)
     }
     let ended = try pollDescriptor(
-      run.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5 * Talk.patience)))
+      run.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5 * Talk.timeout)))
     try #require(ended, "the probe doesn't end")
     return try String(decoding: output.read.read(upTo: 65536), as: UTF8.self)
   }

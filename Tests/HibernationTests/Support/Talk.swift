@@ -17,14 +17,14 @@ final class Talk {
   }
 
   /// The number of seconds that a program's answer may take, more on an emulated machine.
-  static let patience =
+  static let timeout =
     getenv("DORMOUSE_TEST_PATIENCE").flatMap { Int64(String(cString: $0)) } ?? 60
 
   func send(_ line: String) throws { try input?.writeAll(line + "\n") }
 
-  /// Returns one line, without its end. It fails the test after `patience`.
+  /// Returns one line, without its end. It fails the test after `timeout`.
   func line() throws -> String {
-    let deadline = Deadline(in: .seconds(Self.patience))
+    let deadline = Deadline(in: .seconds(Self.timeout))
     while true {
       if let end = buffered.firstIndex(of: 10) {
         let line = String(decoding: buffered[..<end], as: UTF8.self)
@@ -33,10 +33,10 @@ final class Talk {
       }
       try #require(
         try pollDescriptor(output.raw, for: POLLIN, until: deadline),
-        "no line from \(name) in \(Self.patience) s")
-      let part = try output.read(upTo: 65536)
-      try #require(!part.isEmpty, "\(name) has closed its output")
-      buffered += part
+        "no line from \(name) in \(Self.timeout) s")
+      let bytes = try output.read(upTo: 65536)
+      try #require(!bytes.isEmpty, "\(name) has closed its output")
+      buffered += bytes
     }
   }
 
@@ -50,14 +50,14 @@ final class Talk {
 
   /// Reads exactly that many bytes.
   func bytes(_ count: Int) throws -> String {
-    let deadline = Deadline(in: .seconds(Self.patience))
+    let deadline = Deadline(in: .seconds(Self.timeout))
     while buffered.count < count {
       try #require(
         try pollDescriptor(output.raw, for: POLLIN, until: deadline),
-        "no data from \(name) in \(Self.patience) s")
-      let part = try output.read(upTo: 65536)
-      try #require(!part.isEmpty, "\(name) has closed its output")
-      buffered += part
+        "no data from \(name) in \(Self.timeout) s")
+      let bytes = try output.read(upTo: 65536)
+      try #require(!bytes.isEmpty, "\(name) has closed its output")
+      buffered += bytes
     }
     defer { buffered.removeFirst(count) }
     return String(decoding: buffered[..<count], as: UTF8.self)

@@ -73,11 +73,11 @@ final class Victim {
   /// Suspends the program as a worker: frozen, or stopped.
   func suspend() throws {
     if let cgroup {
-      try cgroup.freeze(until: Deadline(in: .seconds(Talk.patience)))
+      try cgroup.freeze(until: Deadline(in: .seconds(Talk.timeout)))
     } else {
       _ = try ProcessTree.stopAll(
         root: process.identity, session: process.pid,
-        until: Deadline(in: .seconds(Talk.patience)))
+        until: Deadline(in: .seconds(Talk.timeout)))
     }
   }
 
@@ -101,9 +101,9 @@ func anonymousBytes(of pids: [Int32]) throws -> UInt64 {
     var pending: UInt64 = 0
     var sum: UInt64 = 0
     for line in try readText("/proc/\(pid)/smaps").split(separator: "\n") {
-      let words = line.split(separator: " ")
-      if line.hasPrefix("Anonymous:") { pending = UInt64(words[1]) ?? 0 }
-      if line.hasPrefix("VmFlags:"), !words.contains("hg") { sum += pending * 1024 }
+      let fields = line.split(separator: " ")
+      if line.hasPrefix("Anonymous:") { pending = UInt64(fields[1]) ?? 0 }
+      if line.hasPrefix("VmFlags:"), !fields.contains("hg") { sum += pending * 1024 }
     }
     return total + sum
   }

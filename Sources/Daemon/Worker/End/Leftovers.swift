@@ -15,13 +15,13 @@ struct Leftovers {
   /// The reason for which the worker must not be launched; nil: no process of an earlier instance
   /// runs.
   func refusal(ofLaunching name: String) -> String? {
-    do { return try found(ofLaunching: name) } catch {
+    do { return try findRefusal(ofLaunching: name) } catch {
       return
         "can't see whether processes of an earlier instance still run (\(error)): try again later"
     }
   }
 
-  private func found(ofLaunching name: String) throws -> String? {
+  private func findRefusal(ofLaunching name: String) throws -> String? {
     let group = try processes.group(of: name, in: groups)
     let pids = try pids(of: name, in: group)
     if pids.isEmpty { return group.map { Self.refusal(ofLaunching: name, beside: $0.path) } }

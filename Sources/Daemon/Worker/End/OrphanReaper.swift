@@ -38,11 +38,13 @@ final class OrphanReaper {
 
   /// Reaps all orphans that have ended. Called after each SIGCHLD.
   func reapOrphans() {
-    let known = owned()
+    let ownedPids = owned()
     let all = processes.children
     // One of them may be a worker that is just being started. Its owner must get its end.
     if processes.anyChildIsUnclaimed { return reapLater() }
-    for pid in all where !known.contains(pid) && processes.mayBeReaped(pid) { processes.reap(pid) }
+    for pid in all where !ownedPids.contains(pid) && processes.mayBeReaped(pid) {
+      processes.reap(pid)
+    }
   }
 
   private func reapLater() {

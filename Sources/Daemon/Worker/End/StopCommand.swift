@@ -18,19 +18,19 @@ final class StopCommand {
   ) {
     (timers, self.log, self.then) = (loop, log, then)
     let program = FollowedProgram(process.runBeside(arguments, as: "stop command"), loop) {
-      [weak self] in self?.hasEnded()
+      [weak self] in self?.didEnd()
     }
     self.program = program
     timer = loop.after(limit) { [weak self] in
       self?.timer = nil
-      self?.isOverdue(limit)
+      self?.reachDeadline(limit)
     }
   }
 
   /// The pid of the command, which is a child of the daemon that nothing else may reap.
   var pid: Int32? { program?.program.pid }
 
-  private func hasEnded() {
+  private func didEnd() {
     switch program?.program.phase {
     case .ended(.exited(0))?: break
     case .ended(let exit)?: log(.warning, "its stop command failed: \(exit)")
@@ -40,7 +40,7 @@ final class StopCommand {
     finish()
   }
 
-  private func isOverdue(_ limit: Duration) {
+  private func reachDeadline(_ limit: Duration) {
     if let hang = program?.program.hang { log(.warning, "its stop command did not start: \(hang)") }
     log(.warning, "its stop command has not ended within \(limit.spoken) and is killed")
     program?.cancel()

@@ -11,7 +11,7 @@ extension WorkerEnding {
   /// - Parameter signal: sent instead of the worker's stop signal. The end isn't announced over
   ///   `DORMOUSE_WORKER_SOCKET` then.
   func terminate(by signal: Int32? = nil) {
-    guard step == .runs, let worker = handle.worker else { return }
+    guard step == .running, let worker = handle.worker else { return }
     hasBegun = true
     // No input wakes the worker any more.
     worker.wakeWatch?.stop()
@@ -42,7 +42,7 @@ extension WorkerEnding {
   }
 
   private func ask(by signal: Int32?) {
-    guard step == .runs, let worker = handle.worker else { return }
+    guard step == .running, let worker = handle.worker else { return }
     let asked = signal ?? worker.configuration.stopSignal
     let isAnnounced = signal == nil && announce(to: worker, askingBy: asked)
     // The signal is pending while the worker is frozen or stopped, and is delivered when it

@@ -16,22 +16,22 @@ import Supervision
 final class WorkerEnding {
   enum Step: Hashable {
     /// No end of the root process has been reported.
-    case runs
+    case running
     /// The root process has ended. An operation on its memory or a SIGKILL hasn't completed, or the
     /// worker's other processes may still save their work.
-    case waits
+    case waiting
     /// The worker's remaining processes are searched.
-    case looks
+    case scanning
     /// The remaining processes are being killed, or will be killed again after a pause.
-    case clears
+    case clearing
     /// The worker's cgroup is being removed, and then the end of its log is read.
-    case tidies
-    case isOver
+    case tidying
+    case ended
   }
 
   /// The timeout of each step. A process may keep others from reading its entries in /proc, and a
   /// thread may hang at them.
-  static let patience = Duration.seconds(15)
+  static let timeout = Duration.seconds(15)
   static let maxTries = 6
   /// An operation reports its end. If the report is lost, a check at this interval detects it.
   static let interval = Duration.seconds(1)
@@ -42,7 +42,7 @@ final class WorkerEnding {
   let process: WorkerProcess
   let ends: WorkerEnds
 
-  private(set) var step = Step.runs
+  private(set) var step = Step.running
   /// The worker was asked to end, or SIGKILL was sent.
   var hasBegun = false
   /// SIGKILL has been sent to all processes of the worker.
@@ -72,12 +72,12 @@ final class WorkerEnding {
   var processes: any WorkerProcesses { ends.processes }
 
   /// The root process has ended. No operation begins any more; `WorkerEnds.concludeRun` follows.
-  var hasExited: Bool { step != .runs }
+  var hasExited: Bool { step != .running }
 
   // MARK: SIGKILL
 
   func kill() {
-    guard step != .isOver else { return }
+    guard step != .ended else { return }
     // All processes have been killed.
     if isReaped, process.cgroup == nil { return }
     set(nextKill: nil)
@@ -85,15 +85,15 @@ final class WorkerEnding {
     handle.worker?.run.stopCommand?.cancel()
     killCount += 1
     let number = killCount
-    kills[number] = timers.after(Self.patience) { [weak self] in
-      self?.killHasEnded(number, "no effect of SIGKILL within \(Self.patience.spoken)")
+    kills[number] = timers.after(Self.timeout) { [weak self] in
+      self?.killDidEnd(number, "no effect of SIGKILL within \(Self.timeout.spoken)")
     }
     processes.kill(process, of: id.name) { [weak self, handle] failure in
       guard let self else {
         if let failure { handle.log(.warning, failure) }
         return
       }
-      killHasEnded(number, failure)
+      killDidEnd(number, failure)
       failedKills = failure == nil ? 0 : failedKills + 1
       if failure != nil { killLater() }
     }
@@ -102,26 +102,26 @@ final class WorkerEnding {
   /// Sends SIGKILL again after a pause. The engine has sent its last directive for this end, so
   /// nothing else would end the worker.
   private func killLater() {
-    guard step == .runs else { return }
+    guard step == .running else { return }
     let pause = Self.killPauses.delay(afterRestarts: failedKills - 1)
     handle.log(.warning, "next SIGKILL in \(pause.spoken)")
     set(
       nextKill: timers.after(pause) { [weak self] in
-        guard let self, step == .runs else { return }
+        guard let self, step == .running else { return }
         kill()
       })
   }
 
-  private func killHasEnded(_ number: UInt64, _ failure: String?) {
+  private func killDidEnd(_ number: UInt64, _ failure: String?) {
     if let failure { handle.log(.warning, failure) }
     guard let timer = kills.removeValue(forKey: number) else { return }
     timers.cancel(timer)
-    if step == .waits { rootHasEnded() }
+    if step == .waiting { rootDidEnd() }
   }
 
   /// Ends this object with the run. No outcome counts any more, and all timers are cancelled.
   func end() {
-    step = .isOver
+    step = .ended
     set(timer: nil)
     set(nextKill: nil)
     for timer in kills.values { timers.cancel(timer) }
@@ -132,18 +132,18 @@ final class WorkerEnding {
 
   /// Handles the end of the root process, or of an operation on its memory. It may be called any
   /// number of times.
-  func rootHasEnded() {
-    guard step == .runs || step == .waits else { return }
-    takeLastMessages()
+  func rootDidEnd() {
+    guard step == .running || step == .waiting else { return }
+    readLastMessages()
     // Handling its last message may already have completed its end.
-    guard step == .runs || step == .waits else { return }
-    step = .waits
+    guard step == .running || step == .waiting else { return }
+    step = .waiting
     set(nextKill: nil)
-    look()
+    scan()
   }
 
   /// Reads the last messages while their sender can still be identified, and ends all watches.
-  private func takeLastMessages() {
+  private func readLastMessages() {
     guard let worker = handle.worker else { return }
     worker.wakeWatch?.stop()
     if worker.configuration.fdstore > 0 { worker.conversation?.receiveNotifications(limit: 64) }
@@ -156,37 +156,37 @@ final class WorkerEnding {
   /// would consume a ptrace stop that the tracing thread waits for.
   private var mustWait: Bool { handle.worker?.sleep?.isActing == true || !kills.isEmpty }
 
-  private func look() {
-    if mustWait { return lookAgain(in: Self.interval) }
-    step = .looks
+  private func scan() {
+    if mustWait { return checkLater(in: Self.interval) }
+    step = .scanning
     begin(orElse: .unknown) {
-      $0.processes.lookForWhatIsLeft(of: $0.process, then: $1)
+      $0.processes.findRemainingProcesses(of: $0.process, then: $1)
     } then: {
-      $0.hasLooked($1)
+      $0.didScan($1)
     }
   }
 
-  private func lookAgain(in pause: Duration) {
-    step = .waits
-    set(timer: timers.after(pause) { [weak self] in self?.rootHasEnded() })
+  private func checkLater(in pause: Duration) {
+    step = .waiting
+    set(timer: timers.after(pause) { [weak self] in self?.rootDidEnd() })
   }
 
-  private func hasLooked(_ left: WhatIsLeft) {
-    if mustWait { return lookAgain(in: Self.interval) }
+  private func didScan(_ left: RemainingProcesses) {
+    if mustWait { return checkLater(in: Self.interval) }
     // A shell that was asked to end ends at once. The processes that it leaves behind have been
     // asked, too.
     if !left.isEmpty, handle.state == .terminating, !isKilled {
-      return lookAgain(in: Self.savingInterval)
+      return checkLater(in: Self.savingInterval)
     }
-    if let worker = handle.worker, worker.external != nil { return externalEnds(worker) }
+    if let worker = handle.worker, worker.external != nil { return endExternal(worker) }
     clear(others: left.others, tries: 1)
   }
 
   /// Handles the end of an external worker's root process: its other processes aren't ended, and it
   /// isn't reaped, since another program supervises it.
-  private func externalEnds(_ worker: WorkerUnit) {
+  private func endExternal(_ worker: WorkerUnit) {
     end()
-    ends.externalRootHasEnded(worker)
+    ends.externalRootDidEnd(worker)
     // Another process represents the worker now, and has an instance of its own.
     if worker.process != nil { worker.ending = nil }
   }
@@ -194,7 +194,7 @@ final class WorkerEnding {
   // MARK: remaining processes
 
   private func clear(others: Int, tries: Int) {
-    step = .clears
+    step = .clearing
     let mark = ends.launchPlanner.mark(of: id)
     let notify = handle.worker?.conversation?.notifyPath
     begin(orElse: nil) { (ending, then: @escaping (Clearing?) -> Void) in
@@ -202,12 +202,12 @@ final class WorkerEnding {
         then($0)
       }
     } then: {
-      $0.hasCleared($1, others: others, tries: tries)
+      $0.didClear($1, others: others, tries: tries)
     }
   }
 
   /// - Parameter outcome: the outcome of the attempt; nil: it was lost.
-  private func hasCleared(_ outcome: Clearing?, others: Int, tries: Int) {
+  private func didClear(_ outcome: Clearing?, others: Int, tries: Int) {
     let failure = outcome.map(\.failure) ?? "can't look for its remaining processes"
     if let failure {
       handle.log(.warning, "can't kill all of its processes: \(failure)")
@@ -221,7 +221,7 @@ final class WorkerEnding {
           })
       }
     }
-    reap(others: others + (outcome?.strays ?? 0))
+    reap(others: others + (outcome?.escaped ?? 0))
   }
 
   private func reap(others: Int) {
@@ -233,7 +233,7 @@ final class WorkerEnding {
     }
     let status = status(processes.reap(process, of: id.name))
     isReaped = true
-    step = .tidies
+    step = .tidying
     ends.restarts.record(leftBehind: others, by: id)
     removeGroup(status)
   }
@@ -247,7 +247,7 @@ final class WorkerEnding {
 
   /// Removes the worker's cgroup. The worker has ended only when its cgroup can be used again.
   private func removeGroup(_ status: ExitStatus) {
-    let lost = "can't remove its cgroup within \(Self.patience.spoken)"
+    let lost = "can't remove its cgroup within \(Self.timeout.spoken)"
     begin(orElse: lost) {
       $0.processes.removeGroup(of: $0.process, $0.id.name, then: $1)
     } then: {
@@ -276,15 +276,15 @@ final class WorkerEnding {
     then: @escaping (WorkerEnding, Outcome) -> Void
   ) {
     let number = outcomes.begin()
-    let take: (Outcome) -> Void = { [weak self] outcome in
-      guard let self, step != .isOver, outcomes.isLatest(number) else { return }
+    let complete: (Outcome) -> Void = { [weak self] outcome in
+      guard let self, step != .ended, outcomes.isLatest(number) else { return }
       // A repeated or later outcome doesn't count any more.
       _ = outcomes.begin()
       set(timer: nil)
       then(self, outcome)
     }
-    set(timer: timers.after(Self.patience) { take(lost) })
-    work(self, take)
+    set(timer: timers.after(Self.timeout) { complete(lost) })
+    work(self, complete)
   }
 
   /// Replaces the timer of the step; there is at most one.

@@ -28,7 +28,7 @@ struct WorkerEnds {
   let keepLastLines: (WorkerID, [String]?) -> Void
   /// Called when the root process of an external worker has ended. Another process may represent
   /// the worker from now on.
-  let externalRootHasEnded: (WorkerUnit) -> Void
+  let externalRootDidEnd: (WorkerUnit) -> Void
 
   /// - Parameter signal: sent instead of the worker's `stop_signal`.
   func terminate(_ id: WorkerID, by signal: Int32? = nil) {
@@ -38,7 +38,7 @@ struct WorkerEnds {
   func kill(_ id: WorkerID) { ending(of: workers[id])?.kill() }
 
   /// Handles the end of the worker's root process, or of an operation that its end waits for.
-  func rootHasEnded(_ worker: WorkerUnit) { ending(of: worker)?.rootHasEnded() }
+  func rootDidEnd(_ worker: WorkerUnit) { ending(of: worker)?.rootDidEnd() }
 
   /// The `WorkerEnding` of the worker's current run; nil: it has no process.
   private func ending(of worker: WorkerUnit?) -> WorkerEnding? {
@@ -57,9 +57,9 @@ struct WorkerEnds {
     restarts.record(
       footprint: driver.state.footprint(of: id), lastWords: lastLines?.last, of: id)
     keepLastLines(id, lastLines)
-    clearAway(worker)
+    cleanUp(worker)
     records.remove(id.name)
-    program?.hasEnded(status)
+    program?.didEnd(status)
     driver.send(.exited(id, status))
     listening.offer(worker)
     // The worker isn't declared any more, and its removal only waited for its end.
@@ -68,7 +68,7 @@ struct WorkerEnds {
   }
 
   /// Removes what belongs to a worker's run: sockets, watches, image and process.
-  func clearAway(_ worker: WorkerUnit) {
+  func cleanUp(_ worker: WorkerUnit) {
     let before = worker.profile
     // The conversation ends before the files of its sockets are removed, so that it can't create
     // new ones.
@@ -87,44 +87,6 @@ struct WorkerEnds {
     // The image may belong to another process of that name whose record is lost.
     worker.imageRemoval = memory.removeImage(
       of: name, isUnreadableNeeded: worker.process == nil, then: then)
-  }
-}
-
-/// Removes ended workers of `run` from the registry. At most 100 of them are still shown, since a
-/// script may use `run` with new names for years. Belongs to the loop's thread.
-final class EndedRuns {
-  static let limit = 100
-
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let requests: WorkerRequests
-  private let supervision: WorkerSupervision
-  private let limit: Int
-  /// The worker that ended last is the last one.
-  private var ids: [WorkerID] = []
-
-  init(
-    driver: EngineDriver, workers: WorkerRegistry, requests: WorkerRequests,
-    supervision: WorkerSupervision, limit: Int = EndedRuns.limit
-  ) {
-    self.driver = driver
-    self.workers = workers
-    self.requests = requests
-    self.supervision = supervision
-    self.limit = limit
-  }
-
-  /// - Parameter latest: the worker that has just ended.
-  func forgetOldRuns(after latest: WorkerID) {
-    ids.removeAll { $0 == latest }
-    ids.append(latest)
-    guard ids.count > limit else { return }
-    let oldest = ids.removeFirst()
-    // The worker may have been run again since. Then it is added again at its next end. Or the
-    // configuration may have declared it since.
-    guard workers[oldest]?.isDeclared == false, !requests.isAlive(oldest) else { return }
-    supervision.removeWorker(oldest)
-    driver.send(.removed(oldest))
   }
 }
 

@@ -8,7 +8,7 @@ import Supervision
 final class DescriptorStoring {
   /// The time between the operator's stop and the removal of the descriptors: `dormouse restart`
   /// stops the worker and starts it again.
-  static let patience = Duration.seconds(10)
+  static let removalDelay = Duration.seconds(10)
 
   private let timers: any Timers
   private let handle: WorkerHandle
@@ -18,7 +18,7 @@ final class DescriptorStoring {
   private let returning: (@escaping (UInt64) -> Void) -> @Sendable (UInt64) -> Void
   private var store: DescriptorStore?
   /// The warnings that this run has logged: the store is full, or a descriptor can't be stored.
-  private var hasComplained = (noRoom: false, unsafe: false)
+  private var hasWarned = (noRoom: false, unsafe: false)
 
   init(
     _ handle: WorkerHandle, timers: any Timers, workers: WorkerRegistry,
@@ -53,7 +53,7 @@ final class DescriptorStoring {
 
   /// The descriptors for the next run. The limit may have been lowered since they were stored.
   func entriesForLaunch() -> [DescriptorStore.Entry] {
-    hasComplained = (false, false)
+    hasWarned = (false, false)
     guard let store else { return [] }
     let dropped = store.keep(atMost: limit)
     if dropped > 0 {
@@ -64,9 +64,9 @@ final class DescriptorStoring {
 
   /// The operator has stopped the worker. If it isn't started again soon, the descriptors are
   /// closed.
-  func wasStopped() {
+  func didStop() {
     guard let stopped = store else { return }
-    timers.after(Self.patience) { [weak self] in
+    timers.after(Self.removalDelay) { [weak self] in
       guard let self, store === stopped, isDown else { return }
       store = nil
       handle.log(.info, "its stored descriptors closed: it was stopped")
@@ -79,15 +79,15 @@ final class DescriptorStoring {
 
   /// Logs what couldn't be stored; each warning once a run.
   private func report(_ refused: DescriptorStore.Refused, _ name: String) {
-    if refused.noRoom > 0, !hasComplained.noRoom {
-      hasComplained.noRoom = true
+    if refused.noRoom > 0, !hasWarned.noRoom {
+      hasWarned.noRoom = true
       handle.log(
         .warning,
         "\(refused.noRoom) descriptors named \(name) closed: the store is full "
           + "(fdstore: \(limit))")
     }
-    if refused.unsafe > 0, !hasComplained.unsafe {
-      hasComplained.unsafe = true
+    if refused.unsafe > 0, !hasWarned.unsafe {
+      hasWarned.unsafe = true
       handle.log(
         .warning,
         "\(refused.unsafe) descriptors named \(name) closed: only sockets, pipes, "

@@ -20,8 +20,8 @@ struct EnvironmentFiles: Sendable {
   func read() throws(LaunchError) -> [String: String] {
     var result: [String: String] = [:]
     for path in paths {
-      let found = try read(path)
-      guard let variables = found.value else { throw .environmentFile(reason(found, path)) }
+      let parsed = try read(path)
+      guard let variables = parsed.value else { throw .environmentFile(reason(parsed, path)) }
       result.merge(variables) { $1 }
     }
     return result.filter { !fixed.contains($0.key) }
@@ -36,8 +36,8 @@ struct EnvironmentFiles: Sendable {
     }
   }
 
-  private func reason(_ found: ParseResult<[String: String]>, _ path: String) -> String {
-    let error = found.errors.first
+  private func reason(_ parsed: ParseResult<[String: String]>, _ path: String) -> String {
+    let error = parsed.errors.first
     let line = error?.position.map { ", line \($0.line)" } ?? ""
     let reader = account.map {
       ", read as user \($0.name.isEmpty ? "\($0.identity.user)" : $0.name)"

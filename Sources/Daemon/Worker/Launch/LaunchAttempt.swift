@@ -47,17 +47,17 @@ final class LaunchAttempt {
   }
 
   /// The time limit of a step. A file system that is mounted at its first use needs some seconds.
-  static let patience = Duration.seconds(10)
+  static let stepTimeout = Duration.seconds(10)
   /// The time limit for the outcome of a step, after which it counts as lost. It is longer than
   /// that of the step.
-  static let lossPatience = Duration.seconds(15)
+  static let lossTimeout = Duration.seconds(15)
   /// The time limit of `undo`: it may have to wait for two steps, and for earlier jobs about the
   /// same worker.
-  static let undoPatience = Duration.seconds(30)
+  static let undoTimeout = Duration.seconds(30)
 
   private let launch: any LaunchSteps
   private let timers: any Timers
-  private let complain: (String) -> Void
+  private let warn: (String) -> Void
   private var end: ((Outcome) -> Void)?
   private var steps: ArraySlice<LaunchStep>
   private var operations = OperationCount()
@@ -69,11 +69,11 @@ final class LaunchAttempt {
   /// - Parameter end: called once.
   init(
     _ launch: any LaunchSteps, _ timers: any Timers,
-    complain: @escaping (String) -> Void, then end: @escaping (Outcome) -> Void
+    warn: @escaping (String) -> Void, then end: @escaping (Outcome) -> Void
   ) {
     self.launch = launch
     self.timers = timers
-    self.complain = complain
+    self.warn = warn
     self.end = end
     steps = launch.steps[...]
   }
@@ -84,10 +84,10 @@ final class LaunchAttempt {
   func proceed() {
     guard launch.isWanted else { return undo(.unwanted) }
     guard let step = steps.popFirst() else { return conclude(.launched) }
-    let number = begin(within: Self.lossPatience) { [unowned self] in
+    let number = begin(within: Self.lossTimeout) { [unowned self] in
       undo(.failed("no outcome of its step `\(step)`"))
     }
-    launch.perform(step, within: Self.patience) { [weak self] refusal in
+    launch.perform(step, within: Self.stepTimeout) { [weak self] refusal in
       guard let self, operations.isLatest(number) else { return }
       stop()
       if let refusal { undo(.failed(refusal)) } else { proceed() }
@@ -95,9 +95,9 @@ final class LaunchAttempt {
   }
 
   private func undo(_ outcome: Outcome) {
-    let number = begin(within: Self.undoPatience) { [unowned self] in
-      complain(
-        "can't undo its launch within \(Self.undoPatience.spoken)")
+    let number = begin(within: Self.undoTimeout) { [unowned self] in
+      warn(
+        "can't undo its launch within \(Self.undoTimeout.spoken)")
       conclude(outcome)
     }
     launch.undo { [weak self] in

@@ -88,7 +88,7 @@ final class LaunchPlanner {
     var plan = LaunchPlan(
       name: worker.id.name, command: configuration.command, directory: configuration.directory,
       environment: restarts.environment(of: worker.id, over: base),
-      cgroup: cgroup, logPath: ownLog(of: worker.id),
+      cgroup: cgroup, logPath: defaultLog(of: worker.id),
       notifySocket: worker.conversation?.notifyPath,
       pressureWatch: worker.conversation?.pressurePath)
     plan.workerSocket = worker.conversation?.workerSocketPath
@@ -132,20 +132,20 @@ final class LaunchPlanner {
     let path = plan.logPath
     planLog(&plan, worker.configuration)
     // The log stays the file to which the worker was launched to write.
-    plan.logIsElsewhere = plan.logIsElsewhere || path != ownLog(of: worker.id)
+    plan.isLogPathConfigured = plan.isLogPathConfigured || path != defaultLog(of: worker.id)
     plan.logPath = path
   }
 
   /// The path of the log that a worker writes to, or would write to if it were started.
   func logPath(of worker: WorkerUnit) -> String {
-    worker.process?.plan.logPath ?? worker.configuration.output.file ?? ownLog(of: worker.id)
+    worker.process?.plan.logPath ?? worker.configuration.output.file ?? defaultLog(of: worker.id)
   }
 
   /// The user, by name or number, that could put symbolic links on the path of that log; nil: only
   /// the daemon's user could.
   func logUser(of worker: WorkerUnit) -> String? {
     if let plan = worker.process?.plan {
-      return plan.logIsElsewhere ? plan.account.map { "\($0.identity.user)" } : nil
+      return plan.isLogPathConfigured ? plan.account.map { "\($0.identity.user)" } : nil
     }
     return worker.configuration.output.file == nil ? nil : worker.configuration.user
   }
@@ -157,7 +157,7 @@ final class LaunchPlanner {
   }
 
   /// - Parameter error: why the limit couldn't be set; nil: it was set, or not tried.
-  func complainOfMemoryLimit(
+  func warnOfMemoryLimit(
     _ id: WorkerID, limit: ByteCount, cgroup: WorkerCgroup?, error: SystemCallError?
   ) {
     let reason: String
@@ -173,7 +173,7 @@ final class LaunchPlanner {
     log(.warning, "\(id): limits.memory, \(limit), is not enforced: \(reason)")
   }
 
-  private func ownLog(of id: WorkerID) -> String { "\(settings.logs)/\(id.name).log" }
+  private func defaultLog(of id: WorkerID) -> String { "\(settings.logs)/\(id.name).log" }
 
   private func planFiles(_ plan: inout LaunchPlan, _ worker: WorkerUnit) {
     let paths = worker.configuration.environmentFiles
@@ -187,7 +187,7 @@ final class LaunchPlanner {
   private func planLog(_ plan: inout LaunchPlan, _ configuration: WorkerConfiguration) {
     if let file = configuration.output.file {
       plan.logPath = file
-      plan.logIsElsewhere = true
+      plan.isLogPathConfigured = true
       plan.logLimit = .max
     }
     if configuration.output.maxSize != nil { plan.logKeep = configuration.output.keep }
@@ -216,10 +216,10 @@ final class LaunchPlanner {
   /// reclaims memory before the call returns.
   private func limitMemory(of id: WorkerID, _ cgroup: WorkerCgroup?, _ limit: ByteCount) {
     guard let cgroup else {
-      return complainOfMemoryLimit(id, limit: limit, cgroup: nil, error: nil)
+      return warnOfMemoryLimit(id, limit: limit, cgroup: nil, error: nil)
     }
     self.limit(id, cgroup, limit) { [weak self] error in
-      self?.complainOfMemoryLimit(id, limit: limit, cgroup: cgroup, error: error)
+      self?.warnOfMemoryLimit(id, limit: limit, cgroup: cgroup, error: error)
     }
   }
 }

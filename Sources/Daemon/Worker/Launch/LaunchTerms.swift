@@ -49,14 +49,14 @@ struct WantedAccount: Sendable {
       .joined(separator: ", ")
   }
 
-  func isSilent(_ limit: Duration) -> String {
+  func timeoutText(_ limit: Duration) -> String {
     isOurs
       ? "can't look for processes of an earlier instance within \(limit.spoken)"
       : "can't look up \(names) within \(limit.spoken): check the name service "
         + "(nsswitch.conf(5))"
   }
 
-  var isStillSilent: String {
+  var stillWaitingText: String {
     isOurs
       ? "an earlier launch still looks for processes of an earlier instance"
       : "an earlier launch still waits for the name service (nsswitch.conf(5)) to find \(names)"

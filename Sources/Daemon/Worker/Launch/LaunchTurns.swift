@@ -7,29 +7,29 @@ import Policy
 /// Each launch uses a thread and some memory for a moment: after a hundred at once the heap would
 /// keep gaps (0.45 MB, Benchmarks/results/2026-11-22-idle.md). If many programs start up at once on
 /// few processors, all of them are ready late. Therefore a launch counts until its worker is ready.
-/// A worker that starts slowly delays the others by at most 100 ms (`patience`), or by at most 3 s
-/// (`longest`) while threads wait for a processor: then one more program would be ready no earlier.
-/// Belongs to the loop's thread.
+/// A worker that starts slowly delays the others by at most 100 ms (`countedTime`), or by at most 3
+/// s (`maxCountedTime`) while threads wait for a processor: then one more program would be ready no
+/// earlier. Belongs to the loop's thread.
 final class LaunchTurns {
   /// After this time a launch doesn't count any more, unless threads wait for a processor.
-  static let patience = Duration.milliseconds(100)
+  static let countedTime = Duration.milliseconds(100)
   /// The interval of checks whether threads still wait. In 100 ms two processors start up four
   /// small programs.
   static let interval = Duration.milliseconds(20)
   /// After this time a launch doesn't count any more in any case.
-  static let longest = Duration.seconds(3)
+  static let maxCountedTime = Duration.seconds(3)
 
   struct Machine {
     /// The maximum number of launches at once.
-    var most: Int
+    var maxLaunches: Int
     /// Whether many threads wait for a processor.
     var isBusy: () -> Bool
 
-    static var own: Machine {
-      Machine(most: max(4, 2 * onlineProcessors)) {
+    static var local: Machine {
+      Machine(maxLaunches: max(4, 2 * onlineProcessors)) {
         // One of these threads is the reader itself. As many threads as there are processors may
         // wait in addition, so that the processors are never idle. Without /proc/loadavg, a launch
-        // counts for `patience`.
+        // counts for `countedTime`.
         (RunnableThreads.count() ?? 0) > 2 * onlineProcessors + 1
       }
     }
@@ -38,7 +38,7 @@ final class LaunchTurns {
   private let timers: any Timers
   private let machine: Machine
   /// The launches that count, in the order in which they began.
-  private var underWay: [(id: WorkerID, since: Instant)] = []
+  private var counted: [(id: WorkerID, since: Instant)] = []
   private var wanted = WaitingLaunches()
   private var others = WaitingLaunches()
   private var isAdvancing = false
@@ -52,20 +52,20 @@ final class LaunchTurns {
   deinit { if let timer { timers.cancel(timer) } }
 
   /// The workers whose launches count.
-  var holders: [WorkerID] { underWay.map(\.id) }
+  var countedWorkers: [WorkerID] { counted.map(\.id) }
 
   /// Calls `begin` when the launch may begin: at once, unless too many others count.
   ///
   /// - Parameter isWanted: a client or another worker waits for it. Such launches precede those
   ///   that only start automatically.
-  func take(_ id: WorkerID, isWanted: Bool, _ begin: @escaping () -> Void) {
+  func enqueue(_ id: WorkerID, isWanted: Bool, _ begin: @escaping () -> Void) {
     if isWanted { wanted.append(id, begin) } else { others.append(id, begin) }
     advance()
   }
 
   /// The worker is ready, or its launch has failed.
   func end(_ id: WorkerID) {
-    underWay.removeAll { $0.id == id }
+    counted.removeAll { $0.id == id }
     advance()
   }
 
@@ -74,8 +74,8 @@ final class LaunchTurns {
     guard !isAdvancing else { return }
     isAdvancing = true
     while !wanted.isEmpty || !others.isEmpty, hasRoom() {
-      if let launch = wanted.takeNext() ?? others.takeNext() {
-        underWay.append((launch.id, timers.now))
+      if let launch = wanted.popNext() ?? others.popNext() {
+        counted.append((launch.id, timers.now))
         launch.begin()
       }
     }
@@ -85,11 +85,11 @@ final class LaunchTurns {
 
   private func hasRoom() -> Bool {
     let now = timers.now
-    underWay.removeAll { now - $0.since >= Self.longest }
-    if underWay.count < machine.most { return true }
-    let recent = underWay.filter { now - $0.since < Self.patience }
-    if recent.count >= machine.most || machine.isBusy() { return false }
-    underWay = recent
+    counted.removeAll { now - $0.since >= Self.maxCountedTime }
+    if counted.count < machine.maxLaunches { return true }
+    let recent = counted.filter { now - $0.since < Self.countedTime }
+    if recent.count >= machine.maxLaunches || machine.isBusy() { return false }
+    counted = recent
     return true
   }
 
@@ -98,9 +98,9 @@ final class LaunchTurns {
     timer = nil
     guard !wanted.isEmpty || !others.isEmpty else { return }
     let now = timers.now
-    let recent = underWay.filter { now - $0.since < Self.patience }
-    let isFull = recent.count >= machine.most
-    let wait = isFull ? recent.first.map { Self.patience - (now - $0.since) } : nil
+    let recent = counted.filter { now - $0.since < Self.countedTime }
+    let isFull = recent.count >= machine.maxLaunches
+    let wait = isFull ? recent.first.map { Self.countedTime - (now - $0.since) } : nil
     timer = timers.after(wait ?? Self.interval) { [weak self] in
       self?.timer = nil
       self?.advance()
@@ -121,7 +121,7 @@ private struct WaitingLaunches {
     launches.append((id, begin))
   }
 
-  mutating func takeNext() -> (id: WorkerID, begin: () -> Void)? {
+  mutating func popNext() -> (id: WorkerID, begin: () -> Void)? {
     guard !isEmpty else { return nil }
     defer {
       launches[next] = nil

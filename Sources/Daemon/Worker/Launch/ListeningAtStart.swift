@@ -5,13 +5,13 @@ import Supervision
 
 extension ListeningSockets {
   /// The time after which the workers are started, although a file system doesn't respond.
-  static let startPatience = Duration.seconds(1)
+  static let startTimeout = Duration.seconds(1)
 
   /// Opens the sockets of all workers at the daemon's start. The sockets of workers that survived
   /// are copied from their processes. All others are opened before the first worker starts, so that
   /// no client is refused.
   ///
-  /// - Parameter then: called once, when all sockets have an outcome or after `startPatience`;
+  /// - Parameter then: called once, when all sockets have an outcome or after `startTimeout`;
   ///   perhaps before this returns.
   func openListeners(
     of configurations: [WorkerConfiguration], then: @escaping () -> Void = {}
@@ -21,7 +21,7 @@ extension ListeningSockets {
     whenOpened = then
     unopened = Set(listening.map(\.id))
     for worker in listening {
-      takeBack(worker) { [weak self] in
+      recoverSockets(worker) { [weak self] in
         let configuration = worker.configuration
         self?.relisten(worker) { then in
           then(Result { () throws(TermsError) in try WantedAccount(configuration).lookUp() })
@@ -32,7 +32,7 @@ extension ListeningSockets {
       }
     }
     if unopened.isEmpty { return endOpening() }
-    timers.after(Self.startPatience) { [weak self] in self?.endOpening() }
+    timers.after(Self.startTimeout) { [weak self] in self?.endOpening() }
   }
 
   private func endOpening() {
@@ -43,16 +43,16 @@ extension ListeningSockets {
 
   /// Copies the sockets from the worker's processes, if it has any. A file system on which the
   /// sockets' files are may not respond.
-  private func takeBack(_ worker: WorkerUnit, then: @escaping () -> Void) {
+  private func recoverSockets(_ worker: WorkerUnit, then: @escaping () -> Void) {
     // The sockets of a worker that has ended, or can't be read, aren't copied: they are opened
     // again.
     guard let tree = try? worker.process?.tree() else { return then() }
-    jobs.run(about: "sockets of \(worker.id)", within: WorkerStart.patience) {
+    jobs.run(about: "sockets of \(worker.id)", within: WorkerStart.timeout) {
       [wanted = worker.configuration.listen] in
       Listener.recover(wanted, from: tree)
     } then: { [weak self] outcome in
-      if case .done(let found) = outcome {
-        for listener in found { self?.keep(listener, of: worker) }
+      if case .done(let listeners) = outcome {
+        for listener in listeners { self?.keep(listener, of: worker) }
       }
       then()
     }

@@ -77,14 +77,14 @@ final class ListeningSockets {
     let wanted = WantedAccount(worker.configuration)
     relisten(worker) { then in
       if wanted.isOurs { return then(.success(nil)) }
-      let limit = WorkerStart.patience
+      let limit = WorkerStart.timeout
       jobs.run(about: "user of \(worker.id)", within: limit) {
         Result { () throws(TermsError) in try wanted.lookUp() }
       } then: { [weak self] outcome in
         switch outcome {
         case .done(let result): then(result)
-        case .overdue: self?.warn(worker, wanted.isSilent(limit))
-        case .busy: self?.warn(worker, wanted.isStillSilent)
+        case .overdue: self?.warn(worker, wanted.timeoutText(limit))
+        case .busy: self?.warn(worker, wanted.stillWaitingText)
         }
       }
     }
@@ -95,7 +95,7 @@ final class ListeningSockets {
   /// and then the launch fails.
   func relisten(
     _ worker: WorkerUnit,
-    as look: (@escaping (Result<Account?, TermsError>) -> Void) -> Void,
+    as lookUp: (@escaping (Result<Account?, TermsError>) -> Void) -> Void,
     then: @escaping () -> Void = {}
   ) {
     let configuration = worker.configuration
@@ -106,7 +106,7 @@ final class ListeningSockets {
       isCurrent(worker) && worker.configuration == configuration
         && !workers.launching.contains(worker.id)
     }
-    look { [weak self] account in
+    lookUp { [weak self] account in
       guard let self, isWanted() else { return then() }
       do {
         let account = try account.get()
@@ -148,7 +148,7 @@ final class ListeningSockets {
     openings[worker.id] = []
     let configuration = worker.configuration
     closeUnwanted(of: worker)
-    let limit = WorkerStart.patience
+    let limit = WorkerStart.timeout
     files.open(
       missing(of: worker), of: worker.id.name, for: account,
       isForGroup: configuration.group != nil, within: limit

@@ -17,10 +17,10 @@ final class LogKeeper {
 
   private let timers: any Timers
   /// The time from a rotation, or from a write that the kernel reports, to the next check.
-  static let hurry = Duration.milliseconds(10)
+  static let checkDelay = Duration.milliseconds(10)
   /// The longest such time. It grows up to this if many logs are written to, because checks of all
   /// of them would cost too much.
-  static let leastHurry = Duration.seconds(1)
+  static let maxCheckDelay = Duration.seconds(1)
 
   enum Outcome: Equatable {
     case small
@@ -31,17 +31,17 @@ final class LogKeeper {
 
   /// Checks a log on another thread, for as long as that takes. `then` is called on the loop.
   /// `watch` is the number under which the log's next write will be reported.
-  typealias Look = (
+  typealias Check = (
     WorkerID, LogRotation, _ then: @escaping (_ outcome: Outcome, _ watch: Int32?) -> Void
   ) -> Void
-  private let rotate: Look
+  private let rotate: Check
   /// Records the size of a log on another thread. It can't fail.
-  private let note: (WorkerID, LogPlace, _ then: @escaping () -> Void) -> Void
+  private let recordSize: (WorkerID, LogDestination, _ then: @escaping () -> Void) -> Void
   private let unwatch: (Int32) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
   /// Returns whether a worker runs, so that its log may be rotated.
-  var mayTouch: (WorkerID) -> Bool = { _ in true }
-  private var underWay: Set<WorkerID> = []
+  var mayRotate: (WorkerID) -> Bool = { _ in true }
+  private var checking: Set<WorkerID> = []
   /// The time of the next attempt after a failure.
   private var pauses: [WorkerID: Instant] = [:]
   /// Logs with a limit, of workers that run.
@@ -53,17 +53,19 @@ final class LogKeeper {
   /// Workers whose log may have been written to after its last check.
   private var written: Set<WorkerID> = []
   /// How many logs will be checked soon because they were written to.
-  private var hurried = 0
+  private var scheduledChecks = 0
 
   init(
-    _ timers: any Timers, rotate: @escaping Look,
-    note: @escaping (WorkerID, LogPlace, _ then: @escaping () -> Void) -> Void = { $2() },
+    _ timers: any Timers, rotate: @escaping Check,
+    recordSize: @escaping (WorkerID, LogDestination, _ then: @escaping () -> Void) -> Void = {
+      $2()
+    },
     unwatch: @escaping (Int32) -> Void = { _ in },
     log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
     self.timers = timers
     self.rotate = rotate
-    self.note = note
+    self.recordSize = recordSize
     self.unwatch = unwatch
     self.log = log
   }
@@ -74,17 +76,17 @@ final class LogKeeper {
     self.init(services.loop) { [jobs = services.jobs] id, rotation, then in
       let times = LogTimes(path: times(id))
       let watch = writes.watch
-      // The time limit is an hour, since a large log on a slow disk takes seconds.
+      // An hour is as good as no limit: a large log on a slow disk takes seconds.
       jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
         // The report is requested first, so that a write after the check is reported. Without it
         // the log is checked with each sample.
-        let number = watch.flatMap { try? rotation.place.awaitWrite($0) }
+        let number = watch.flatMap { try? rotation.destination.awaitWrite($0) }
         var outcome = Outcome.small
         let failure = failureText {
           if try rotation.rotateIfTooLarge() { outcome = .rotated }
         }
         // Without this record, `logs --since` shows more lines; the next sample makes one.
-        try? times.note(rotation.place, at: Int64(time(nil)))
+        try? times.record(rotation.destination, at: Int64(time(nil)))
         return (failure.map { .failed($0) } ?? outcome, number)
       } then: { (outcome: JobOutcome<(Outcome, Int32?)>) in
         if case .done(let (outcome, number)) = outcome {
@@ -93,11 +95,11 @@ final class LogKeeper {
           then(.small, nil)
         }
       }
-    } note: { [jobs = services.jobs] id, place, then in
+    } recordSize: { [jobs = services.jobs] id, place, then in
       let times = LogTimes(path: times(id))
       jobs.run(about: "log times of \(id)", within: .seconds(3600)) {
         // Without this record, `logs --since` shows more lines; the next sample makes one.
-        try? times.note(place, at: Int64(time(nil)))
+        try? times.record(place, at: Int64(time(nil)))
       } then: { _ in
         then()
       }
@@ -106,29 +108,29 @@ final class LogKeeper {
     } log: { [log = services.log] in
       log($0, $1)
     }
-    writes.report = { [weak self] in self?.haveHappened($0) }
+    writes.report = { [weak self] in self?.didReceive($0) }
   }
 
   /// Checks the worker's log. Called at each sample of a running worker, and when its launch has
   /// ended: until then the log is read for readiness, and isn't rotated.
-  func keepSmall(_ worker: WorkerUnit) {
+  func checkLog(_ worker: WorkerUnit) {
     guard let process = worker.process else { return }
-    keepSmall(process.plan.logPlace, of: worker.id, worker.configuration.output)
+    checkLog(process.plan.logDestination, of: worker.id, worker.configuration.output)
   }
 
-  func keepSmall(_ place: LogPlace, of id: WorkerID, _ output: WorkerOutput) {
+  func checkLog(_ place: LogDestination, of id: WorkerID, _ output: WorkerOutput) {
     let now = timers.now
     pauses = pauses.filter { $0.value >= now }
-    guard pauses[id] == nil, underWay.insert(id).inserted else { return }
+    guard pauses[id] == nil, checking.insert(id).inserted else { return }
     guard let limit = output.maxSize else {
       forget(id)
-      return note(id, place) { [weak self] in self?.underWay.remove(id) }
+      return recordSize(id, place) { [weak self] in self?.checking.remove(id) }
     }
     var place = place
     place.keep = output.keep
     let rotation = LogRotation(place, limit: limit.bytes)
     rotations[id] = rotation
-    look(rotation, of: id)
+    check(rotation, of: id)
   }
 
   /// The run has ended: writes to its log aren't awaited any more.
@@ -141,35 +143,35 @@ final class LogKeeper {
     }
   }
 
-  private func look(_ rotation: LogRotation, of id: WorkerID) {
+  private func check(_ rotation: LogRotation, of id: WorkerID) {
     rotate(id, rotation) { [weak self] outcome, watch in
       guard let self else { return }
       if let watch { claim(watch, for: id) }
-      didLook(at: id, outcome: outcome)
+      didCheck(at: id, outcome: outcome)
     }
   }
 
-  private func didLook(at id: WorkerID, outcome: Outcome) {
-    guard underWay.contains(id) else { return }
-    if outcome == .rotated { return lookAgain(at: id, after: Self.hurry) }
-    underWay.remove(id)
-    if written.remove(id) != nil { lookSoon(at: id) }
+  private func didCheck(at id: WorkerID, outcome: Outcome) {
+    guard checking.contains(id) else { return }
+    if outcome == .rotated { return checkLater(at: id, after: Self.checkDelay) }
+    checking.remove(id)
+    if written.remove(id) != nil { checkSoon(at: id) }
     guard case .failed(let failure) = outcome else { return }
     pauses[id] = timers.now + Self.pause
     log(.warning, "\(id): its log is over output.max_size and can't be rotated: \(failure)")
   }
 
   /// - Parameter then: called before the check.
-  private func lookAgain(
+  private func checkLater(
     at id: WorkerID, after delay: Duration, then: @escaping () -> Void = {}
   ) {
     timers.after(delay) { [weak self] in
       then()
-      guard let self, underWay.contains(id) else { return }
+      guard let self, checking.contains(id) else { return }
       // The worker's next run may have begun, whose log is read for readiness.
-      guard let rotation = rotations[id], mayTouch(id) else { return _ = underWay.remove(id) }
+      guard let rotation = rotations[id], mayRotate(id) else { return _ = checking.remove(id) }
       written.remove(id)
-      look(rotation, of: id)
+      check(rotation, of: id)
     }
   }
 
@@ -182,7 +184,7 @@ final class LogKeeper {
   }
 
   /// Handles the kernel's reports of writes.
-  func haveHappened(_ reports: WriteWatch.Reports) {
+  func didReceive(_ reports: WriteWatch.Reports) {
     for number in reports.written { recordWrite(at: number) }
     for number in reports.ended { watches[number] = nil }
   }
@@ -192,17 +194,18 @@ final class LogKeeper {
       unclaimed.insert(number)
       return
     }
-    lookSoon(at: id)
+    checkSoon(at: id)
   }
 
   /// Schedules a check soon. The more logs are written to, the later each one is checked: there are
   /// at most about 100 such checks per second.
-  private func lookSoon(at id: WorkerID) {
+  private func checkSoon(at id: WorkerID) {
     guard pauses[id] == nil else { return }
-    guard underWay.insert(id).inserted else { return _ = written.insert(id) }
-    hurried += 1
-    lookAgain(at: id, after: min(Self.hurry * hurried, Self.leastHurry)) { [weak self] in
-      self?.hurried -= 1
+    guard checking.insert(id).inserted else { return _ = written.insert(id) }
+    scheduledChecks += 1
+    checkLater(at: id, after: min(Self.checkDelay * scheduledChecks, Self.maxCheckDelay)) {
+      [weak self] in
+      self?.scheduledChecks -= 1
     }
   }
 }

@@ -36,7 +36,7 @@ final class ProcessHolder {
         of: WorkerHandle(worker: worker, driver: ends.driver, log: ends.log), heldBy: self)
     }
     worker.exitWatch = try loop.whenReadable(process.pidfd) { [unowned self, weak worker] in
-      if let worker { ends.rootHasEnded(worker) }
+      if let worker { ends.rootDidEnd(worker) }
     }
   }
 
@@ -52,7 +52,7 @@ final class ProcessHolder {
   func refreshMemory(of worker: WorkerUnit) {
     guard let process = worker.process else { return }
     ends.processes.openMemory(process.memoryRefresh, of: worker.id.name) { [weak worker] opened in
-      if let now = worker?.process, now.identity == process.identity { now.adopt(opened) }
+      if let now = worker?.process, now.identity == process.identity { now.store(opened) }
     }
   }
 }

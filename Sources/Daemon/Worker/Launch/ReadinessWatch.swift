@@ -11,7 +11,7 @@ final class ReadinessWatch {
   private static let interval = Duration.milliseconds(50)
 
   /// The timeout of a search in the log, and of the search for the program that has a port.
-  private static let patience = Duration.seconds(10)
+  private static let jobTimeout = Duration.seconds(10)
 
   private let readiness: Readiness
   private let process: WorkerProcess
@@ -23,7 +23,7 @@ final class ReadinessWatch {
   private unowned let holder: ProcessHolder
   private var probe: ProbeState?
   private var timer: EventLoop.Token?
-  private var dropQuestion: (() -> Void)?
+  private var cancelQuestion: (() -> Void)?
   private var isOver = false
 
   init(
@@ -49,7 +49,7 @@ final class ReadinessWatch {
   }
 
   /// The worker has reported readiness itself. That counts, whichever condition the rule has.
-  func saidReady() { if !readiness.isReady { becameReady() } }
+  func didReportReady() { if !readiness.isReady { becomeReady() } }
 
   /// The run has ended.
   func end() {
@@ -57,7 +57,7 @@ final class ReadinessWatch {
     stop()
   }
 
-  private func becameReady() {
+  private func becomeReady() {
     readiness.notified()
     stop()
     // A wrapper script may have executed the real program by now.
@@ -74,9 +74,9 @@ final class ReadinessWatch {
     probe = nil
     if let timer { timers.cancel(timer) }
     timer = nil
-    let drop = dropQuestion
-    dropQuestion = nil
-    drop?()
+    let cancel = cancelQuestion
+    cancelQuestion = nil
+    cancel?()
   }
 
   // MARK: log and port
@@ -86,25 +86,25 @@ final class ReadinessWatch {
     if let scan = readiness.scan { return search(scan) }
     // A source that can't be read isn't ready yet.
     guard (try? readiness.check()) == true else { return checkLater() }
-    if case .tcp(let port) = readiness.rule { confirm(port) } else { becameReady() }
+    if case .tcp(let port) = readiness.rule { confirm(port) } else { becomeReady() }
   }
 
   /// Finds out which program accepts connections at the port; it may be another one.
   private func confirm(_ port: UInt16) {
     readiness.reject()
     let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
-    jobs.run(about: "port of \(handle.id)", within: Self.patience) { [processes] in
+    jobs.run(about: "port of \(handle.id)", within: Self.jobTimeout) { [processes] in
       processes.holder(of: port, earlierThan: root, session: session, cgroup: cgroup)
     } then: { [weak self] outcome in
       guard let self, !isOver, readiness.needsChecking, isLaunching else { return }
       // The worker counts as ready even then: an older program may have opened the port for it, as
       // a container's proxy does.
       if case .done(let other?) = outcome {
-        complain(
+        warn(
           "port \(port) is held by \(other.name) (pid \(other.pid)), which was started before it "
             + "and may have answered in its place")
       }
-      becameReady()
+      becomeReady()
     }
   }
 
@@ -118,24 +118,24 @@ final class ReadinessWatch {
   /// Searches the log on another thread: it may be in a file system that doesn't respond, and
   /// matching an expression may take long.
   private func search(_ scan: LogScan) {
-    jobs.run(about: "log of \(handle.id)", within: Self.patience) {
-      Result { () throws(SystemCallError) in try scan.look() }
+    jobs.run(about: "log of \(handle.id)", within: Self.jobTimeout) {
+      Result { () throws(SystemCallError) in try scan.scan() }
     } then: { [weak self] outcome in
       guard let self, !isOver, readiness.needsChecking, timer == nil else { return }
       switch outcome {
-      case .done(.success(true)): if isLaunching { return becameReady() }
+      case .done(.success(true)): if isLaunching { return becomeReady() }
       case .done(.success(false)), .busy: break
       case .done(.failure(let error)):
-        complain("can't search its log for readiness: \(error)")
-      case .overdue: complain("can't read its log: check its file system")
+        warn("can't search its log for readiness: \(error)")
+      case .overdue: warn("can't read its log: check its file system")
       }
       checkLater()
     }
   }
 
   /// Logs a warning, once for each launch.
-  private func complain(_ text: String) {
-    if readiness.takeComplaint() { handle.log(.warning, text) }
+  private func warn(_ text: String) {
+    if readiness.recordFailure() { handle.log(.warning, text) }
   }
 
   // MARK: probes
@@ -150,10 +150,10 @@ final class ReadinessWatch {
   private func ask() {
     guard let asked = probe?.probe, isLaunching else { return }
     let began = timers.now
-    dropQuestion = probes.put(asked, to: process) { [weak self] outcome in
-      guard let self, dropQuestion != nil, probe != nil else { return }
-      dropQuestion = nil
-      if probe?.record(success: outcome == .success) == .passing { return saidReady() }
+    cancelQuestion = probes.put(asked, to: process) { [weak self] outcome in
+      guard let self, cancelQuestion != nil, probe != nil else { return }
+      cancelQuestion = nil
+      if probe?.record(success: outcome == .success) == .passing { return didReportReady() }
       if let next = probe?.nextQuestion(after: began, answeredAt: timers.now) {
         schedule(at: next)
       }

@@ -24,7 +24,7 @@ struct ChannelPlan: Sendable {
   let publicDirectory: String
   let hasNotifySocket: Bool
   /// Whether the worker may store descriptors (`FDSTORE=1`).
-  let takesDescriptors: Bool
+  let acceptsDescriptors: Bool
   /// The user of the worker; nil: the daemon's user.
   let account: Account?
 
@@ -45,7 +45,7 @@ struct ChannelPlan: Sendable {
     }
 
     /// Returns the sockets; nil: an earlier call has returned them.
-    func take() -> sending WorkerChannels? { channels.withLock { $0.take() } }
+    func claim() -> sending WorkerChannels? { channels.withLock { $0.take() } }
   }
 
   struct Refusal: Error {
@@ -110,7 +110,7 @@ struct ChannelPlan: Sendable {
     _ handle: DirectoryHandle, _ remarks: inout [Remark]
   ) throws(SystemCallError) -> NotifySocket? {
     let socket = try NotifySocket.create(
-      in: directory, name: name, takesDescriptors: takesDescriptors)
+      in: directory, name: name, acceptsDescriptors: acceptsDescriptors)
     if socket.path.hasPrefix("@") || give(socket.path, in: handle) { return socket }
     socket.remove()
     return openPublicNotify(&remarks)
@@ -124,7 +124,7 @@ struct ChannelPlan: Sendable {
       let handle = try openTrusted(publicDirectory, making: true, as: .own)
       try handle.setMode(0o711)
       let socket = try NotifySocket.create(
-        in: publicDirectory, name: name, takesDescriptors: takesDescriptors)
+        in: publicDirectory, name: name, acceptsDescriptors: acceptsDescriptors)
       if socket.path.hasPrefix("@") || give(socket.path, in: handle) { return socket }
       socket.remove()
     } catch {
@@ -132,7 +132,7 @@ struct ChannelPlan: Sendable {
     }
     let random = String(UInt64.random(in: .min ... .max), radix: 16)
     return offer("NOTIFY_SOCKET", &remarks) { () throws(SystemCallError) in
-      try NotifySocket(path: "@dormouse-\(random).notify", takesDescriptors: takesDescriptors)
+      try NotifySocket(path: "@dormouse-\(random).notify", acceptsDescriptors: acceptsDescriptors)
     }
   }
 

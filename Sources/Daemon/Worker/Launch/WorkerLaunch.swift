@@ -18,7 +18,7 @@ final class WorkerLaunch: LaunchSteps {
   private var isUndone = false
   private var isRecorded = false
   /// A program waits at most this long for its record: the state directory may not respond.
-  private static let recordPatience = Duration.seconds(1)
+  private static let recordTimeout = Duration.seconds(1)
 
   private var services: Services { launches.services }
   private var id: WorkerID { worker.id }
@@ -66,13 +66,13 @@ final class WorkerLaunch: LaunchSteps {
           log(.warning, "no cgroup of its own: \(refusal)")
         }
         if let limit = worker.configuration.limits.memory {
-          launches.planner.complainOfMemoryLimit(
+          launches.planner.warnOfMemoryLimit(
             id, limit: limit, cgroup: terms.cgroup, error: terms.limitRefusal)
         }
         then(nil)
       case .done(.failure(let refusal)): then(refusal.text)
-      case .overdue: then(query.wanted.isSilent(limit))
-      case .busy: then(query.wanted.isStillSilent)
+      case .overdue: then(query.wanted.timeoutText(limit))
+      case .busy: then(query.wanted.stillWaitingText)
       }
     }
   }
@@ -85,7 +85,7 @@ final class WorkerLaunch: LaunchSteps {
       name: id.name, directory: directory,
       publicDirectory: ChannelPlan.publicDirectory(of: socket),
       hasNotifySocket: configuration.hasNotifySocket,
-      takesDescriptors: configuration.fdstore > 0, account: account)
+      acceptsDescriptors: configuration.fdstore > 0, account: account)
     services.socketFiles.open(plan, within: limit) { [self] outcome in
       switch outcome {
       case .done(.success(let made)): then(use(made, plan))
@@ -105,7 +105,7 @@ final class WorkerLaunch: LaunchSteps {
       return nil
     }
     for remark in made.remarks { log(remark.level, remark.text) }
-    launches.conversations.makeConversation(worker, over: made.take() ?? WorkerChannels())
+    launches.conversations.makeConversation(worker, over: made.claim() ?? WorkerChannels())
     return failureText {
       try worker.conversation?.listen()
       try worker.conversation?.listenToConnections()
@@ -147,17 +147,17 @@ final class WorkerLaunch: LaunchSteps {
     // worker that the next daemon finds, or no worker.
     isRecorded = true
     launches.recordWriter.save(worker, launching: forked) { forked.release() }
-    let timer = services.loop.after(Self.recordPatience) { forked.release() }
+    let timer = services.loop.after(Self.recordTimeout) { forked.release() }
     start.begin(WorkerStart(forked), within: limit) { [self] outcome in
       services.loop.cancel(timer)
       switch outcome {
-      case .success(let process): then(failureText { try hold(process) })
+      case .success(let process): then(failureText { try attach(process) })
       case .failure(let error): then(error.reason)
       }
     }
   }
 
-  private func hold(_ process: WorkerProcess) throws {
+  private func attach(_ process: WorkerProcess) throws {
     if let refusal = process.cgroupRefusal {
       log(.warning, "runs outside its cgroup: \(refusal)")
       remove(process.plan.cgroup)
@@ -174,7 +174,7 @@ final class WorkerLaunch: LaunchSteps {
     if isRecorded { services.records.remove(id.name) }
     // The worker may run already, and nothing watches for its end.
     let killing = worker.process?.killing
-    launches.ends.clearAway(worker)
+    launches.ends.cleanUp(worker)
     guard cgroup != nil || killing != nil else { return then() }
     let done = services.loopReturn.callback { [self] (failure: String?) in
       if let failure { log(.warning, "can't kill all of its processes: \(failure)") }

@@ -8,11 +8,11 @@ protocol LaunchHost {
   /// The reason for which the launch can't begin, as a sentence without its full stop; nil: it can.
   func obstacle(toLaunching id: WorkerID) -> String?
   /// The worker's program runs. The engine learns this next.
-  func programRuns(_ id: WorkerID)
+  func programDidStart(_ id: WorkerID)
   /// The engine knows that the worker's program runs.
-  func hasLaunched(_ id: WorkerID)
+  func didLaunch(_ id: WorkerID)
   /// The engine knows that the launch has failed, and nothing of it is left.
-  func launchHasFailed(_ id: WorkerID)
+  func launchDidFail(_ id: WorkerID)
   func log(_ id: WorkerID, _ text: String)
 }
 
@@ -28,7 +28,7 @@ final class WorkerLauncher: EngineObserver {
 
   init(
     driver: EngineDriver, workers: WorkerRegistry, timers: any Timers, host: any LaunchHost,
-    machine: LaunchTurns.Machine = .own
+    machine: LaunchTurns.Machine = .local
   ) {
     self.driver = driver
     self.workers = workers
@@ -49,25 +49,25 @@ final class WorkerLauncher: EngineObserver {
     let attempt = LaunchAttempt(steps, timers) { [unowned self] text in
       host.log(id, text)
     } then: { [unowned self] outcome in
-      ended(id, outcome)
+      didEnd(id, outcome)
     }
     attempts[id] = attempt
     workers.launching.insert(id)
     let cause = driver.state.snapshot(of: id)?.cause
-    turns.take(id, isWanted: cause?.isWaitedFor ?? true) { attempt.proceed() }
+    turns.enqueue(id, isWanted: cause?.isWaitedFor ?? true) { attempt.proceed() }
   }
 
-  private func ended(_ id: WorkerID, _ outcome: LaunchAttempt.Outcome) {
+  private func didEnd(_ id: WorkerID, _ outcome: LaunchAttempt.Outcome) {
     attempts[id] = nil
     workers.launching.remove(id)
     switch outcome {
     case .launched:
-      host.programRuns(id)
+      host.programDidStart(id)
       driver.send(.launched(id))
-      host.hasLaunched(id)
-    case .failed(let why):
-      driver.send(.launchFailed(id, why))
-      host.launchHasFailed(id)
+      host.didLaunch(id)
+    case .failed(let reason):
+      driver.send(.launchFailed(id, reason))
+      host.launchDidFail(id)
       turns.end(id)
     case .unwanted: turns.end(id)
     }
@@ -75,7 +75,7 @@ final class WorkerLauncher: EngineObserver {
 
   /// Ends the launch's share of `turns` when its worker is ready, or has ended before that.
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
-    for id in turns.holders where attempts[id] == nil && engine.state(of: id) != .launching {
+    for id in turns.countedWorkers where attempts[id] == nil && engine.state(of: id) != .launching {
       turns.end(id)
     }
   }

@@ -41,16 +41,16 @@ struct WorkerLaunches: LaunchHost {
       + "with `kill -9 \(record.process.pid)`, or restart the daemon"
   }
 
-  func programRuns(_ id: WorkerID) {
+  func programDidStart(_ id: WorkerID) {
     guard let worker = workers[id], let process = worker.process else { return }
-    worker.noteLaunch()
-    program?.hasLaunched()
+    worker.recordLaunch()
+    program?.didLaunch()
     // The record now contains what is known only after the launch.
     recordWriter.save(worker, state: .launching)
     services.log(.info, "\(id): launched as pid \(process.identity.pid)")
   }
 
-  func hasLaunched(_ id: WorkerID) {
+  func didLaunch(_ id: WorkerID) {
     guard let worker = workers[id] else { return }
     senses.kernelKills.begin(worker)
     senses.watchdogs.startWatchdog(of: worker)
@@ -58,7 +58,7 @@ struct WorkerLaunches: LaunchHost {
     worker.readiness?.begin()
   }
 
-  func launchHasFailed(_ id: WorkerID) {
+  func launchDidFail(_ id: WorkerID) {
     guard let worker = workers[id] else { return }
     listening.offer(worker)
     // The worker isn't declared any more, and its removal only waited for the launch.

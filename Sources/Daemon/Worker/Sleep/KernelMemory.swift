@@ -14,12 +14,12 @@ final class KernelMemory: WorkerMemory {
   let keeper: KeeperStarter
   private let standby: StandbyStarter<Standby>
   private let resumeChoice: ResumeChoice
-  private let recordPatience: Duration
+  private let recordTimeout: Duration
 
   init(
     _ services: Services, _ state: StateDirectory, bootID: String,
     keeper: KeeperStarter, standby: StandbyStarter<Standby>,
-    resumeChoice: ResumeChoice, recordPatience: Duration = RecordWait.patience
+    resumeChoice: ResumeChoice, recordTimeout: Duration = RecordWait.timeout
   ) {
     self.services = services
     self.state = state
@@ -27,28 +27,29 @@ final class KernelMemory: WorkerMemory {
     self.keeper = keeper
     self.standby = standby
     self.resumeChoice = resumeChoice
-    self.recordPatience = recordPatience
+    self.recordTimeout = recordTimeout
   }
 
   /// Makes the closure that the thread of an operation calls with the outcome.
   func callback<Outcome: Sendable>(
     _ then: @escaping (Outcome) -> Void
-  ) -> (underway: Underway, done: @Sendable (Outcome) -> Void) {
-    let underway = Underway()
+  ) -> (operation: OperationFlag, done: @Sendable (Outcome) -> Void) {
+    let operation = OperationFlag()
     let back = services.loopReturn.callback(then)
     return (
-      underway,
+      operation,
       {
-        underway.end()
+        operation.end()
         back($0)
       }
     )
   }
 
   func suspend(
-    _ job: SuspendJob, of name: String, isRestoring: Bool, then: @escaping (Suspended) -> Void
-  ) -> Underway {
-    let (underway, done) = callback(then)
+    _ job: SuspendJob, of name: String, isRestoring: Bool,
+    then: @escaping (SuspensionOutcome) -> Void
+  ) -> OperationFlag {
+    let (operation, done) = callback(then)
     let hibernation = isRestoring ? services.hibernation : nil
     services.mechanics.submit(about: name) {
       // The memory is opened while that may still be permitted: a worker's children have memory,
@@ -61,14 +62,16 @@ final class KernelMemory: WorkerMemory {
         try hibernation?.awaitFill(of: name)
         return try job.run()
       }.mapError(Refusal.init(suspending:))
-      done(Suspended(opened: opened, result: result))
+      done(SuspensionOutcome(opened: opened, result: result))
     }
-    return underway
+    return operation
   }
 
-  func hibernate(_ order: HibernationOrder, then: @escaping (Hibernated) -> Void) -> Underway {
+  func hibernate(_ order: HibernationOrder, then: @escaping (HibernationOutcome) -> Void)
+    -> OperationFlag
+  {
     let (target, name) = (order.target, order.target.name)
-    let recordWait = RecordWait(patience: recordPatience)
+    let recordWait = RecordWait(timeout: recordTimeout)
     services.records.whenSaved(name) { recordWait.answer($0) }
     var request = HibernationRequest(
       target, to: state.image(of: name), by: order.rules,
@@ -76,8 +79,8 @@ final class KernelMemory: WorkerMemory {
     request.obstacle = { recordWait.obstacle(waits: $0) }
     let startKeeper = keeper.startKeeperWhereMissing()
     let (pids, missing, removal) = (Array(target.memories.keys), order.missing, order.removal)
-    let before = Before(order.footprint)
-    let (underway, done) = callback { [standby] (outcome: Hibernated) in
+    let before = FootprintBeforeHibernation(order.footprint)
+    let (operation, done) = callback { [standby] (outcome: HibernationOutcome) in
       if case .success(let summary) = outcome.result, summary.image.restore.isLazy {
         standby.startStandbyPager()
       }
@@ -93,17 +96,17 @@ final class KernelMemory: WorkerMemory {
     ) { result in
       // If the remaining memory can't be measured, it counts as 0.
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
-      done(Hibernated(result: result, before: before.footprint, after: ByteCount(after)))
+      done(HibernationOutcome(result: result, before: before.footprint, after: ByteCount(after)))
     }
-    return underway
+    return operation
   }
 
   /// The footprint of a worker right before it is hibernated, measured on the thread of the
   /// hibernation.
-  private final class Before: Sendable {
+  private final class FootprintBeforeHibernation: Sendable {
     private let value: Mutex<ByteCount?>
 
-    init(_ known: ByteCount?) { value = Mutex(known) }
+    init(_ measured: ByteCount?) { value = Mutex(measured) }
 
     var footprint: ByteCount { value.withLock { $0 } ?? .zero }
 
@@ -116,8 +119,8 @@ final class KernelMemory: WorkerMemory {
 
   func thaw(
     _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
-  ) -> Underway {
-    let (underway, done) = callback(then)
+  ) -> OperationFlag {
+    let (operation, done) = callback(then)
     services.mechanics.submit(about: target.name, isUrgent: true) {
       done(
         failureText {
@@ -127,14 +130,14 @@ final class KernelMemory: WorkerMemory {
           }
         })
     }
-    return underway
+    return operation
   }
 
   func restore(
     _ target: HibernationTarget, from image: ImageOnDisk, keepsBase: Bool,
     then: @escaping (Result<ResumeSummary, HibernationError>) -> Void
-  ) -> Underway {
-    let (underway, done) = callback(then)
+  ) -> OperationFlag {
+    let (operation, done) = callback(then)
     // Pages are restored while the record is written: that takes a tenth of the time of a resume,
     // or more on a slow disk.
     let recorded = services.records.barrier(target.name)
@@ -142,44 +145,45 @@ final class KernelMemory: WorkerMemory {
       hibernation.resume(
         target, from: image.resting, keepsBase: keepsBase, recorded: recorded, then: done)
     }
-    return underway
+    return operation
   }
 
   func recover(
-    _ target: HibernationTarget, expecting: ImageExpectation, then: @escaping (Recovered) -> Void
-  ) -> Underway {
-    let (underway, done) = callback(then)
+    _ target: HibernationTarget, expecting: ImageExpectation,
+    then: @escaping (RecoveryOutcome) -> Void
+  ) -> OperationFlag {
+    let (operation, done) = callback(then)
     let path = state.image(of: target.name)
     // Earlier operations on the worker have ended.
     let recorded = services.records.barrier(target.name)
     services.mechanics.submit(about: target.name, isUrgent: true) {
       [hibernation = services.hibernation] in
       hibernation.recover(target, from: path, expecting: expecting, recorded: recorded) {
-        done(Recovered(result: $0, imageAt: path))
+        done(RecoveryOutcome(result: $0, imageAt: path))
       }
     }
-    return underway
+    return operation
   }
 
-  func look(
-    at target: HibernationTarget, known: ImageOnDisk?,
+  func inspect(
+    _ target: HibernationTarget, lastImage: ImageOnDisk?,
     then: @escaping (WorkerState?, ImageOnDisk?) -> Void
-  ) -> Underway {
+  ) -> OperationFlag {
     let path = state.image(of: target.name)
-    let (underway, done) = callback { (rest: WorkerState?) in
-      then(rest, rest == .hibernated ? known ?? ImageOnDisk(path: path) : nil)
+    let (operation, done) = callback { (state: WorkerState?) in
+      then(state, state == .hibernated ? lastImage ?? ImageOnDisk(path: path) : nil)
     }
     services.mechanics.submit(about: target.name) {
-      done(Self.rest(of: target, image: path, known: known?.resting.expectation))
+      done(Self.sleepState(of: target, image: path, expecting: lastImage?.resting.expectation))
     }
-    return underway
+    return operation
   }
 
-  private static func rest(
-    of target: HibernationTarget, image path: String, known: ImageExpectation?
+  private static func sleepState(
+    of target: HibernationTarget, image path: String, expecting expected: ImageExpectation?
   ) -> WorkerState? {
     // If the volume of the image isn't mounted, the image isn't here but still exists.
-    if known?.absence(of: path)?.aftermath == .intact { return .hibernated }
+    if expected?.absence(of: path)?.aftermath == .intact { return .hibernated }
     if Hibernator.isAtRest(target, on: path) { return .hibernated }
     guard !fileExists(path), !fileExists(path + ".partial") else { return nil }
     return Hibernator.isAtRest(target, on: nil) ? .suspended : nil
@@ -209,7 +213,7 @@ final class KernelMemory: WorkerMemory {
   func dropIdleBases() { services.hibernation.dropIdleBases() }
 }
 
-extension Recovered {
+extension RecoveryOutcome {
   init(result: Result<ResumeSummary, HibernationError>, imageAt path: String) {
     let length = Hibernator.lengthOnDisk(of: path)
     self.init(result: result, image: length.map { ImageOnDisk(path: path, length: $0) })
@@ -239,54 +243,5 @@ extension HibernationRequest {
       dropsFilePages: rules.dropFilePages,
       storage: ImageStorage(
         durability: rules.durability == .synced ? .synced : .cached, dropsCache: dropsCache))
-  }
-}
-
-/// Waits until a later daemon would find a worker, that is, until the worker's record is on the
-/// disk. Without a record, that daemon would remove the worker's image as that of a worker that
-/// doesn't exist any more (`SurvivorRemains`), and with it the only copy of the worker's memory. So
-/// a hibernation waits before its image gets its name. Its pages are read and compressed meanwhile.
-/// If the record is known to be missing, the hibernation fails before it starts.
-final class RecordWait: Sendable {
-  /// The maximum wait of a hibernation: a client may be waiting for its end.
-  static let patience = Duration.seconds(5)
-
-  private let patience: Duration
-  private let end: Deadline
-  private let answer = Mutex<Bool?>(nil)
-  private let isAnswered = Signal()
-
-  init(patience: Duration = RecordWait.patience) {
-    self.patience = patience
-    end = Deadline(in: patience)
-  }
-
-  /// Reports that the disk has what was saved before the wait began. May be called on any thread,
-  /// once.
-  ///
-  /// - Parameter isThere: whether there is a record of the worker.
-  func answer(_ isThere: Bool) {
-    answer.withLock { $0 = isThere }
-    isAnswered.raise()
-  }
-
-  /// Checks for the record. Not for the loop's thread.
-  ///
-  /// - Parameter waits: wait for the answer, until `patience` after `init` at most.
-  /// - Returns: why a later daemon may not find the worker; nil: it would find it, or that isn't
-  ///   known yet and `waits` is false.
-  func obstacle(waits: Bool) -> String? {
-    if waits { isAnswered.wait(until: end) }
-    switch answer.withLock({ $0 }) {
-    case true?: return nil
-    case false?:
-      return
-        "its record can't be written: the next daemon would not find it, and would remove its image"
-    case nil:
-      if !waits, !end.hasPassed { return nil }
-      return
-        "its record isn't on the disk after \(patience.spoken): the next daemon would not find "
-        + "it, and would remove its image"
-    }
   }
 }

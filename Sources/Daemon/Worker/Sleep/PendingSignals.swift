@@ -79,15 +79,15 @@ final class PendingSignals {
         newAccounts[pid] = account
         continue
       }
-      guard let found = pending(pid) else { continue }
-      if let account = account(pid, found), let count = found.counted {
+      guard let waiting = pending(pid) else { continue }
+      if let account = account(pid, waiting), let count = waiting.counted {
         newAccounts[pid] = account
         // A later count isn't used: a signal that arrives between two reads has to change the count
         // of the next round.
         if newCounts[account] == nil { newCounts[account] = count }
       }
       if let signal = Self.askingSignals.first(where: {
-        ProcessStatus.contains(found.unheeded, $0)
+        ProcessStatus.contains(waiting.unheeded, $0)
       }) {
         send(.wakeNeeded(id, "signal \(signal)"))
       }
@@ -96,9 +96,9 @@ final class PendingSignals {
     timers.after(Self.interval) { [weak self] in self?.follow() }
   }
 
-  private func account(_ pid: Int32, _ found: WaitingSignals) -> Account? {
+  private func account(_ pid: Int32, _ waiting: WaitingSignals) -> Account? {
     guard let namespace = accounts[pid]?.namespace ?? namespace(pid) else { return nil }
-    return Account(user: found.user, namespace: namespace)
+    return Account(user: waiting.user, namespace: namespace)
   }
 
   /// Signals that make a program do something: HUP, INT, QUIT, USR1, USR2, ALRM, TERM, VTALRM, PROF

@@ -33,7 +33,7 @@ extension WorkerSleep {
       return refuse(then, .failure(Refusal(text: Self.noProcess)))
     }
     let job = SuspendJob(
-      of: worker, process, leftUnread: watch.leftUnread,
+      of: worker, process, unreadBaseline: watch.unreadBaseline,
       because: driver.state.snapshot(of: id, at: timers.now)?.cause)
     worker.traffic = nil
     var (result, isRead): (Result<Asleep, Refusal>?, Bool) = (nil, false)
@@ -45,7 +45,7 @@ extension WorkerSleep {
     }
     current = memory.suspend(job, of: id.name, isRestoring: missing != nil) { [weak worker] in
       let process = worker?.process
-      if let opened = $0.opened, process?.identity == job.identity { process?.adopt(opened) }
+      if let opened = $0.opened, process?.identity == job.identity { process?.store(opened) }
       result = $0.result
       end()
     }
@@ -53,7 +53,7 @@ extension WorkerSleep {
 
   /// Prepares the sleep: the worker has just been suspended, and the engine learns that next. Its
   /// inputs are watched from now on.
-  func fallsAsleep(_ asleep: Asleep) {
+  func didFallAsleep(_ asleep: Asleep) {
     guard let worker, !watch.isOver else { return }
     worker.asleepSince = timers.now
     if let measurement = asleep.measurement { worker.measuring.rests(measurement) }
@@ -61,10 +61,10 @@ extension WorkerSleep {
     let hasClients = !asleep.hasNoClients
     let rule = worker.configuration.policy.background.wakeForTimers
     watch.timer.set(asleep.times, shortest: TimerWake.shortest(rule, hasClients: hasClients))
-    watch.noteStoppedWork(
+    watch.recordStoppedWork(
       hasClients ? [] : asleep.times,
       isWriting: worker.sample.writing.isUnderWay(hasClients: hasClients, at: timers.now))
-    sleeps.managers.watchManager(of: worker, asleep.manager.map { $0.look })
+    sleeps.managers.watchManager(of: worker, asleep.manager.map { $0.reasonToWake })
     worker.conversation?.offers.recount()
   }
 
@@ -125,9 +125,9 @@ extension WorkerSleep {
     }
   }
 
-  func recover(expecting: ImageExpectation, then: @escaping (Recovered) -> Void) {
+  func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {
     guard let worker, let target = worker.target() else {
-      return refuse(then, Recovered(result: .failure(.noProcess)))
+      return refuse(then, RecoveryOutcome(result: .failure(.noProcess)))
     }
     worker.conversation?.offers.dropFound()
     worker.measuring.memoryMoves()
@@ -142,35 +142,35 @@ extension WorkerSleep {
       return refuse(then, .failure(SystemCallError("pidfd_open", on: "\(id)", code: ESRCH)))
     }
     current = memory.findInputs(
-      of: target, ownChannels: worker.ownChannels, answering: worker.answeredPorts, then: then)
+      of: target, daemonSockets: worker.daemonSockets, answering: worker.answeredPorts, then: then)
   }
 
-  func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {
+  func inspectMemory(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {
     guard let target = worker?.target() else {
       timers.after(.zero) { then(nil, nil) }
       return
     }
-    current = memory.look(at: target, known: rest.image, then: then)
+    current = memory.inspect(target, lastImage: resumeMethod.image, then: then)
   }
 
   /// Completes a wake, before the engine learns of it.
   ///
   /// - Parameter why: the reason as a clause, if it isn't the engine's cause.
-  func isAwake(why: String? = nil, fromImage: Bool = false) {
+  func didWake(reason: String? = nil, fromImage: Bool = false) {
     guard let worker else { return }
-    if why == nil { watch.stop() }
+    if reason == nil { watch.stop() }
     releaseMasters(worker.run.masters)
     let asleep = worker.asleepSince.map { timers.now - $0 } ?? .zero
     worker.asleepSince = nil
-    worker.conversation?.lifecycle.didResume(after: asleep, why: why)
+    worker.conversation?.lifecycle.didResume(after: asleep, why: reason)
     guard fromImage else { return }
     sleeps.imageDisk.imageGone(of: id.name, keepsBase: worker.keepsBase)
     sleeps.imageDisk.sendReading()
   }
 
   /// Handles a failed wake: the worker still sleeps, and the cause of its wake still exists.
-  func staysAsleep() {
-    watch.repeatCall()
+  func stayAsleep() {
+    watch.repeatWake()
     wakeWhenReleased()
     wakeIfUnwatched()
   }
@@ -200,7 +200,7 @@ extension WorkerSleep {
 extension WorkerUnit {
   /// Calls the action when the worker knows that it will be suspended, and has had time to react.
   /// If the suspension is withdrawn meanwhile, the action isn't called.
-  func onceTold(_ action: @escaping () -> Void) {
+  func afterNotification(_ action: @escaping () -> Void) {
     guard let conversation = run.conversation else { return action() }
     conversation.lifecycle.willSuspend(then: action)
   }

@@ -24,8 +24,8 @@ struct SuspendJob: Sendable {
   var identity: ProcessIdentity
   var session: Int32
   var cgroup: WorkerCgroup?
-  var ownChannels: Set<String>
-  var leftUnread: LeftUnread
+  var daemonSockets: Set<String>
+  var unreadBaseline: UnreadInputBaseline
   var waits: TimedWaits
   var masters: PreforkMasters
   /// Nothing but its inputs would ever wake the worker.
@@ -46,9 +46,9 @@ struct SuspendJob: Sendable {
     try target.wake(isStopped: isStopped)
   }
 
-  private static let patience = Duration.seconds(5)
+  private static let timeout = Duration.seconds(5)
   /// The limit is short, because other workers wait for this thread.
-  private static let divisiblePatience = Duration.milliseconds(200)
+  private static let divisibleTimeout = Duration.milliseconds(200)
 
   /// Stops the worker, and finds its inputs. If this throws, the worker runs, unless the error is
   /// `StillStopped`.
@@ -58,31 +58,33 @@ struct SuspendJob: Sendable {
     let began = Clocks.monotonic
     let tree = try discover()
     if let thread = try DivisibleCall.thread(
-      in: tree, until: Deadline(in: Self.divisiblePatience))
+      in: tree, until: Deadline(in: Self.divisibleTimeout))
     {
       // If the worker's manager has frozen it, the call can't end, and that is the reason.
       try checkManagerIsAway()
       throw InTheMiddle(thread: thread)
     }
-    let ignored = leftUnread.stillIgnored(by: tree, ownChannels: ownChannels)
+    let ignored = unreadBaseline.stillUnread(by: tree, daemonSockets: daemonSockets)
     waits.willRest(tree)
     try stop()
-    do { return try lookAtStopped(ignored, since: began) } catch { throw wakeAgain(because: error) }
+    do { return try inspectStopped(ignored, since: began) } catch {
+      throw wakeAgain(because: error)
+    }
   }
 
   /// Stops the worker. If this throws, the worker runs.
   private func stop() throws {
     if let freezer = cgroup?.freezer {
-      try freezer.freeze(until: Deadline(in: Self.patience))
+      try freezer.freeze(until: Deadline(in: Self.timeout))
     } else {
       try checkManagerIsAway()
       _ = try ProcessTree.stopAll(
-        root: identity, session: session, cgroup: cgroup, until: Deadline(in: Self.patience))
+        root: identity, session: session, cgroup: cgroup, until: Deadline(in: Self.timeout))
     }
   }
 
-  private func lookAtStopped(_ ignored: LeftUnread, since began: Int64) throws -> Asleep {
-    try waitForRest()
+  private func inspectStopped(_ ignored: UnreadInputBaseline, since began: Int64) throws -> Asleep {
+    try waitUntilAtRest()
     let manager = isExternal ? SleepWatch(of: try discover(), in: cgroup) : nil
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
     let tree = try discover()
@@ -97,7 +99,7 @@ struct SuspendJob: Sendable {
         times: wantsTimes(sources) ? try DueTime.timers(of: discover()) + waits.dueTimes : [],
         measurement: Self.measure(tree), manager: manager)
     }
-    throw Unwatchable(why: refusal)
+    throw Unwatchable(reason: refusal)
   }
 
   /// Timers may wake the worker, or it works only by its timers: nothing else gives it work.
@@ -114,8 +116,8 @@ struct SuspendJob: Sendable {
     guard tree.pids.count <= fewProcesses,
       tree.pids.reduce(0, { $0 + residentMemory(of: $1).all }) <= smallMemory
     else { return nil }
-    let found = Measurement.measure(tree.pids)
-    return found.refusal == nil ? found : nil
+    let measurement = Measurement.measure(tree.pids)
+    return measurement.refusal == nil ? measurement : nil
   }
 
   /// The maximum resident memory, in bytes, of a worker that is measured here. The measurement
@@ -123,8 +125,8 @@ struct SuspendJob: Sendable {
   private static let smallMemory: UInt64 = 96 << 20
   private static let fewProcesses = 8
 
-  private func waitForRest() throws {
-    if let thread = try discover().threadOnItsWay(until: Deadline(in: Self.patience)) {
+  private func waitUntilAtRest() throws {
+    if let thread = try discover().threadOnItsWay(until: Deadline(in: Self.timeout)) {
       throw NotAtRest(thread: thread)
     }
   }
@@ -137,7 +139,7 @@ struct SuspendJob: Sendable {
     }
     if let process = tree.processWithSignal { throw AtWork(thread: process) }
     // The check by ptrace has moved the threads.
-    try waitForRest()
+    try waitUntilAtRest()
   }
 
   /// Throws if the manager of an external worker uses its cgroup. A cgroup that the manager has
@@ -183,19 +185,19 @@ struct SuspendJob: Sendable {
 
   /// The maximum age of an open request that keeps the worker awake. For an idle worker it is that
   /// of `TrafficMonitor`, because the request may have arrived since its last check. The time that
-  /// this job has taken is added, since it makes no request older.
+  /// this job has taken is added, because it doesn't make a request older.
   func limitOfRequests(after taken: Duration) -> Duration {
     (mustBeIdle ? TrafficMonitor.maxRequest : WakeSources.recently) + taken
   }
 
   private func watch(
-    _ ignored: LeftUnread, since began: Int64
+    _ ignored: UnreadInputBaseline, since began: Int64
   ) -> Result<any WakeInputs, SystemCallError> {
     let limit = limitOfRequests(after: .nanoseconds(Clocks.monotonic - began))
     do throws(SystemCallError) {
       return .success(
         try WakeSources(
-          of: discover(), ownChannels: ownChannels, ignored: ignored, answering: answeredPorts,
+          of: discover(), daemonSockets: daemonSockets, ignored: ignored, answering: answeredPorts,
           openFor: limit))
     } catch {
       return .failure(error)
@@ -219,7 +221,7 @@ struct SuspendJob: Sendable {
   private struct NotAtRest: Error, CustomStringConvertible {
     let thread: Int32
     var description: String {
-      "its thread \(thread) did not come to rest within \(patience.components.seconds) s"
+      "its thread \(thread) did not come to rest within \(timeout.components.seconds) s"
     }
   }
 
@@ -233,10 +235,10 @@ struct SuspendJob: Sendable {
   /// The worker's inputs can't be watched: it would miss requests while it sleeps. This is an error
   /// under `mode: activity`, or if descriptors are short.
   private struct Unwatchable: Error, CustomStringConvertible {
-    let why: SystemCallError
+    let reason: SystemCallError
     var description: String {
-      let what = "can't watch its sockets while it sleeps (\(why))"
-      if why.isShortage { return what }
+      let what = "can't watch its sockets while it sleeps (\(reason))"
+      if reason.isShortage { return what }
       return what + ", and nothing else would wake it; run `dormouse doctor` to see what is missing"
     }
   }
@@ -245,12 +247,12 @@ struct SuspendJob: Sendable {
 extension SuspendJob {
   /// - Parameter cause: the cause of the transition to `suspending`.
   init(
-    of worker: WorkerUnit, _ process: WorkerProcess, leftUnread: LeftUnread,
+    of worker: WorkerUnit, _ process: WorkerProcess, unreadBaseline: UnreadInputBaseline,
     because cause: Cause?
   ) {
     self.init(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
-      ownChannels: worker.ownChannels, leftUnread: leftUnread, waits: worker.waits,
+      daemonSockets: worker.daemonSockets, unreadBaseline: unreadBaseline, waits: worker.waits,
       masters: worker.run.masters,
       dependsOnInputs: worker.configuration.policy.foreground.mode == .activity,
       wakesForTimers: worker.configuration.policy.background.wakeForTimers != nil,

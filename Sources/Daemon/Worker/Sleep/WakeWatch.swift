@@ -12,7 +12,7 @@ protocol WakeInputs: AnyObject, Sendable {
   /// woken at once.
   var waiting: String? { get }
   /// All input that had arrived unread, for the next time that the worker falls asleep.
-  var leftUnread: LeftUnread { get }
+  var unreadBaseline: UnreadInputBaseline { get }
   /// Inputs that can't be watched. The worker could miss a request there.
   var refusals: [SystemCallError] { get }
   /// Ports at which the daemon answers health checks. They aren't watched here.
@@ -53,12 +53,12 @@ final class WakeWatch {
   private let daemonLog: DaemonLog
   /// Wakes the worker for its own timers.
   let timer: WakeTimer
-  private let answerer: AsleepAnswerer
+  private let answerer: HealthCheckResponder
   private var watched: (inputs: any WakeInputs, token: EventLoop.Token)?
   /// The cause of the worker's wake, until it runs.
-  private var unheardCall: String?
+  private var pendingReason: String?
   /// The unread input when the worker last fell asleep.
-  private(set) var leftUnread = LeftUnread()
+  private(set) var unreadBaseline = UnreadInputBaseline()
   /// What the worker waited for when it last fell asleep and that can't wake it.
   private(set) var unwatched: [String] = []
   /// While the worker sleeps: its own work that nothing wakes it for; nil: none is known.
@@ -79,7 +79,7 @@ final class WakeWatch {
     self.memory = memory
     daemonLog = log
     timer = WakeTimer(timers) { [driver] in driver.send(.timerDue(id, $0)) }
-    answerer = AsleepAnswerer(watches, timers) { log(.warning, "\(id): \($0)") }
+    answerer = HealthCheckResponder(watches, timers) { log(.warning, "\(id): \($0)") }
   }
 
   private func log(_ priority: DaemonLog.Priority, _ text: String) {
@@ -100,9 +100,9 @@ final class WakeWatch {
   func listen(at result: Result<any WakeInputs, SystemCallError>) {
     stop()
     if isOver { return }
-    if let refusal = result.refusal { mayMissCalls(refusal) }
+    if let refusal = result.refusal { warnOfMissedWake(refusal) }
     guard case .success(let inputs) = result else { return }
-    leftUnread = inputs.leftUnread
+    unreadBaseline = inputs.unreadBaseline
     if inputs.unwatched != unwatched, !inputs.unwatched.isEmpty {
       log(
         .notice,
@@ -112,10 +112,10 @@ final class WakeWatch {
     unwatched = inputs.unwatched
     do throws(SystemCallError) {
       let token = try watches.whenReadable(inputs.descriptor) { [weak self, weak inputs] in
-        if let why = inputs?.nextReason() { self?.wake(why) }
+        if let reason = inputs?.nextReason() { self?.wake(reason) }
       }
       watched = (inputs, token)
-    } catch { return mayMissCalls(error) }
+    } catch { return warnOfMissedWake(error) }
     let checks = worker?.configuration.healthChecksWhileAsleep ?? []
     answerer.answer(at: inputs.answered, checks) { [weak self] in self?.report($0) }
   }
@@ -126,40 +126,40 @@ final class WakeWatch {
   /// - Parameters:
   ///   - times: the worker's timers; empty if it has clients.
   ///   - isWriting: the worker wrote regularly until now.
-  func noteStoppedWork(_ times: [DueTime], isWriting: Bool) {
+  func recordStoppedWork(_ times: [DueTime], isWriting: Bool) {
     guard watched != nil, timer.due == nil else { return }
-    guard let found = StoppedTimer(times).map(StoppedWork.timer) ?? (isWriting ? .writing : nil)
+    guard let work = StoppedTimer(times).map(StoppedWork.timer) ?? (isWriting ? .writing : nil)
     else { return }
-    stoppedWork = found
+    stoppedWork = work
     if hasLoggedStop { return }
     hasLoggedStop = true
-    log(.warning, found.sentence)
+    log(.warning, work.sentence)
   }
 
-  private func mayMissCalls(_ error: SystemCallError) {
+  private func warnOfMissedWake(_ error: SystemCallError) {
     log(.warning, "may miss a wake: \(error)")
   }
 
   /// Wakes the worker if input arrived too late for it to read. The engine knows that it sleeps.
-  func wakeForWhatWaits() {
-    if let why = watched?.inputs.waiting { wake(why) }
+  func wakeForWaitingInput() {
+    if let reason = watched?.inputs.waiting { wake(reason) }
   }
 
-  private func wake(_ why: String) {
+  private func wake(_ reason: String) {
     watched?.inputs.admitOpened()
-    report(why)
+    report(reason)
   }
 
-  private func report(_ why: String) {
-    unheardCall = why
+  private func report(_ reason: String) {
+    pendingReason = reason
     memory.prioritize(id.name)
-    driver.send(.wakeNeeded(id, why))
+    driver.send(.wakeNeeded(id, reason))
   }
 
   /// Reports the cause of the wake again: the worker couldn't be resumed, and the input wouldn't be
   /// reported again.
-  func repeatCall() {
-    if let why = unheardCall { driver.send(.wakeNeeded(id, why)) }
+  func repeatWake() {
+    if let reason = pendingReason { driver.send(.wakeNeeded(id, reason)) }
   }
 
   /// Ends the watch with the run. A suspension that is still in progress can't begin another watch.
@@ -170,7 +170,7 @@ final class WakeWatch {
 
   /// Ends the watch: the worker runs again, or its end has begun.
   func stop() {
-    unheardCall = nil
+    pendingReason = nil
     worker?.managerWatch = nil
     timer.cancel()
     stoppedWork = nil
@@ -179,88 +179,5 @@ final class WakeWatch {
     watches.unwatch(inputs.descriptor, token)
     inputs.admitOpened()
     watched = nil
-  }
-}
-
-/// A worker's own work that stops while it sleeps, and that nothing wakes it for.
-enum StoppedWork: Hashable, Sendable {
-  /// The worker's own timer. It has no clients.
-  case timer(StoppedTimer)
-  /// The worker wrote regularly until it was suspended.
-  case writing
-
-  var code: String {
-    switch self {
-    case .timer: "own_timer_stopped"
-    case .writing: "writing_stopped"
-    }
-  }
-
-  /// The text for the log, and the first sentence of `explain`.
-  var sentence: String {
-    switch self {
-    case .timer(let timer):
-      "its own timer (\(timer.repeats ? "every" : "due in") \(timer.interval.spoken)) doesn't run "
-        + "while it sleeps, and it has no clients: it does nothing until it is woken; "
-        + "`background: { wake_for_timers: \(max(1, timer.interval.components.seconds))s }` "
-        + "wakes it for the timer, and `background: { suspend_after: never }` keeps it awake"
-    case .writing:
-      "it wrote regularly until it was put to sleep, and writes nothing until it is woken; "
-        + "`background: { suspend_after: never }` keeps it awake"
-    }
-  }
-}
-
-/// Wakes one run of a worker for its own timers while it sleeps. `TimerWake` decides which of them
-/// count. Belongs to the loop's thread.
-final class WakeTimer {
-  private let timers: any Timers
-  /// Called with the reason when the timer fires.
-  private let ring: (String) -> Void
-  private var alarm: (at: Instant, token: EventLoop.Token)?
-  /// When one of the worker's timers woke it the last time.
-  private var lastRang: Instant?
-
-  init(_ timers: any Timers, ring: @escaping (String) -> Void) {
-    self.timers = timers
-    self.ring = ring
-  }
-
-  /// When the worker will be woken; nil: none of its own timers wakes it.
-  var due: Instant? { alarm?.at }
-
-  /// Sets the timer: the worker has just fallen asleep. An earlier time isn't valid any more.
-  ///
-  /// - Parameters:
-  ///   - times: the worker's timers and timeouts.
-  ///   - shortest: the value of `background.wake_for_timers`; nil: no timer wakes the worker.
-  func set(_ times: [DueTime], shortest: Duration?) {
-    cancel()
-    guard let shortest else { return }
-    let now = timers.now
-    guard
-      let wake = TimerWake.first(
-        of: times, shortest: shortest, sinceLast: lastRang.map { now - $0 })
-    else { return }
-    set(at: now + wake.delay, wake.why)
-  }
-
-  /// - Parameter instant: if it has passed, the timer fires in the loop's next turn.
-  func set(at instant: Instant, _ why: String) {
-    cancel()
-    let token = timers.at(instant) { [weak self] in
-      guard let self else { return }
-      alarm = nil
-      lastRang = timers.now
-      ring(why)
-    }
-    alarm = (instant, token)
-  }
-
-  /// Cancels the timer: the worker runs again, or has ended.
-  func cancel() {
-    guard let alarm else { return }
-    timers.cancel(alarm.token)
-    self.alarm = nil
   }
 }

@@ -17,40 +17,43 @@ protocol WorkerMemory: AnyObject {
   /// - Parameter isRestoring: a lazy restore of the worker is still in progress. It is completed
   ///   first.
   func suspend(
-    _ job: SuspendJob, of name: String, isRestoring: Bool, then: @escaping (Suspended) -> Void
-  ) -> Underway
+    _ job: SuspendJob, of name: String, isRestoring: Bool,
+    then: @escaping (SuspensionOutcome) -> Void
+  ) -> OperationFlag
 
   /// Hibernates a suspended worker. The image gets its name when a later daemon would find the
   /// worker.
-  func hibernate(_ order: HibernationOrder, then: @escaping (Hibernated) -> Void) -> Underway
+  func hibernate(_ order: HibernationOrder, then: @escaping (HibernationOutcome) -> Void)
+    -> OperationFlag
 
   /// Lets the worker run. All of its memory is in its processes. `then` gets the reason if that
   /// failed.
   func thaw(
     _ target: HibernationTarget, isStopped: Bool, then: @escaping (_ failure: String?) -> Void
-  ) -> Underway
+  ) -> OperationFlag
 
   /// Restores the worker's memory, and lets it run. The image is removed only when the worker's
   /// record on the disk says that it isn't needed.
   func restore(
     _ target: HibernationTarget, from image: ImageOnDisk, keepsBase: Bool,
     then: @escaping (Result<ResumeSummary, HibernationError>) -> Void
-  ) -> Underway
+  ) -> OperationFlag
 
   /// Verifies the worker's memory, whatever state it is in, writes back what is missing, and lets
   /// the worker run.
   func recover(
-    _ target: HibernationTarget, expecting: ImageExpectation, then: @escaping (Recovered) -> Void
-  ) -> Underway
+    _ target: HibernationTarget, expecting: ImageExpectation,
+    then: @escaping (RecoveryOutcome) -> Void
+  ) -> OperationFlag
 
   /// Determines the state of a sleeping worker: `.suspended` or `.hibernated`; nil: the state isn't
   /// certain.
   ///
-  /// - Parameter known: the image with the worker's memory, according to the last operation.
-  func look(
-    at target: HibernationTarget, known: ImageOnDisk?,
-    then: @escaping (_ rest: WorkerState?, _ image: ImageOnDisk?) -> Void
-  ) -> Underway
+  /// - Parameter lastImage: the image with the worker's memory, according to the last operation.
+  func inspect(
+    _ target: HibernationTarget, lastImage: ImageOnDisk?,
+    then: @escaping (_ state: WorkerState?, _ image: ImageOnDisk?) -> Void
+  ) -> OperationFlag
 
   /// Continues the masters of a prefork server, after its children.
   func release(_ masters: PreforkMasters, of name: String)
@@ -75,7 +78,7 @@ protocol WorkerMemory: AnyObject {
 
   /// Opens a pidfd of the process. Its memory isn't opened yet. The error ESRCH means that the
   /// process has ended.
-  func hold(
+  func openProcess(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess
 
@@ -92,9 +95,9 @@ protocol WorkerMemory: AnyObject {
 
   /// Finds the inputs that can wake a worker that continues to sleep.
   func findInputs(
-    of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
+    of target: HibernationTarget, daemonSockets: Set<String>, answering ports: Set<UInt16>,
     then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
-  ) -> Underway
+  ) -> OperationFlag
 
   /// Removes the image of a worker that has ended, and the processes that are left in its cgroup.
   func removeRemains(of record: WorkerRecord)
@@ -105,14 +108,14 @@ protocol WorkerMemory: AnyObject {
 
 /// Whether an operation is running on its thread. If this is false while a caller still waits, the
 /// outcome was lost.
-final class Underway: Sendable {
+final class OperationFlag: Sendable {
   private let state = Atomic(true)
-  var isTrue: Bool { state.load(ordering: .acquiring) }
+  var isRunning: Bool { state.load(ordering: .acquiring) }
   func end() { state.store(false, ordering: .releasing) }
 }
 
 /// The outcome of a suspension.
-struct Suspended: Sendable {
+struct SuspensionOutcome: Sendable {
   /// The memory files that could be opened before the suspension; nil: none.
   var opened: MemoryRefresh.Outcome?
   var result: Result<Asleep, Refusal>
@@ -140,14 +143,14 @@ struct HibernationOrder {
 }
 
 /// The outcome of a hibernation, and the footprints before and after it.
-struct Hibernated: Sendable {
+struct HibernationOutcome: Sendable {
   var result: Result<HibernationSummary, HibernationError>
   var before: ByteCount
   var after: ByteCount
 }
 
 /// The outcome of a recovery.
-struct Recovered: Sendable {
+struct RecoveryOutcome: Sendable {
   var result: Result<ResumeSummary, HibernationError>
   /// The image that is left afterwards.
   var image: ImageOnDisk?
@@ -174,7 +177,7 @@ struct ImageOnDisk: Sendable {
     self.length = length
   }
 
-  /// - Parameter mark: nil: it isn't recorded.
+  /// - Parameter mark: distinguishes the image from others; nil: it isn't recorded.
   init(path: String, mark: ImageMark? = nil, length: Int64? = nil) {
     self.init(RestingImage(path: path, expecting: .of(mark)), length: length)
   }
@@ -182,7 +185,7 @@ struct ImageOnDisk: Sendable {
 
 /// Where the memory of a worker is, which determines how it is resumed. It is set when the worker
 /// is suspended or hibernated, or when it is found asleep.
-enum RestState: Sendable {
+enum ResumeMethod: Sendable {
   /// All memory is in the worker's processes. `mayBeStopped`: a hibernation was tried since the
   /// suspension, and it stops the worker by signal for some time.
   case thaw(mayBeStopped: Bool)
@@ -203,7 +206,7 @@ enum RestState: Sendable {
   }
 
   /// The state after the image turned out not to exist.
-  var withoutImage: RestState {
+  var withoutImage: ResumeMethod {
     switch self {
     case .image, .thaw: .thaw(mayBeStopped: true)
     case .recover: .recover(nil)

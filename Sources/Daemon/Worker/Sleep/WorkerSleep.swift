@@ -14,13 +14,13 @@ final class WorkerSleep {
   let watch: WakeWatch
   let sleeps: WorkerSleeps
 
-  private(set) var rest = RestState.thaw(mayBeStopped: false)
+  private(set) var resumeMethod = ResumeMethod.thaw(mayBeStopped: false)
   /// An operation waits for its outcome from another thread. The worker's exit is handled after it.
   private(set) var isBusy = false
   /// True while an operation runs. The process must not be reaped then: waitid would consume a stop
   /// that the tracing thread waits for.
   var isActing: Bool { isBusy && isUnderWay }
-  var current: Underway?
+  var current: OperationFlag?
   /// How the hibernated worker will be resumed, and why; nil: it hasn't been hibernated.
   private(set) var restoreMode: CodedText?
   /// The memory that the lazy restore hasn't restored yet; nil: none is missing.
@@ -40,15 +40,15 @@ final class WorkerSleep {
   /// Ends this object with the run: no outcome counts any more.
   func end() { isOver = true }
 
-  var isMemoryUnverified: Bool { if case .unverified = rest { true } else { false } }
-  private var isUnderWay: Bool { current?.isTrue == true }
+  var isMemoryUnverified: Bool { if case .unverified = resumeMethod { true } else { false } }
+  private var isUnderWay: Bool { current?.isRunning == true }
   private var hasEnded: Bool { worker?.hasExited ?? true }
   /// The worker has a process that hasn't ended.
   private var mayBegin: Bool { worker?.process != nil && !hasEnded }
 
   /// Kills the worker. Even if that fails, the worker never runs again.
   func killUnverified() {
-    rest = .unverified
+    resumeMethod = .unverified
     sleeps.kill(id)
   }
 
@@ -60,10 +60,10 @@ final class WorkerSleep {
     let number = operations.begin()
     // First the daemon's own requests to the worker end, and then `willSuspend` is sent to it.
     worker?.onceUnasked(driver) { [weak self] in
-      self?.worker?.onceTold { [weak self] in
+      self?.worker?.afterNotification { [weak self] in
         // An inspection may have ended the wait.
         guard let self, !isOver, mayBegin, operations.isLatest(number) else { return }
-        rest = .thaw(mayBeStopped: false)
+        resumeMethod = .thaw(mayBeStopped: false)
         begin({ $0.stop(then: $1) }, then: { $0.suspensionEnded($1) })
       }
     }
@@ -74,14 +74,14 @@ final class WorkerSleep {
     if isMemoryUnverified {
       return driver.send(.hibernateFailed(id, Self.unverified, permanent: true))
     }
-    rest = .thaw(mayBeStopped: true)
+    resumeMethod = .thaw(mayBeStopped: true)
     begin({ $0.evict(then: $1) }, then: { $0.hibernationEnded($1) })
   }
 
   func resume() {
     guard mayBegin else { return }
     let started = timers.awake
-    switch rest {
+    switch resumeMethod {
     case .unverified:
       driver.send(.resumeFailed(id, Self.unverified, intact: false))
     case .recover(let image):
@@ -115,16 +115,16 @@ final class WorkerSleep {
     // A suspension that still waits for the worker's reply doesn't begin any more.
     begin {
       (sleep, done: @escaping ((WorkerState?, ImageOnDisk?)) -> Void) in
-      sleep.look { done(($0, $1)) }
+      sleep.inspectMemory { done(($0, $1)) }
     } then: {
-      $0.hasLooked($1.0, $1.1)
+      $0.didInspect($1.0, $1.1)
     }
   }
 
   // MARK: a worker of an earlier daemon
 
   /// Adopts a worker that sleeps as its record says, and that continues to sleep.
-  func adopt(asleepWith image: ImageOnDisk?) { rest = .recover(image) }
+  func adopt(asleepWith image: ImageOnDisk?) { resumeMethod = .recover(image) }
 
   /// Performs an operation on the worker.
   ///
@@ -133,14 +133,14 @@ final class WorkerSleep {
     _ operation: (WorkerSleep, @escaping (Outcome) -> Void) -> Void,
     then: @escaping (Outcome?) -> Void
   ) {
-    var isTaken = false
+    var isDelivered = false
     begin { sleep, done in
       operation(sleep) { outcome in
         done(outcome)
-        if !isTaken { then(nil) }
+        if !isDelivered { then(nil) }
       }
     } then: {
-      isTaken = true
+      isDelivered = true
       then($1)
     }
   }
@@ -164,46 +164,46 @@ final class WorkerSleep {
 
   /// Continues the end of the worker, which waited for the operation.
   private func operationHasEnded() {
-    if let worker, worker.hasExited { worker.ending?.rootHasEnded() }
+    if let worker, worker.hasExited { worker.ending?.rootDidEnd() }
   }
 
   private func suspensionEnded(_ outcome: Result<Asleep, Refusal>) {
     switch outcome {
     case .success(let asleep):
       missing = nil
-      fallsAsleep(asleep)
+      didFallAsleep(asleep)
       driver.send(.suspended(id))
-      watch.wakeForWhatWaits()
+      watch.wakeForWaitingInput()
     case .failure(let refusal):
       if let failure = refusal.stillStopped { return recoverStopped(refusal.text, failure) }
       notSuspended(refusal.text)
     }
   }
 
-  private func notSuspended(_ why: String) {
-    isAwake(why: "can't be suspended: \(why)")
-    driver.send(.suspendFailed(id, why))
+  private func notSuspended(_ reason: String) {
+    didWake(reason: "can't be suspended: \(reason)")
+    driver.send(.suspendFailed(id, reason))
   }
 
   /// Recovers a worker that isn't to be suspended, but couldn't be woken. If the recovery fails,
   /// too, the engine treats the worker as suspended, and tries to wake it again and again.
-  private func recoverStopped(_ why: String, _ failure: String) {
-    log(.warning, "it was not suspended (\(why)), and could not be woken: \(failure)")
+  private func recoverStopped(_ reason: String, _ failure: String) {
+    log(.warning, "it was not suspended (\(reason)), and could not be woken: \(failure)")
     begin {
       $0.recover(expecting: .unknown, then: $1)
     } then: {
-      $0.stoppedRecovered($1, why)
+      $0.stoppedRecovered($1, reason)
     }
   }
 
-  private func stoppedRecovered(_ outcome: Recovered, _ why: String) {
+  private func stoppedRecovered(_ outcome: RecoveryOutcome, _ reason: String) {
     guard !hasEnded else { return }
     if case .success(let done) = outcome.result {
       missing = done.stillMissing
-      rest = .thaw(mayBeStopped: false)
-      return notSuspended(why)
+      resumeMethod = .thaw(mayBeStopped: false)
+      return notSuspended(reason)
     }
-    recoveredAfterLook(outcome, call: "it was not suspended (\(why)), and is still stopped")
+    didRecover(outcome, call: "it was not suspended (\(reason)), and is still stopped")
   }
 
   private func hibernationEnded(
@@ -211,7 +211,7 @@ final class WorkerSleep {
   ) {
     switch outcome {
     case .success((let image, let result)):
-      rest = .image(ImageOnDisk(image, length: result.imageSize.bytes))
+      resumeMethod = .image(ImageOnDisk(image, length: result.imageSize.bytes))
       restoreMode = .of(image.restore)
       driver.send(.hibernated(id, result))
     case .failure(let error):
@@ -226,11 +226,11 @@ final class WorkerSleep {
 
   private func thawEnded(_ failure: String?, _ started: AwakeInstant) {
     guard let failure else {
-      isAwake()
+      didWake()
       return driver.send(.resumed(id, timers.awake - started))
     }
     driver.send(.resumeFailed(id, failure, intact: true))
-    staysAsleep()
+    stayAsleep()
   }
 
   private func resumeEnded(
@@ -238,60 +238,60 @@ final class WorkerSleep {
   ) {
     switch outcome {
     case .success(let done):
-      isRestored(done)
+      didRestore(done)
       driver.send(.resumed(id, timers.awake - started))
     case .failure(let error):
       log(.error, "can't be resumed: \(error)")
       // The memory is restored, and the image isn't valid any more. A second resume would miss the
       // image, and kill a worker that lacks nothing.
-      if error.phase == .waking { rest = .recover(nil) }
+      if error.phase == .waking { resumeMethod = .recover(nil) }
       // The worker's end isn't a fault of its memory, and will be reported as an end.
       let hasEnded = error.aftermath == .vanished
       let isIntact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
       driver.send(.resumeFailed(id, error.description, intact: isIntact))
-      if hasEnded { sleeps.kill(id) } else if isIntact { staysAsleep() }
+      if hasEnded { sleeps.kill(id) } else if isIntact { stayAsleep() }
     }
   }
 
-  private func isRestored(_ outcome: ResumeSummary) {
+  private func didRestore(_ outcome: ResumeSummary) {
     if let reason = outcome.eagerReason {
       restoreMode = .eager(reason)
       log(.info, "restored \(CodedText.eager(reason).text)")
     }
     missing = outcome.stillMissing
-    rest = .thaw(mayBeStopped: false)
-    isAwake(fromImage: true)
+    resumeMethod = .thaw(mayBeStopped: false)
+    didWake(fromImage: true)
   }
 
-  private func hasLooked(_ found: WorkerState?, _ image: ImageOnDisk?) {
+  private func didInspect(_ state: WorkerState?, _ image: ImageOnDisk?) {
     guard !hasEnded else { return }
-    switch found {
-    case .hibernated: isFoundAsleep(.hibernated, in: .recover(image))
-    case .suspended: isFoundAsleep(.suspended, in: rest.withoutImage)
+    switch state {
+    case .hibernated: didFindAsleep(.hibernated, in: .recover(image))
+    case .suspended: didFindAsleep(.suspended, in: resumeMethod.withoutImage)
     default:
-      begin({ $0.recover(expecting: .unknown, then: $1) }, then: { $0.recoveredAfterLook($1) })
+      begin({ $0.recover(expecting: .unknown, then: $1) }, then: { $0.didRecover($1) })
     }
   }
 
   /// - Parameter call: why the worker has to be woken if its inputs aren't watched.
-  private func isFoundAsleep(
-    _ condition: WorkerCondition, in rest: RestState, call: String = unwatched
+  private func didFindAsleep(
+    _ condition: WorkerCondition, in resumeMethod: ResumeMethod, call: String = unwatched
   ) {
-    self.rest = rest
+    self.resumeMethod = resumeMethod
     driver.send(.found(id, condition))
     wakeIfUnwatched(call)
   }
 
-  private func recoveredAfterLook(_ outcome: Recovered, call: String = unwatched) {
+  private func didRecover(_ outcome: RecoveryOutcome, call: String = unwatched) {
     guard !hasEnded else { return }
     switch outcome.result {
     case .success(let done):
-      isRestored(done)
+      didRestore(done)
       driver.send(.found(id, .running))
     case .failure(let error) where error.aftermath == .intact:
       log(.error, "can't be woken yet: \(error)")
       let condition = outcome.image == nil ? WorkerCondition.suspended : .hibernated
-      isFoundAsleep(condition, in: .recover(outcome.image), call: call)
+      didFindAsleep(condition, in: .recover(outcome.image), call: call)
     case .failure(let error):
       killUnverified()
       driver.send(.found(id, .unverifiable(error.description)))

@@ -53,6 +53,6 @@ extension DirtyMemoryReport {
         Mappings(
           kind: $0.kind.rawValue, name: $0.name.isEmpty ? nil : $0.name, dirty: $0.dirty,
           swapped: $0.swapped, count: $0.mappings)
-      }, most: Self.most)
+      }, maxMappings: Self.most)
   }
 }

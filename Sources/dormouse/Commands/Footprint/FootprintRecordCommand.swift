@@ -91,7 +91,7 @@ struct FootprintRecordCommand: ParsableCommand {
     let view = RecordingView(isCommand: !command.isEmpty, isQuiet: quiet || json || output == "-")
     recorder.onMark = view.show
     let end: ForegroundChild.End?
-    do { end = try recorder.run(look: view.show) } catch {
+    do { end = try recorder.run(onSample: view.show) } catch {
       view.close()
       throw error.failure
     }
@@ -103,7 +103,7 @@ struct FootprintRecordCommand: ParsableCommand {
     try view.sum(up: recorder.path)
     if recorder.recent.end?.reason == .gone {
       throw CommandFailure(
-        exit: .daemonWentAway, text: "the daemon has ended; \(escaped(recorder.path)) is complete")
+        exit: .daemonEnded, text: "the daemon has ended; \(escaped(recorder.path)) is complete")
     }
     // The exit code is the program's. A program that was ended at the end of --for counts as a
     // success.

@@ -37,7 +37,7 @@ struct FootprintShowCommand: ParsableCommand {
     if let svg { try PictureFile(svg).write(recording.picture(limit: limit)) }
     if json { return try Output.json(RecordingSummary(recording, name: file, limit: limit)) }
     let lines = renderRecording(
-      recording, limit: limit, style: drawing.style, most: marks.limit)
+      recording, limit: limit, style: drawing.style, maxMarks: marks.limit)
     try Output.line(lines.joined(separator: "\n"))
   }
 }

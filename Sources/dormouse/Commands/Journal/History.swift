@@ -45,14 +45,14 @@ struct History {
 
   private mutating func events(from first: Int) -> [EventRecord] {
     var player = JournalPlayer()
-    var narrator = Narrator()
+    var formatter = EventFormatter()
     var run = ""
     var events: [EventRecord] = []
     player.play(Array(segments[first...])) { step, engine in
-      if case .began(let header, _) = step.what { run = header.run }
+      if case .began(let header, _) = step.kind { run = header.run }
       if let end, run == end.run, step.at.nanoseconds > end.at { return }
       // Earlier steps are processed as well, because a change may have begun before `since`.
-      let notices = Self.notices(of: step, engine, &narrator)
+      let notices = Self.notices(of: step, engine, &formatter)
       if let since, step.wall < since { return }
       for notice in notices where worker == nil || notice.worker?.name == worker {
         events.append(EventRecord(notice, wall: step.wall))
@@ -63,14 +63,15 @@ struct History {
   }
 
   private static func notices(
-    of step: JournalStep, _ engine: Engine, _ narrator: inout Narrator
+    of step: JournalStep, _ engine: Engine, _ formatter: inout EventFormatter
   ) -> [Notice] {
-    switch step.what {
-    case .wentOn: return []
-    case .policy(let policy): return [narrator.notice(ofPolicy: policy, at: step.at)]
-    case .event(let event): return narrator.notices(of: event, step.directives, engine, at: step.at)
+    switch step.kind {
+    case .continued: return []
+    case .policy(let policy): return [formatter.notice(ofPolicy: policy, at: step.at)]
+    case .event(let event):
+      return formatter.notices(of: event, step.directives, engine, at: step.at)
     case .began(let header, let beginning):
-      narrator = Narrator()
+      formatter = EventFormatter()
       switch beginning {
       case .newRun where header.segment == 0:
         return [Notice(daemonStarted: header, at: step.at)]

@@ -45,10 +45,11 @@ struct BenchCommand: ParsableCommand {
       "Compress images at this level of zstd, -7 (fastest) to 19.", valueName: "number"))
   var level: Int32 = 1
   @Option(
+    name: .customLong("patience"),
     help: ArgumentHelp(
       "Wait this long for the start and for an answer, 1s to 24h. Default: 1m.",
       valueName: "duration"), transform: durationOption)
-  var patience: Duration = .seconds(60)
+  var timeout: Duration = .seconds(60)
   @Option(
     help: ArgumentHelp(
       "Write images below this directory. Default: the daemon's state directory.",
@@ -82,7 +83,7 @@ struct BenchCommand: ParsableCommand {
     if !(-7...19).contains(level) {
       throw ValidationError("--level is a number from -7 to 19, not \(level).")
     }
-    if !(.seconds(1) ... .seconds(86_400)).contains(patience) {
+    if !(.seconds(1) ... .seconds(86_400)).contains(timeout) {
       throw ValidationError("--patience is from 1s to 24h.")
     }
   }
@@ -137,7 +138,7 @@ struct BenchCommand: ParsableCommand {
     options.readiness = readyLine.map { .line($0) } ?? readyTcp.map { .tcp($0) }
     options.rounds = rounds
     options.level = level
-    options.patience = patience
+    options.timeout = timeout
     return options
   }
 
@@ -161,7 +162,7 @@ extension BenchError {
     switch self {
     // The signal itself ends this process, unless it is handled.
     case .interrupted, .program, .failed: CommandFailure(exit: .notDone, text: description)
-    case .place: CommandFailure(exit: .cannotCreate, text: description)
+    case .directory: CommandFailure(exit: .cannotCreate, text: description)
     }
   }
 }

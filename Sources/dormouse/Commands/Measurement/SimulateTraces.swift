@@ -64,7 +64,7 @@ struct TraceOptions: ParsableArguments {
     var loader = TraceLoader(unit: unit, seed: seed)
     do {
       for path in trace { try TraceFiles.read(path, into: &loader) }
-      return try loader.trace(most: workers)
+      return try loader.trace(maxWorkers: workers)
     } catch let error as TraceError {
       Progress.clear()
       throw CommandFailure(exit: .badConfiguration, text: escaped(error.description))

@@ -94,14 +94,14 @@ struct PolicyCheck {
 
   func isConfiguration(_ nameOrPath: String) -> Bool {
     isDirectory(nameOrPath)
-      ? ConfigurationFiles.isThere(nameOrPath) : ConfigurationText.isConfiguration(nameOrPath)
+      ? ConfigurationFiles.exist(at: nameOrPath) : ConfigurationText.isConfiguration(nameOrPath)
   }
 
   /// Reads the configuration that a file belongs to. A file of a `conf.d` is only a part, so the
   /// whole configuration is read.
   func configuration(_ path: String) -> ParseResult<DaemonConfiguration> {
     ConfigurationFile.load(
-      path: ConfigurationFiles.whole(of: path), library: library, environment: environment)
+      path: ConfigurationFiles.configuration(of: path), library: library, environment: environment)
   }
 
   func policy(_ nameOrPath: String) -> ParseResult<LoadedPolicy> {

@@ -76,7 +76,7 @@ struct ProjectOutput {
         guard own != nil else { throw signal }
         return true
       } catch let error as ControlError
-        where error.exit == .daemonWentAway || error.exit == .noDaemon
+        where error.exit == .daemonEnded || error.exit == .noDaemon
       {
         // After an upgrade another daemon runs.
         if case .more = chosen.look() { continue }

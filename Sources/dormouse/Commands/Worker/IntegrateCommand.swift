@@ -56,16 +56,16 @@ struct IntegrateCommand: ParsableCommand {
     let environment = ProcessEnvironment.current().variables
     let paths = DefaultPaths.ofThisProcess()
     var integration = Integration(
-      places: HostPlaces(
+      context: HostContext(
         environment: environment, home: paths.home, directory: try currentDirectory()),
-      words: WrapWords(
+      wrapPrefix: WrapPrefix(
         program: try OwnProgram.path(environment), options: wrapOptions, addsOptions: true),
       backupDirectory: "\(paths.stateDirectory)/integrate")
-    integration.hasOwnOptions = !wrapOptions.isEmpty
+    integration.hasGivenOptions = !wrapOptions.isEmpty
     integration.servers = servers
     let hosts = host?.hosts ?? HostChoice.all.hosts
     let change: Integration.Change? = list || host == nil ? nil : undo ? .unwrap : .wrap
-    var files = integration.look(at: hosts, for: change)
+    var files = integration.inspect(hosts, for: change)
     if !dryRun { for index in files.indices { integration.apply(&files[index]) } }
     // Most hosts have files without servers.
     files.removeAll { $0.servers.isEmpty && $0.problem == nil }

@@ -12,7 +12,7 @@ struct IntegrationResult {
 
   private var view: IntegrationText {
     IntegrationText(
-      home: integration.places.home, width: Terminal.width, color: Terminal.showsColor)
+      home: integration.context.home, width: Terminal.width, color: Terminal.showsColor)
   }
 
   private var servers: [ServerOutcome] { files.flatMap(\.servers) }
@@ -25,7 +25,7 @@ struct IntegrationResult {
 
   private var snippets: [IntegrationReport.Snippet] {
     hosts.compactMap { host in
-      host.snippet(integration.words).map { .init(host: host.rawValue, text: $0) }
+      host.snippet(integration.wrapPrefix).map { .init(host: host.rawValue, text: $0) }
     }
   }
 
@@ -46,8 +46,9 @@ struct IntegrationResult {
     }
     guard files.isEmpty, change == .wrap else { return nil }
     let paths = hosts.count == 1 ? hosts.flatMap(integration.paths) : []
-    let places = paths.isEmpty ? "" : "; looked at \(paths.map(view.short).joined(separator: ", "))"
-    return "no server is configured in the files of \(titles)\(places)"
+    let searched = paths.map(view.short).joined(separator: ", ")
+    return "no server is configured in the files of \(titles)"
+      + (searched.isEmpty ? "" : "; looked at \(searched)")
   }
 
   private var titles: String {
@@ -111,7 +112,7 @@ struct IntegrationResult {
     guard change == .wrap else { return [] }
     return files.filter { $0.isChanged && $0.isOfProject }.map {
       "\(view.short($0.path)) belongs to a project: its other users need "
-        + "\(escaped(integration.words.program)), too."
+        + "\(escaped(integration.wrapPrefix.program)), too."
     }
   }
 
@@ -122,7 +123,7 @@ struct IntegrationResult {
       ? "listed"
       : problem?.code ?? (changed == 0 ? "nothing_to_do" : isDryRun ? "planned" : "done")
     return IntegrationReport(
-      code: code, text: failure ?? summary, words: integration.words.all,
+      code: code, text: failure ?? summary, words: integration.wrapPrefix.all,
       files: files.map(\.report), snippets: snippets)
   }
 }

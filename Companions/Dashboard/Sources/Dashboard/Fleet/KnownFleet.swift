@@ -112,7 +112,7 @@ struct Fleet: Sendable {
     return cards.sorted { (age($0), $0.name) < (age($1), $1.name) }
   }
 
-  private func place(of worker: String, in order: [RankingReport.Place]?) -> Int? {
+  private func place(of worker: String, in order: [RankingReport.Entry]?) -> Int? {
     order?.firstIndex { $0.worker == worker }.map { $0 + 1 }
   }
 

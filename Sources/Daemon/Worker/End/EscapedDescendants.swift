@@ -1,0 +1,66 @@
+import Lifecycle
+import Linux
+import Supervision
+
+/// Finds and ends processes that have left the tree of their worker. A process leaves it if it
+/// starts a session of its own and loses its parent (a classic daemon), unless a cgroup contains
+/// it. It then becomes a child of the daemon, which is its subreaper, and it still has the worker's
+/// variables in its environment.
+struct EscapedDescendants: Sendable {
+  /// The root process of the worker, which has ended.
+  let root: ProcessIdentity
+  private let entries: Set<String>
+  private let processes: any Processes
+
+  /// - Parameters:
+  ///   - mark: the worker's DORMOUSE_RUN.
+  ///   - notify: the worker's NOTIFY_SOCKET. It is used because the daemon of an earlier version
+  ///     started workers without a mark.
+  init(
+    root: ProcessIdentity, mark: String, notify: String?, processes: any Processes
+  ) {
+    self.root = root
+    self.processes = processes
+    var entries: Set = ["\(LaunchPlan.markVariable)=\(mark)"]
+    if let notify { entries.insert("NOTIFY_SOCKET=\(notify)") }
+    self.entries = entries
+  }
+
+  /// Kills these processes, and returns their number. A process that has also changed its
+  /// environment isn't found. Don't call this on the event loop: to read the environment of a
+  /// process waits for that process's memory.
+  ///
+  /// - Parameter limit: the time from this call on. Processes that are found later are still
+  ///   killed, but then the search ends.
+  func kill(within limit: Duration) -> (killed: Int, failure: String?) {
+    let deadline = Deadline(in: limit)
+    var killed: Set<ProcessIdentity> = []
+    var failure: String?
+    // A process whose parent was ended in the last round is the daemon's child in this round.
+    for round in 1... {
+      let new = processes.adoptedOrphans().filter {
+        $0.startTime >= root.startTime && !killed.contains($0.identity) && $0.identity != root
+          && holdsMark($0.pid)
+      }
+      if new.isEmpty { break }
+      let isLate = deadline.hasPassed
+      for stat in new {
+        killed.insert(stat.identity)
+        do throws(SystemCallError) { try processes.kill(stat, until: deadline) } catch {
+          failure = "\(error)"
+        }
+      }
+      if isLate {
+        failure =
+          "after \(limit.spoken), processes that have left its tree were still found "
+          + "(looks: \(round), killed: \(killed.count)); others may run"
+        break
+      }
+    }
+    return (killed.count, failure)
+  }
+
+  private func holdsMark(_ pid: Int32) -> Bool {
+    processes.environment(of: pid).contains { entries.contains(String($0)) }
+  }
+}

@@ -1,0 +1,269 @@
+import CLinux
+import Glibc
+import Linux
+
+/// Finds processes that can't be hibernated: those whose pages the kernel or a device may write
+/// without notice, and those whose memory may not be moved. The check comes before anything is
+/// changed.
+enum Eligibility {
+  /// Checks what can be seen from outside, while the worker still runs.
+  static func check(processes: [ProcessStat]) throws(HibernationError) {
+    for process in processes {
+      let status = try checkStatus(process)
+      try checkArchitecture(process)
+      try checkDescriptors(process)
+      try checkPins(process, status)
+    }
+  }
+
+  private static func checkStatus(
+    _ process: ProcessStat
+  ) throws(HibernationError) -> ProcessStatus {
+    let status: ProcessStatus
+    do throws(SystemCallError) {
+      status = try ProcessStatus.read(process.pid)
+    } catch { throw .from(error, in: .checking) }
+    if Stragglers.shared.owns(tracer: status.tracer) {
+      throw refusal(
+        process,
+        "is still being released from an earlier attempt to hibernate it: one of its threads is "
+          + "in uninterruptible sleep (in vfork, for example)", aftermath: .intact)
+    }
+    if !Yama.current.permits(process.pid) {
+      throw refusal(
+        process,
+        "is not a descendant of the daemon, and kernel.yama.ptrace_scope forbids tracing it: "
+          + "restart the worker")
+    }
+    if status.tracer != 0 {
+      throw refusal(
+        process, "is traced by process \(status.tracer) (a debugger?)", aftermath: .intact)
+    }
+    if status.lockedBytes > 0 {
+      let maps = try inspect { () throws(SystemCallError) in
+        try readText("/proc/\(process.pid)/maps")
+      }
+      if let maps, maps.contains(" /secretmem") { throw refusal(process, secretMemory) }
+      throw refusal(process, "has \(status.lockedBytes / 1024) KB of locked memory (mlock)")
+    }
+    return status
+  }
+
+  private static let secretMemory = "has secret memory (memfd_secret)"
+
+  /// Finds registered buffers of a ring that isn't among the process's descriptors any more, and
+  /// pages that devices use. The kernel or device that has pinned a page writes to that page, even
+  /// if the process has another page there later.
+  private static func checkPins(
+    _ process: ProcessStat, _ status: ProcessStatus
+  ) throws(HibernationError) {
+    if status.pinnedBytes == 0 { return }
+    throw refusal(
+      process,
+      "has \(status.pinnedBytes / 1024) KB pinned by the kernel or a device "
+        + "(io_uring buffers, RDMA)",
+      aftermath: .intact)
+  }
+
+  /// Checks the header of the program for ELFCLASS32.
+  private static func checkArchitecture(_ process: ProcessStat) throws(HibernationError) {
+    let path = "/proc/\(process.pid)/exe"
+    let head = try inspect { () throws(SystemCallError) in try Descriptor.open(path).read(upTo: 5) }
+    if let head, head.count == 5, head[4] == 1 { throw refusal(process, "is a 32-bit program") }
+  }
+
+  /// Returns the descriptors of userfaultfds that no journal of Dormouse names. A process that has
+  /// ended has none.
+  static func foreignUserfaults(of pid: Int32) throws(SystemCallError) -> [Int32] {
+    let directory = "/proc/\(pid)/fd"
+    let ours = try FaultJournal.all(in: pid).map(\.header)
+    let names: [String]
+    do throws(SystemCallError) { names = try listDirectory(directory) } catch {
+      if error.unlessHidden(pid).meansVanished { return [] }
+      throw error
+    }
+    return names.compactMap(Int32.init).filter { number in
+      let path = "\(directory)/\(number)"
+      guard readLink(path) == "anon_inode:[userfaultfd]" else { return false }
+      let inode = clinux_inode_at(path)
+      return !ours.contains { $0.userfault == number && $0.inode == inode }
+    }
+  }
+
+  /// Reads something of a process. It is `nil` if that has ended, was closed or may not be read:
+  /// the following steps notice that. What can't be read only now isn't known to be harmless, so
+  /// the worker isn't hibernated now.
+  private static func inspect<Value>(
+    _ read: () throws(SystemCallError) -> Value
+  ) throws(HibernationError) -> Value? {
+    do throws(SystemCallError) { return try readIfPossible(read) } catch {
+      throw .from(error, in: .checking)
+    }
+  }
+
+  private static func fileInfo(
+    _ descriptor: String, of process: ProcessStat
+  ) throws(HibernationError) -> String {
+    try inspect { () throws(SystemCallError) in
+      try readText("/proc/\(process.pid)/fdinfo/\(descriptor)")
+    } ?? ""
+  }
+
+  private static func checkDescriptors(_ process: ProcessStat) throws(HibernationError) {
+    let directory = "/proc/\(process.pid)/fd"
+    let names = try inspect { () throws(SystemCallError) in try listDirectory(directory) } ?? []
+    var ours: [FaultJournal.Header]?
+    for name in names {
+      guard let target = readLink("\(directory)/\(name)") else { continue }
+      if target == ringName {
+        let info = try fileInfo(name, of: process)
+        if let reason = ringObstacle(info) { throw refusal(process, reason, aftermath: .intact) }
+      } else if target.hasPrefix("/dev/infiniband/") {
+        throw refusal(process, "uses RDMA (\(target))")
+      } else if target == "anon_inode:[userfaultfd]" {
+        // A userfaultfd of Dormouse stays after a lazy restore.
+        let number = Int32(name) ?? -1
+        let inode = clinux_inode_at("\(directory)/\(name)")
+        if ours == nil {
+          ours = try inspect { () throws(SystemCallError) in
+            try FaultJournal.all(in: process.pid).map(\.header)
+          }
+        }
+        if ours?.contains(where: { $0.userfault == number && $0.inode == inode }) == true {
+          continue
+        }
+        // It may be opened and not used: by a daemon that died then, or by a program that checked
+        // whether it may.
+        let info = try fileInfo(name, of: process)
+        if !userfaultIsInUse(info) { continue }
+        throw refusal(process, "handles its own page faults (userfaultfd)")
+      }
+    }
+  }
+
+  /// True if a userfaultfd is in use, by its fdinfo. Before UFFDIO_API a userfaultfd can't do
+  /// anything. `API:` has the version, the features in use, and the available features; a
+  /// userfaultfd in use always has a feature bit set.
+  static func userfaultIsInUse(_ info: String) -> Bool {
+    guard let line = info.split(separator: "\n").first(where: { $0.hasPrefix("API:") }) else {
+      return true
+    }
+    let fields = line.dropFirst(4).split(separator: ":")
+    return fields.count < 2 || fields[1] != "0"
+  }
+
+  /// Returns the reason why the pages of a process with this ring can't be moved, from the ring's
+  /// fdinfo, or `nil` if they can. If the kernel doesn't show enough, they can't: data would be
+  /// lost silently.
+  static func ringObstacle(_ info: String) -> String? {
+    var fields: [Substring: Int] = [:]
+    var pollEntries = 0
+    var inPollList = false
+    for line in info.split(separator: "\n") {
+      if inPollList, line.hasPrefix(" ") { pollEntries += 1 }
+      guard let colon = line.firstIndex(of: ":"), !line.hasPrefix(" ") else { continue }
+      inPollList = line[..<colon] == "PollList"
+      fields[line[..<colon]] = Int(
+        line[line.index(after: colon)...].drop { $0 == "\t" || $0 == " " })
+    }
+    guard let buffers = fields["UserBufs"], let submitted = fields["SqTail"],
+      let taken = fields["SqHead"], let completed = fields["CqTail"], let seen = fields["CqHead"]
+    else { return "uses io_uring, and this kernel does not show its requests" }
+    if buffers > 0 { return "has \(buffers) io_uring buffers registered with the kernel" }
+    if submitted != taken || completed != seen || pollEntries > 0 {
+      return "has io_uring requests in flight"
+    }
+    // Each request has one answer. A ring whose requests get none or several can't be distinguished
+    // from one whose requests are with the kernel's threads.
+    if UInt32(truncatingIfNeeded: taken) != UInt32(truncatingIfNeeded: completed) {
+      return "has io_uring requests in flight: \(taken) submitted, \(completed) completed"
+    }
+    return nil
+  }
+
+  /// Checks the mappings of a process, which is stopped by now.
+  static func check(
+    mappings: [MemoryMapping], of process: ProcessStat, tracker: WriteTracker? = nil
+  ) throws(HibernationError) {
+    try checkRings(mappings, of: process)
+    for mapping in mappings {
+      if isDevice(mapping) {
+        throw refusal(process, "maps a device (\(mapping.name)), which may write to its memory")
+      }
+      if mapping.flags.contains(.hugetlb) { throw refusal(process, "uses huge pages (hugetlbfs)") }
+      if mapping.flags.contains(.tagged) {
+        throw refusal(process, "has memory with tags (MTE), which would be lost")
+      }
+      if mapping.flags.contains(.locked) { throw refusal(process, "has locked memory (mlock)") }
+      let isWatchedByAnother = mapping.flags.contains(.writesWatched) && !watches(tracker, mapping)
+      if mapping.flags.contains(.userfault) || isWatchedByAnother {
+        throw refusal(process, "handles its own page faults (userfaultfd)")
+      }
+      if mapping.name.hasPrefix("/secretmem") { throw refusal(process, secretMemory) }
+      if mapping.name.hasPrefix("/[aio]") {
+        throw refusal(process, "uses asynchronous I/O (io_submit)")
+      }
+    }
+  }
+
+  /// True if Dormouse's own tracker watches the writes: the kernel would refuse it a mapping that
+  /// another userfaultfd has registered.
+  private static func watches(_ tracker: WriteTracker?, _ mapping: MemoryMapping) -> Bool {
+    guard let tracker else { return false }
+    do throws(SystemCallError) {
+      try tracker.register(mapping.range)
+      return true
+    } catch { return false }
+  }
+
+  /// True for a mapping of a device. The kernel's own mappings ([vvar], a ring of
+  /// perf_event_open(2)) aren't below these directories.
+  private static func isDevice(_ mapping: MemoryMapping) -> Bool {
+    !mapping.flags.isDisjoint(with: [.deviceMemory, .pureFrames])
+      && (mapping.name.hasPrefix("/dev/") || mapping.name.hasPrefix("/sys/"))
+  }
+
+  /// Checks rings that are mapped without a descriptor: the thread uses a number of its own for
+  /// such a ring (IORING_REGISTER_RING_FDS). Its requests can't be seen.
+  private static func checkRings(
+    _ mappings: [MemoryMapping], of process: ProcessStat
+  ) throws(HibernationError) {
+    let rings = Set(mappings.filter { $0.name == ringName }.map(\.inode))
+    if rings.isEmpty { return }
+    let directory = "/proc/\(process.pid)/fd"
+    let names = try inspect { () throws(SystemCallError) in try listDirectory(directory) } ?? []
+    let open = names.filter { readLink("\(directory)/\($0)") == ringName }.map {
+      clinux_inode_at("\(directory)/\($0)")
+    }
+    if rings.isSubset(of: open) { return }
+    throw refusal(
+      process, "uses io_uring through a registered ring, whose requests the kernel does not show",
+      aftermath: .intact)
+  }
+
+  private static let ringName = "anon_inode:[io_uring]"
+
+  /// Checks that calls may be injected, and suspends seccomp: filters see injected calls too, and
+  /// may kill the process for them.
+  static func checkInjection(into session: TraceSession) throws(HibernationError) {
+    let status = try inspect { () throws(SystemCallError) in try ProcessStatus.read(session.pid) }
+    guard let status, status.seccomp != 0 else { return }
+    do throws(SystemCallError) {
+      try session.suspendSeccomp()
+    } catch {
+      if error.meansVanished { throw .from(error, in: .checking) }
+      throw HibernationError(
+        .checking,
+        "process \(session.pid) has a seccomp filter, and suspending that needs CAP_SYS_ADMIN "
+          + "(and CONFIG_CHECKPOINT_RESTORE)", aftermath: .ineligible)
+    }
+  }
+
+  static func refusal(
+    _ process: ProcessStat, _ reason: String,
+    aftermath: HibernationError.Aftermath = .ineligible
+  ) -> HibernationError {
+    HibernationError(
+      .checking, "process \(process.pid) (\(process.name)) \(reason)", aftermath: aftermath)
+  }
+}

@@ -1,0 +1,39 @@
+import Glibc
+import Linux
+
+extension Hibernator {
+  /// Returns true if a worker whose daemon has ended still sleeps exactly as that daemon left it,
+  /// so that the next daemon can leave it asleep. All of it is frozen, no process traces it, and
+  /// its memory is in the complete image at `path`, or in place if `path` is `nil`. This changes
+  /// nothing.
+  ///
+  /// It returns false in case of doubt: then `recover` proves and repairs the state.
+  ///
+  /// - Parameter expectation: what the worker's record says about its image.
+  public static func isAtRest(
+    _ target: HibernationTarget, on path: String?,
+    expecting expectation: ImageExpectation = .unknown
+  ) -> Bool {
+    // A worker that can't be examined isn't known to be at rest.
+    guard target.cgroup?.freezer != nil, (try? target.isFrozen()) == true,
+      let tree = try? target.discover(), !tree.isEmpty
+    else { return false }
+    for process in tree.processes {
+      // A thread that can't be examined isn't known to be at rest.
+      guard let status = try? ProcessStatus.read(process.pid), status.tracer == 0 else {
+        return false
+      }
+    }
+    guard let path else { return true }
+    // An image that can't be read is no proof.
+    guard let image = try? ImageReader(path: path), image.progress == .atRest,
+      // It is also no proof if it isn't known whether the worker has run since.
+      (try? image.wasRestored(to: target)) == false
+    else { return false }
+    do throws(HibernationError) { try image.check(isOf: target, expectation) } catch {
+      return false
+    }
+    let recorded = Set(image.processes.map(\.identity))
+    return tree.processes.allSatisfy { recorded.contains($0.identity) }
+  }
+}

@@ -1,0 +1,230 @@
+import Lifecycle
+import Policy
+
+/// Describes an engine's history in sentences: one for each change that matters, when its outcome
+/// is known. It keeps the reason from the directive to the outcome.
+public struct EventFormatter: Sendable {
+  /// A change in progress: the stable state in which it began, and its cause.
+  private struct PendingChange: Sendable {
+    var from: WorkerState
+    var cause: Cause
+    var footprint: ByteCount
+  }
+  private var pendingChanges: [WorkerID: PendingChange] = [:]
+  /// The kind of the last request to free memory, by worker.
+  private var sheds: [WorkerID: Directive.ShedKind] = [:]
+  private var verbs: [Request.ID: Request] = [:]
+
+  public init() {}
+
+  /// Returns the notices of an event.
+  ///
+  /// - Parameter engine: the engine after the event.
+  public mutating func notices(
+    of event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant
+  ) -> [Notice] {
+    var notices = noticesBeforeDirectives(event, engine, at: now)
+    for directive in directives {
+      if let notice = notice(of: directive, event, engine, at: now) { notices.append(notice) }
+    }
+    return notices
+  }
+
+  /// Returns the notice of a change of the machine-wide policy.
+  public func notice(ofPolicy policy: LifecyclePolicy, at now: Instant) -> Notice {
+    let mode = policy.mode == .shadow ? ", in shadow mode" : ""
+    return Notice(
+      .policy, worker: nil, text: "policy \(policy.name) applied\(mode)", at: now)
+  }
+
+  private mutating func noticesBeforeDirectives(_ event: Event, _ engine: Engine, at now: Instant)
+    -> [Notice]
+  {
+    switch event {
+    case .request(let request):
+      if verbs.count > 1000 { verbs = [:] }
+      verbs[request.id] = request
+    case .shedFinished(let worker, let before, let after):
+      guard let kind = sheds.removeValue(forKey: worker) else { return [] }
+      return [shed(kind, of: worker, from: before, to: after, at: now)].compactMap { $0 }
+    case .hibernateFailed(let worker, let reason, _):
+      return [failed(worker, "can't be hibernated: \(reason)", at: now)]
+    case .suspendFailed(let worker, let reason):
+      return [failed(worker, "can't be suspended: \(reason)", at: now)]
+    case .resumeFailed(let worker, let reason, let intact):
+      let suffix = intact ? "" : "; its memory can't be verified"
+      return [failed(worker, "can't be resumed: \(reason)\(suffix)", at: now)]
+    case .purged(let worker, let freed):
+      var notice = Notice(
+        .memory, worker: worker, text: "purged: freed \(freed) of purgeable memory", at: now,
+        occasion: .purge)
+      notice.freed = freed
+      return [notice]
+    case .purgeFailed(let worker, let reason):
+      return [failed(worker, "can't be purged: \(reason)", at: now)]
+    case .profileChanged(let worker, _):
+      return [Notice(.policy, worker: worker, text: "configuration changed", at: now)]
+    default: break
+    }
+    return []
+  }
+
+  private func failed(_ worker: WorkerID, _ text: String, at now: Instant) -> Notice {
+    Notice(.failed, worker: worker, text: text, at: now)
+  }
+
+  /// Returns nil for a worker that had nothing to free on its way to the background.
+  private func shed(
+    _ kind: Directive.ShedKind, of worker: WorkerID, from before: ByteCount, to after: ByteCount,
+    at now: Instant
+  ) -> Notice? {
+    if after >= before, kind == .didEnterBackground { return nil }
+    let what =
+      after < before ? "freed \(before - after) (from \(before) to \(after))" : "freed nothing"
+    var notice = Notice(
+      .memory, worker: worker, text: "\(what) \(kind.spoken)", at: now,
+      occasion: kind == .memoryWarning ? .warning : .background)
+    notice.freed = max(.zero, before - after)
+    return notice
+  }
+
+  private mutating func notice(
+    of directive: Directive, _ event: Event, _ engine: Engine, at now: Instant
+  ) -> Notice? {
+    switch directive {
+    case .transition(let transition): return notice(of: transition, event, engine)
+    case .pressureChanged(let from, let to, let reason):
+      var notice = Notice(
+        .pressure, worker: nil, text: "pressure \(from.name) → \(to.name): \(reason)", at: now)
+      notice.level = to
+      return notice
+    case .report(let report): return notice(of: report, at: now)
+    case .wouldHave(let worker, let what):
+      return Notice(.shadow, worker: worker, text: what, at: now)
+    case .willTerminate(let worker, let notice):
+      var warning = Notice(
+        .memory, worker: worker, text: notice.sentence(of: worker, at: now), at: now,
+        occasion: .notice)
+      warning.level = notice.level
+      warning.took = notice.until - now
+      return warning
+    case .willNotTerminate(let worker, let reason):
+      return Notice(
+        .memory, worker: worker, text: "not terminated: \(reason)", at: now, occasion: .withdrawn)
+    case .overLimit(let worker, let excess, let consequence):
+      return Notice(
+        .memory, worker: worker, text: "\(excess.sentence): \(consequence)", at: now,
+        occasion: .limit)
+    case .leakSuspected(let worker, let leak):
+      return Notice(
+        .memory, worker: worker, text: "leak suspected: \(leak.sentence)", at: now,
+        occasion: .leakSuspected)
+    case .protectedLeft(let workers, let level):
+      var notice = Notice(
+        .pressure, worker: nil, text: Protection.sentence(onLeft: workers, at: level), at: now)
+      notice.level = level
+      return notice
+    case .terminatesNone(let vain):
+      var notice = Notice(.pressure, worker: nil, text: vain.sentence, at: now)
+      notice.level = vain.level
+      return notice
+    case .shed(let worker, let kind, _):
+      sheds[worker] = kind
+      guard kind == .memoryWarning else { return nil }
+      return Notice(
+        .memory, worker: worker, text: "memory warning sent", at: now, occasion: .warning)
+    case .watchdogMissed(let worker, let what): return failed(worker, what, at: now)
+    case .expireTask(let worker, let task):
+      return Notice(
+        .memory, worker: worker, text: "background task \(task) is out of time", at: now,
+        occasion: .task)
+    case .answer(let id, let answer): return notice(of: answer, verbs.removeValue(forKey: id), now)
+    default: return nil
+    }
+  }
+
+  private func notice(of answer: Answer, _ request: Request?, _ now: Instant) -> Notice? {
+    let kind: Notice.Kind
+    switch answer.code {
+    case .done: return nil
+    case .refused, .unknownWorker: kind = .refused
+    case .failed: kind = .failed
+    }
+    let what = request.map { "`\($0.verb.rawValue)`: " } ?? ""
+    return Notice(kind, worker: request?.worker, text: what + answer.text, at: now)
+  }
+
+  private func notice(of report: JetsamReport, at now: Instant) -> Notice {
+    let victims = report.entries.filter { $0.victimBecause != nil }
+    let names = victims.map(\.worker.name).joined(separator: ", ")
+    let freed = victims.reduce(ByteCount.zero) { $0 + ($1.gaveBack ?? .zero) }
+    var notice = Notice(
+      .jetsam, worker: nil,
+      text:
+        "terminated for lack of memory: \(names); freed \(freed), \(report.availableAfter) of "
+        + "\(report.budget) available (details: `dormouse jetsam`)", at: now)
+    notice.level = report.level
+    notice.freed = freed
+    return notice
+  }
+}
+
+// MARK: - Changes of state
+
+extension EventFormatter {
+  private mutating func notice(
+    of transition: Transition, _ event: Event, _ engine: Engine
+  ) -> Notice? {
+    let worker = transition.worker
+    let pendingChange = pendingChanges[worker]
+    switch transition.to {
+    case .suspending, .hibernating, .resuming, .terminating:
+      // A worker may be terminated during another change. The notice names the last stable state.
+      let from = pendingChange?.from ?? transition.from
+      pendingChanges[worker] = PendingChange(
+        from: from, cause: transition.cause, footprint: engine.footprint(of: worker))
+      return nil
+    default: pendingChanges[worker] = nil
+    }
+    // The worker is in the state where it began. The failure has been reported already.
+    if let pendingChange, pendingChange.from == transition.to { return nil }
+    var from = pendingChange?.from ?? transition.from
+    if from == transition.to { from = transition.from }
+    let isOutcome = transition.cause == .succeeded
+    let cause = isOutcome ? pendingChange?.cause ?? transition.cause : transition.cause
+    var notice = Notice(.state, worker: worker, text: cause.sentence, at: transition.at)
+    if cause == .adopted, case .adopted(_, let profile, _) = event, let rule = profile.rule {
+      notice.text += " (rule \(rule))"
+    }
+    notice.from = from
+    notice.to = transition.to
+    notice.cause = cause
+    describeCost(in: &notice, of: event, cause: cause, pendingChange: pendingChange)
+    return notice
+  }
+
+  private func describeCost(
+    in notice: inout Notice, of event: Event, cause: Cause, pendingChange: PendingChange?
+  ) {
+    // The event's cost is described only for its own worker. The transition may be another
+    // worker's.
+    guard event.subject == notice.worker else { return }
+    switch event {
+    case .hibernated(_, let result):
+      let before = result.footprintBefore
+      let after = result.footprintAfter
+      notice.took = result.duration
+      notice.freed = max(.zero, before - after)
+      notice.text +=
+        "; \(before) → \(after), image \(result.imageSize), \(result.duration.spoken)"
+    case .resumed(_, let took):
+      notice.took = took
+      notice.text += "; \(took.spoken)"
+    case .exited:
+      guard case .pressure = cause, let pendingChange else { break }
+      notice.freed = pendingChange.footprint
+      notice.text += "; freed \(pendingChange.footprint)"
+    default: break
+    }
+  }
+}

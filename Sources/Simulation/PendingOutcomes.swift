@@ -1,0 +1,120 @@
+import Lifecycle
+import Policy
+
+// Outcomes change the simulated processes when they occur. An outcome may have become impossible
+// meanwhile.
+
+extension SimulatedMachine {
+  /// Delivers a pending event, if it is still valid. Some events of ended workers are delivered,
+  /// too, as in reality: the outcome was on its way when the worker ended.
+  mutating func resolve(_ message: Pending) -> Event? {
+    guard let worker = message.event.worker else { return message.event }
+    guard let state = workers[worker], state.life == message.life else { return nil }
+    if state.body == .absent {
+      return message.event.isExit || random.chance(50) ? nil : message.event
+    }
+    if let echoOf = message.echoOf { return echoOf == state.directives ? message.event : nil }
+    if case .found = message.event { return .found(worker, condition(of: state)) }
+    if let operation = message.operation {
+      // The daemon drops the outcome of an operation that isn't the latest.
+      if message.fate == .hasHappened { return operation == state.operations ? message.event : nil }
+      workers[worker]?.isBusy = false
+    }
+    apply(message.event, to: worker)
+    switch message.fate {
+    case .delivered, .hasHappened: break
+    case .lost: return nil
+    case .late:
+      postpone(message)
+      return nil
+    }
+    if !message.event.isExit, random.chance(4) { echo(message) }
+    return message.event
+  }
+
+  /// The result of an inspection. It describes the body as it is, whatever was reported.
+  private func condition(of worker: SimulatedWorker) -> WorkerCondition {
+    if worker.isBusy { return .underWay }
+    if worker.isUnverifiable { return .unverifiable("its resume failed half-way") }
+    switch worker.body {
+    case .stopped: return .suspended
+    case .evicted: return .hibernated
+    case .running, .spawning, .absent: return .running
+    }
+  }
+
+  private mutating func postpone(_ message: Pending) {
+    scheduled += 1
+    var late = message
+    late.at = now + random.duration(upTo: .seconds(120))
+    late.order = scheduled
+    late.fate = .hasHappened
+    pending.append(late)
+  }
+
+  /// Delivers the same event again a little later, unless another directive for the worker came by
+  /// then. Outcomes carry no number, so the engine couldn't distinguish them.
+  private mutating func echo(_ message: Pending) {
+    guard let worker = message.event.worker else { return }
+    scheduled += 1
+    var echo = message
+    echo.at = now + random.duration(upTo: .milliseconds(20))
+    echo.order = scheduled
+    echo.echoOf = workers[worker]?.directives
+    pending.append(echo)
+  }
+
+  private mutating func apply(_ event: Event, to worker: WorkerID) {
+    switch event {
+    case .launched:
+      workers[worker]?.body = .running
+      workers[worker]?.footprint = .kilobytes(random.pick([100, 3_000, 20_000, 60_000]))
+      if random.chance(90) { schedule(.ready(worker), of: worker, upTo: .seconds(3)) }
+    case .shedFinished(_, _, let after): workers[worker]?.footprint = after
+    case .suspended: workers[worker]?.body = .stopped
+    case .hibernated(_, let result):
+      workers[worker]?.body = .evicted
+      workers[worker]?.beforeEviction = result.footprintBefore
+      workers[worker]?.footprint = result.footprintAfter
+    case .resumeFailed(_, _, let intact): if !intact { workers[worker]?.isUnverifiable = true }
+    case .resumed:
+      if workers[worker]?.body == .evicted, let footprint = workers[worker]?.beforeEviction {
+        workers[worker]?.footprint = footprint
+      }
+      workers[worker]?.body = .running
+    case .purged(_, let freed):
+      let footprint = workers[worker]?.footprint ?? .zero
+      workers[worker]?.footprint = max(.zero, footprint - freed)
+      workers[worker]?.purgeable = .zero
+    case .purgeFailed: workers[worker]?.purgeable = .zero
+    case .launchFailed, .exited:
+      workers[worker]?.purgeable = .zero
+      workers[worker]?.body = .absent
+      workers[worker]?.footprint = .zero
+      workers[worker]?.isShedding = false
+      workers[worker]?.isUnverifiable = false
+    default: break
+    }
+  }
+}
+
+extension Event {
+  var isExit: Bool { if case .exited = self { true } else { false } }
+
+  /// The worker that an outcome concerns.
+  var worker: WorkerID? {
+    switch self {
+    case .launched(let worker), .launchFailed(let worker, _), .ready(let worker),
+      .shedAnswered(let worker), .shedFinished(let worker, _, _), .suspended(let worker),
+      .suspendFailed(let worker, _), .hibernated(let worker, _),
+      .hibernateFailed(let worker, _, _), .resumed(let worker, _),
+      .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
+      .taskEnded(let worker, _), .found(let worker, _), .fileLocks(let worker, _),
+      .watchdogSeen(let worker, _),
+      .purged(let worker, _),
+      .purgeFailed(let worker, _):
+      worker
+    default: nil
+    }
+  }
+}
