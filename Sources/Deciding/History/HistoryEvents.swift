@@ -22,9 +22,13 @@ extension HistoryReader {
     case .moved(let worker, let state, _): setState(worker, state, at: now)
     case .request(let request):
       let isUse = [.start, .restart, .foreground, .wake].contains(request.verb)
-      if isUse, workers[request.worker] != nil { recordUse(request.worker, selfInitiated: false, at: now) }
-    case .activity(let worker), .wakeNeeded(let worker, _): recordUse(worker, selfInitiated: false, at: now)
-    case .worked(let worker), .timerDue(let worker, _): recordUse(worker, selfInitiated: true, at: now)
+      if isUse, workers[request.worker] != nil {
+        recordUse(request.worker, selfInitiated: false, at: now)
+      }
+    case .activity(let worker), .wakeNeeded(let worker, _):
+      recordUse(worker, selfInitiated: false, at: now)
+    case .worked(let worker), .timerDue(let worker, _):
+      recordUse(worker, selfInitiated: true, at: now)
     case .footprint(let worker, let bytes):
       addElapsedTime(worker, at: now)
       setFootprint(worker, bytes.bytes)
@@ -126,7 +130,8 @@ extension HistoryReader {
   }
 
   mutating func recordUse(_ worker: WorkerID, selfInitiated: Bool, at now: Int64) {
-    guard isOpen, let ended = workers[worker]?.recordUse(selfInitiated: selfInitiated, at: now) else { return }
+    guard isOpen, let ended = workers[worker]?.recordUse(selfInitiated: selfInitiated, at: now)
+    else { return }
     uses[worker, default: []] += ended
   }
 
