@@ -4,7 +4,9 @@ import Testing
 @testable import PolicyFile
 
 @Suite("Imports of pm2's ecosystem file and of Podman's Quadlets") struct EcosystemImportTests {
-  private func read(_ result: ParseResult<Imported>) throws -> (text: String, DaemonConfiguration) {
+  private func read(_ result: ParseResult<ImportedConfiguration>) throws -> (
+    text: String, DaemonConfiguration
+  ) {
     let imported = try #require(result.value, "\(result.rendered)")
     let parsed = ConfigurationFile.parse(
       text: imported.text, file: "dormouse.yaml", library: library,

@@ -4,7 +4,7 @@ import Testing
 @testable import PolicyFile
 
 @Suite struct `Imports` {
-  private static func check(_ imported: Imported?) throws -> DaemonConfiguration {
+  private static func check(_ imported: ImportedConfiguration?) throws -> DaemonConfiguration {
     let text = try #require(imported).text
     let result = ConfigurationFile.parse(
       text: text, file: "dormouse.yaml", library: library, environment: [:])

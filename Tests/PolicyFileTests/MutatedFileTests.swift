@@ -87,7 +87,8 @@ import Testing
     PORT=80
     """
 
-  private static func convert(_ name: String, _ text: String) -> ParseResult<Imported>? {
+  private static func convert(_ name: String, _ text: String) -> ParseResult<ImportedConfiguration>?
+  {
     switch name {
     case "compose":
       ComposeImport.convert(text: text, file: "compose.yaml", environmentFile: variables)

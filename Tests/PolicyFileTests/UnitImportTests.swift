@@ -4,7 +4,9 @@ import Testing
 @testable import PolicyFile
 
 @Suite("Imports of systemd's services and of supervisord's programs") struct UnitImportTests {
-  private func read(_ result: ParseResult<Imported>) throws -> (text: String, DaemonConfiguration) {
+  private func read(_ result: ParseResult<ImportedConfiguration>) throws -> (
+    text: String, DaemonConfiguration
+  ) {
     let imported = try #require(result.value, "\(result.rendered)")
     let parsed = ConfigurationFile.parse(
       text: imported.text, file: "dormouse.yaml", library: library,

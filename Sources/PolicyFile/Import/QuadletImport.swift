@@ -9,7 +9,7 @@ public enum QuadletImport {
   /// - Parameter pathExists: returns true if a path exists.
   public static func convert(
     text: String, file: String, pathExists: @escaping (String) -> Bool
-  ) -> ParseResult<Imported> {
+  ) -> ParseResult<ImportedConfiguration> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     var entries: [String: [SectionedFile.Entry]] = [:]
     for section in SectionedFile(text, syntax: .unit, sink: sink).sections {

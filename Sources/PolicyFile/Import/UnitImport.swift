@@ -17,7 +17,7 @@ public enum UnitImport {
   ///   - pathExists: returns true if a path exists, for `EnvironmentFile=-/etc/default/…`.
   public static func convert(
     unit: String, files: [File], pathExists: @escaping (String) -> Bool
-  ) -> ParseResult<Imported> {
+  ) -> ParseResult<ImportedConfiguration> {
     guard let main = files.first else { return ParseResult(value: nil, diagnostics: []) }
     let sinks = files.map {
       DiagnosticSink(source: SourceText(text: $0.text, file: $0.path))
@@ -32,7 +32,7 @@ public enum UnitImport {
       }
     }
     let sink = sinks[0]
-    func result(_ value: Imported?) -> ParseResult<Imported> {
+    func result(_ value: ImportedConfiguration?) -> ParseResult<ImportedConfiguration> {
       ParseResult(
         value: sinks.contains { $0.hasErrors } ? nil : value,
         diagnostics: sinks.flatMap { sink -> [Diagnostic] in
