@@ -75,7 +75,7 @@ struct LifecycleMessages {
   /// Reports that the time of the worker's task is over. The engine waits for the task a moment
   /// longer.
   func taskExpired(_ task: String) {
-    let moment = Engine.lastWordsOfTask
+    let moment = Engine.taskExpirationGrace
     _ = conversation.ask(.taskExpired(task: task), within: moment, timeout: moment) {
       [handle] reply in
       if reply == .answered { handle.send(.taskEnded(handle.id, task: task)) }
