@@ -101,7 +101,7 @@ final class TerminalSignals {
 
   /// Passes on all signals from now on, because it isn't known which of them the program has
   /// received.
-  func loseWitness() {
+  func didLoseWitness() {
     hasWitness = false
     if !asked.isEmpty { decide() }
   }

@@ -68,7 +68,7 @@ import Testing
     writers.removeFirst(2)
     #expect(try eventually { heard.withLock { !$0.isEmpty } })
     let numbers = heard.withLock { $0 }
-    #expect(numbers.compactMap { store.hungUp($0) } == ["gone"])
+    #expect(numbers.compactMap { store.didHangUp($0) } == ["gone"])
     #expect(store.entries.map(\.name) == ["kept", "open"])
   }
 

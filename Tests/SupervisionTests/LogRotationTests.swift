@@ -41,7 +41,7 @@ import Testing
     let log = try WorkerLog.open(destination, limit: .max)
     // Only a file system that can't remove a file's beginning can lose output here.
     try log.descriptor.writeAll(String(repeating: "-", count: 8191) + "\n")
-    let cuts = canCut(log.descriptor)
+    let cuts = canRemoveBeginning(log.descriptor)
     let script = """
       import os
       for n in range(40000): os.write(1, b'line %06d\\n' % n)
@@ -72,10 +72,10 @@ import Testing
   }
 
   /// Tries it on the file itself: no interface reports what the file system can do.
-  private func canCut(_ log: Descriptor) -> Bool {
+  private func canRemoveBeginning(_ log: Descriptor) -> Bool {
     let path = "/proc/self/fd/\(log.raw)"
     guard let file = try? Descriptor.open(path, O_RDWR) else { return false }
-    return LogRotation.cutBeginning(of: file, 4096)
+    return LogRotation.removeBeginning(of: file, 4096)
   }
 
   @Test func `Rotating a log with a huge hole copies no hole`() throws {

@@ -46,7 +46,7 @@ import Testing
     let readiness = Readiness(.tcp(port), worker: worker.process)
     // This begins to connect, and mostly isn't finished at the first check.
     _ = try readiness.check()
-    readiness.notified()
+    readiness.didNotify()
     try worker.waitForOutput("hung up")
     #expect(readiness.isReady)
   }
@@ -139,7 +139,7 @@ import Testing
     let readiness = Readiness(.notify, worker: worker.process)
     #expect(try !readiness.check())
     #expect(!readiness.needsChecking)
-    readiness.notified()
+    readiness.didNotify()
     #expect(try readiness.check())
   }
 }

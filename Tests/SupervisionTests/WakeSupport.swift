@@ -51,9 +51,9 @@ final class Sleeper {
 
   /// The number after `ready`.
   func port() throws -> UInt16 {
-    let words = log.split { $0 == " " || $0 == "\n" }
-    guard let place = words.firstIndex(of: "ready"), words.count > place + 1,
-      let port = UInt16(words[place + 1])
+    let tokens = log.split { $0 == " " || $0 == "\n" }
+    guard let index = tokens.firstIndex(of: "ready"), tokens.count > index + 1,
+      let port = UInt16(tokens[index + 1])
     else { throw TestFailure("no port in \(log)") }
     return port
   }

@@ -83,16 +83,16 @@ extension RankingReport {
 }
 
 extension RankingReport.Entry {
-  init(_ place: Ranking.Place) {
+  init(_ entry: Ranking.Place) {
     self.init(
-      worker: place.worker.name, state: place.state.rawValue, band: place.band.total,
-      bandOfState: place.band.base, bandOfImportance: place.band.importance,
-      bandBonus: place.band.bonus, isDemoted: place.band.isDemoted,
-      footprint: place.footprint.bytes, secondsSinceUse: place.sinceUse.seconds,
-      launchSeconds: place.launchCost?.seconds, regret: RankingReport.Regret(place.regret),
-      before: place.before.map { CodedText($0) }, fromPressure: place.level?.name,
-      changesInSeconds: place.changesIn?.seconds,
-      obstacles: place.obstacles.map(ExplanationReport.Obstacle.init))
+      worker: entry.worker.name, state: entry.state.rawValue, band: entry.band.total,
+      bandOfState: entry.band.base, bandOfImportance: entry.band.importance,
+      bandBonus: entry.band.bonus, isDemoted: entry.band.isDemoted,
+      footprint: entry.footprint.bytes, secondsSinceUse: entry.sinceUse.seconds,
+      launchSeconds: entry.launchCost?.seconds, regret: RankingReport.Regret(entry.regret),
+      before: entry.before.map { CodedText($0) }, fromPressure: entry.level?.name,
+      changesInSeconds: entry.changesIn?.seconds,
+      obstacles: entry.obstacles.map(ExplanationReport.Obstacle.init))
   }
 }
 

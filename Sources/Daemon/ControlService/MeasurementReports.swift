@@ -36,7 +36,7 @@ extension DaemonMeasurements {
   init(_ counts: RunCounts, _ engine: Engine, at now: Instant) {
     self.init(upSeconds: counts.upSeconds(at: now))
     cpuSeconds = Double(Clocks.processorTime) / 1e9
-    resident = Self.ownResidentBytes()
+    resident = Self.residentBytes()
     let memory = engine.memoryReading
     someStall = memory?.someStall
     fullStall = memory?.fullStall
@@ -50,7 +50,7 @@ extension DaemonMeasurements {
     jetsamReports = counts.jetsamReports
   }
 
-  private static func ownResidentBytes() -> Int64? {
+  private static func residentBytes() -> Int64? {
     // Without /proc the number isn't known.
     guard let text = try? readText("/proc/self/statm") else { return nil }
     let fields = text.split(separator: " ")

@@ -54,7 +54,7 @@ extension StandbyStarter where Process == Standby {
   ) -> StandbyStarter {
     StandbyStarter(hasSuccessors: hasSuccessors) { then in
       jobs.run(about: "standby pager", within: .seconds(10)) {
-        Result { try Standby(command: [ownExecutable, "pager"]) }
+        Result { try Standby(command: [thisExecutable, "pager"]) }
       } then: {
         then($0)
       }

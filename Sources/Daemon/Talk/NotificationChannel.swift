@@ -68,7 +68,7 @@ final class NotificationChannel {
   }
 
   /// The worker gave a sign of life: `WATCHDOG=1`.
-  func gaveSign() { watchdog.seen(at: timers.now) }
+  func recordSign() { watchdog.seen(at: timers.now) }
 
   /// The time of the worker's last sign of life, as far as `receive` has read the socket.
   func lastSign() -> Instant? {

@@ -66,7 +66,9 @@ final class WorkerUnit {
 
   /// The next sample of the worker's traffic includes the daemon's own request, so it isn't
   /// counted.
-  var isSettling: Bool { run.liveness?.isSettling == true || run.shedOverHTTP?.isSettling == true }
+  var isDrainingTraffic: Bool {
+    run.liveness?.isDrainingTraffic == true || run.shedOverHTTP?.isDrainingTraffic == true
+  }
 
   /// Records the current configuration as that of the launch.
   func recordLaunch() { run.launchedWith = $configuration }

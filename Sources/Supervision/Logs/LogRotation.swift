@@ -59,20 +59,20 @@ public struct LogRotation: Sendable {
     let log = try destination.acting { () throws(SystemCallError) in
       try destination.openRegular(O_RDWR).file
     }
-    if destination.keep == 0 { return try cut(log, to: 0) }
+    if destination.keep == 0 { return try truncate(log, to: 0) }
     try destination.acting { () throws(SystemCallError) in
-      if fileExists(partial) { name() }
+      if fileExists(partial) { nameCopy() }
       do throws(SystemCallError) {
         try moveContent(log)
       } catch {
         discardFile(partial)
         throw error
       }
-      name()
+      nameCopy()
     }
   }
 
-  private func name() {
+  private func nameCopy() {
     destination.shift()
     // If the rename fails, the copy keeps its name until the next rotation renames it.
     try? renameFile(partial, to: destination.rotatedPath(1))
@@ -94,7 +94,7 @@ public struct LogRotation: Sendable {
     let whole = (Int64(status.st_size) - 1) / block * block
     if whole > 0 {
       try append(log, wanted(of: 0..<whole), to: copy)
-      if Self.cutBeginning(of: log, whole) { return }
+      if Self.removeBeginning(of: log, whole) { return }
     }
     var copied = max(whole, 0)
     // The number of rounds is limited, because a worker may write as fast as the copy is made.
@@ -104,15 +104,15 @@ public struct LogRotation: Sendable {
       try append(log, wanted(of: copied..<size), to: copy)
       copied = size
     }
-    try cut(log, to: 0)
+    try truncate(log, to: 0)
   }
 
   /// Removes whole blocks from the beginning. Returns false if this file system can't.
-  static func cutBeginning(of log: Descriptor, _ length: Int64) -> Bool {
+  static func removeBeginning(of log: Descriptor, _ length: Int64) -> Bool {
     clinux_cut_beginning(log.raw, length) == 0
   }
 
-  private func cut(_ log: Descriptor, to size: off_t) throws(SystemCallError) {
+  private func truncate(_ log: Descriptor, to size: off_t) throws(SystemCallError) {
     try log.truncate(to: Int64(size), path: destination.path)
   }
 

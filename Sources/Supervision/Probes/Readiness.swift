@@ -53,7 +53,7 @@ public final class Readiness {
   /// Called when the worker has sent `READY=1`. It is ready then, whatever the rule waits for, and
   /// the check of that rule is cancelled. A connection that the check has begun would otherwise
   /// stay open until the daemon ends, and wake the worker then.
-  public func notified() {
+  public func didNotify() {
     isReady = true
     tcp = nil
     scan = nil

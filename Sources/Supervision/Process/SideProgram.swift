@@ -143,7 +143,7 @@ public final class SideProgram {
 
   /// Sends SIGTERM to its process group, which it leads. `cancel` later ends the processes that are
   /// left.
-  public func askToEnd() {
+  public func requestEnd() {
     // It hasn't been reaped yet, so no other process has its pid.
     if let process { sendSignal(SIGTERM, to: -process.pid) }
   }

@@ -82,8 +82,8 @@ public final class WakeSources: Sendable {
 
   /// Hands over the FIFOs that were opened for the worker. Call it when the worker is about to run,
   /// or runs.
-  public func admitOpened() {
-    for opening in openings.values where opening.isOpened { opening.admit() }
+  public func handOverOpened() {
+    for opening in openings.values where opening.isOpened { opening.handOver() }
   }
 
   /// The reason to wake the worker, from what has arrived since the last call, or nil if nothing

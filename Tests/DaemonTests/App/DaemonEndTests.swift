@@ -133,7 +133,7 @@ import Testing
     end.end()
     #expect(ending.asked == [] && !end.hasEnded)
     ending.send({ .adopted($0, worker.profile, .background) }, "web")
-    ending.world.returning.isOver(worker.id)
+    ending.world.returning.finish(worker.id)
     #expect(ending.asked == ["stop web"] && !end.hasEnded)
     ending.didStop("web")
     #expect(end.hasEnded)

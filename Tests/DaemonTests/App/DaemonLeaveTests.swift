@@ -81,7 +81,7 @@ import Testing
     end.leave()
     ending.send({ .suspendFailed($0, "it is busy") }, "passing")
     #expect(!end.hasEnded)
-    ending.world.returning.isOver(adopted.id)
+    ending.world.returning.finish(adopted.id)
     end.engineDidBecomeQuiet()
     #expect(end.hasEnded && ending.asked.isEmpty)
   }

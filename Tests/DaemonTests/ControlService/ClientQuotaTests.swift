@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test("A request may take 30 s to arrive, however slowly, and an idle client may stay")
-  func patience() {
+  func timeout() {
     var quota = ClientQuota()
     _ = quota.admit(1, user: 7, at: Self.at(0))
     _ = quota.admit(2, user: 7, at: Self.at(0))
@@ -89,7 +89,7 @@ import Testing
     var state = MeasuringState()
     _ = state.ask { _ in }
     state.begin(3, at: .zero)
-    state.memoryMoves()
+    state.didMoveMemory()
     let end = state.finish(Self.measurement(50, took: .zero), workers: 1, at: .zero)
     #expect(end.1 == nil)
     #expect(state.last == nil)

@@ -122,7 +122,7 @@ import Testing
     for verb in Self.engineVerbs.dropLast(2) + [.explain, .policy] {
       let heard = control.ask(verb, "web")
       #expect(world.wrapped.asked.last == "\(verb.rawValue) web" && world.asked.isEmpty)
-      #expect(world.wrapped.asks.first?.patience == .seconds(600))
+      #expect(world.wrapped.asks.first?.timeout == .seconds(600))
       world.wrapped.answer(.done, "its wrapper's words")
       #expect(heard.responses.map(\.text) == ["its wrapper's words"])
     }

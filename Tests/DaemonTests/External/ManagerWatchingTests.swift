@@ -14,7 +14,7 @@ import Testing
 
   private final class Seen {
     var looks = 0
-    var why: String?
+    var reason: String?
     var prioritized: [WorkerID] = []
   }
 
@@ -34,7 +34,7 @@ import Testing
 
   private func look() -> String? {
     world.looks += 1
-    return world.why
+    return world.reason
   }
 
   @Test("A manager's request is looked for ten times a second, and wakes its worker with priority")
@@ -43,7 +43,7 @@ import Testing
     managers.watchManager(of: worker, look)
     timers.advance(by: ManagerWatching.interval * 5)
     #expect(world.looks == 5 && !notes.events.contains("wakeNeeded"))
-    world.why = "signal 15 to its process 100"
+    world.reason = "signal 15 to its process 100"
     timers.advance(by: ManagerWatching.interval)
     #expect(notes.events.last == "wakeNeeded" && world.prioritized == [worker.id])
     #expect(driver.state.state(of: worker.id) == .resuming)
@@ -71,7 +71,7 @@ import Testing
     managers.watchManager(of: worker, nil)
     #expect(timers.pending.isEmpty)
     managers.watchManager(of: worker, look)
-    world.why = "its process 100 has ended"
+    world.reason = "its process 100 has ended"
     let end = try WorkerEndWorld()
     worker.ending = end.ending
     end.ending.rootDidEnd()

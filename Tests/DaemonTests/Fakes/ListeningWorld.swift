@@ -37,7 +37,7 @@ final class ListeningWorld {
         wrappers: RegisteredWrappers(
           driver: restarts.driver, workers: restarts.workers, clock: restarts.timers,
           host: NoWrappers()),
-        stoppedByPerson: StoppedByPerson(path: "/state/stopped", files: restarts.files),
+        stoppedByOperator: StoppedByOperator(path: "/state/stopped", files: restarts.files),
         log: restarts.log),
       log: restarts.log)
   }

@@ -37,9 +37,9 @@ final class SleepWorld {
     private(set) var count = 0
     weak var monitor: ImageDiskMonitor?
 
-    func look(then: @escaping (ImageDisk?) -> Void) {
+    func read(then: @escaping (ImageDisk?) -> Void) {
       count += 1
-      monitor?.lookBegins()
+      monitor?.didBeginReading()
       if isHeldBack { waiting.append { then(ImageDisk()) } } else { then(ImageDisk()) }
     }
   }
@@ -53,7 +53,7 @@ final class SleepWorld {
     let imageDisk = ImageDiskMonitor(
       directory: scratch.path, ledger: WriteLedger(path: scratch.path + "/writes"),
       ImageDiskMonitor.Needs(
-        look: { [disk] in disk.look(then: $0) }, send: { [driver] in driver.send($0) },
+        read: { [disk] in disk.read(then: $0) }, send: { [driver] in driver.send($0) },
         save: { _ in }, time: { 0 }, log: { _, _ in }))
     disk.monitor = imageDisk
     sleeps = WorkerSleeps(
@@ -174,7 +174,7 @@ final class FakeInputs: WakeInputs {
     }
   }
 
-  func admitOpened() { facts.withLock { $0.admissions += 1 } }
+  func handOverOpened() { facts.withLock { $0.admissions += 1 } }
 }
 
 extension WorkerInput {

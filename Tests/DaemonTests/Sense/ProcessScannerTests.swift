@@ -18,14 +18,14 @@ import Testing
   init() {
     scanner = ProcessScanner(
       world.timers, launchedAt: { [launches] in launches.times[$0.name] ?? .zero },
-      look: { [looks] in looks.add($0) })
+      scan: { [looks] in looks.add($0) })
   }
 
   /// For each report, whether it had a scan.
   private func recent(_ runtimes: WorkerUnit...) -> [Bool] {
-    var found: [Bool] = []
-    scanner.withRecentScan(of: runtimes) { found.append($0 != nil) }
-    return found
+    var scans: [Bool] = []
+    scanner.withRecentScan(of: runtimes) { scans.append($0 != nil) }
+    return scans
   }
 
   @Test("A look finds the tree of a worker without a cgroup, and none where the look fails")
@@ -44,15 +44,15 @@ import Testing
 
   @Test("A scan shows a process for a while, and none that began later or has another start time")
   func seen() throws {
-    let own = try ProcessIdentity.current(of: getpid())
-    #expect(!scanner.hasSeen(own, within: .seconds(5)))
+    let process = try ProcessIdentity.current(of: getpid())
+    #expect(!scanner.hasSeen(process, within: .seconds(5)))
     scanner.scanProcesses { _ in }
     looks.answer(try ProcessScan.read())
-    #expect(scanner.hasSeen(own, within: .seconds(5)))
-    let other = ProcessIdentity(pid: own.pid, startTime: own.startTime + 1)
+    #expect(scanner.hasSeen(process, within: .seconds(5)))
+    let other = ProcessIdentity(pid: process.pid, startTime: process.startTime + 1)
     #expect(!scanner.hasSeen(other, within: .seconds(5)))
     world.timers.advance(by: .seconds(5))
-    #expect(!scanner.hasSeen(own, within: .seconds(5)))
+    #expect(!scanner.hasSeen(process, within: .seconds(5)))
   }
 
   @Test("A report without workers that need a look gets none")
@@ -67,11 +67,11 @@ import Testing
     let worker = try world.add()
     launches.times["web"] = world.timers.now
     world.timers.advance(by: .seconds(5))
-    var found = 0
-    scanner.withRecentScan(of: [worker]) { _ in found += 1 }
-    #expect(found == 0 && looks.count == 1)
+    var scans = 0
+    scanner.withRecentScan(of: [worker]) { _ in scans += 1 }
+    #expect(scans == 0 && looks.count == 1)
     looks.answer(try ProcessScan.read())
-    #expect(found == 1)
+    #expect(scans == 1)
     world.timers.advance(by: .seconds(3600))
     #expect(recent(worker) == [true] && looks.count == 1)
   }
@@ -94,10 +94,10 @@ import Testing
     world.timers.advance(by: .seconds(5))
     scanner.scanProcesses { _ in }
     looks.answer(try ProcessScan.read())
-    var found: [Bool] = []
-    scanner.scanProcesses { found.append($0 != nil) }
+    var scans: [Bool] = []
+    scanner.scanProcesses { scans.append($0 != nil) }
     looks.answer(nil)
-    #expect(found == [false])
+    #expect(scans == [false])
     #expect(scanner.lastScan != nil && recent(worker) == [true])
   }
 

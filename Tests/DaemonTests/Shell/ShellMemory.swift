@@ -181,7 +181,7 @@ final class ShellMemory: WorkerMemory {
   }
   func openMemories(of process: WorkerProcess) {}
 
-  func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest {
+  func survivorState(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorState {
     world.run(of: WorkerID(target.name)).map { world.survivors.rest($0, by: record) } ?? .inDoubt
   }
 

@@ -68,7 +68,7 @@ import Testing
 
   @Test("A worker that the operator stopped stays stopped if its restart rule says so")
   func stopped() throws {
-    for name in ["web", "db"] { world.base.stoppedByPerson.set(WorkerID(name), true) { _ in } }
+    for name in ["web", "db"] { world.base.stoppedByOperator.set(WorkerID(name), true) { _ in } }
     begin([
       .forTest("web") { $0.restart.condition = .unlessStopped },
       .forTest("db") { $0.restart.condition = .always },

@@ -59,7 +59,7 @@ import WorkerProtocol
     let count = try suspend()
     try answer(worker)
     #expect(count.calls == 0)
-    world.timers.advance(by: LifecycleMessages.settling)
+    world.timers.advance(by: LifecycleMessages.suspendDelay)
     world.timers.advance(by: .seconds(1))
     #expect(count.calls == 1)
   }
@@ -108,17 +108,17 @@ import WorkerProtocol
   func resumed() throws {
     defer { conversation.end() }
     let worker = try connect()
-    lifecycle.didResume(after: .milliseconds(3058), why: nil)
+    lifecycle.didResume(after: .milliseconds(3058), reason: nil)
     #expect(
       try worker.hear() == [.didResume(id: 1, asleepSeconds: 3.058, cause: "adopted while it ran")])
     world.pressure = .critical
-    lifecycle.didResume(after: .zero, why: "it was not suspended: busy")
+    lifecycle.didResume(after: .zero, reason: "it was not suspended: busy")
     #expect(
       try worker.hear() == [
         .didResume(id: 2, asleepSeconds: 0, cause: "it was not suspended: busy"),
         .pressure(level: "critical"),
       ])
-    lifecycle.didResume(after: .zero, why: nil)
+    lifecycle.didResume(after: .zero, reason: nil)
     #expect(try worker.hear().count == 1, "it has heard of that pressure")
   }
 
@@ -129,7 +129,7 @@ import WorkerProtocol
     let first = try connect()
     world.pressure = .warning
     let second = try connect()
-    lifecycle.didResume(after: .zero, why: nil)
+    lifecycle.didResume(after: .zero, reason: nil)
     #expect(try first.hear().last == .pressure(level: "warning"))
     #expect(try second.hear().last == .pressure(level: "warning"))
   }

@@ -123,7 +123,7 @@ import Testing
     let channel = try make()
     try listen(channel)
     #expect(channel.lastSign() == nil)
-    channel.gaveSign()
+    channel.recordSign()
     let first = timers.now
     timers.advance(by: .seconds(5))
     #expect(channel.lastSign() == first)

@@ -60,7 +60,7 @@ import Testing
     sleep.suspend()
     #expect(memory.asked.isEmpty)
     if isInspected { sleep.inspect() }
-    world.worker.whenUnasked?()
+    world.worker.actionAfterQuestions?()
     #expect(memory.asked == [isInspected ? "inspect" : "suspend"])
     withExtendedLifetime(supervisor) {}
   }
@@ -77,7 +77,7 @@ import Testing
     sleep.suspend()
     #expect(memory.asked.isEmpty)
     if isInspected { sleep.inspect() }
-    talk.timers.advance(by: LifecycleMessages.patienceBeforeSleep)
+    talk.timers.advance(by: LifecycleMessages.suspendTimeout)
     #expect(memory.asked == [isInspected ? "inspect" : "suspend"])
     withExtendedLifetime((conversation, worker)) {}
   }

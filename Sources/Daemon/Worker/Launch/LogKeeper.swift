@@ -95,11 +95,11 @@ final class LogKeeper {
           then(.small, nil)
         }
       }
-    } recordSize: { [jobs = services.jobs] id, place, then in
+    } recordSize: { [jobs = services.jobs] id, destination, then in
       let times = LogTimes(path: times(id))
       jobs.run(about: "log times of \(id)", within: .seconds(3600)) {
         // Without this record, `logs --since` shows more lines; the next sample makes one.
-        try? times.record(place, at: Int64(time(nil)))
+        try? times.record(destination, at: Int64(time(nil)))
       } then: { _ in
         then()
       }
@@ -118,17 +118,17 @@ final class LogKeeper {
     checkLog(process.plan.logDestination, of: worker.id, worker.configuration.output)
   }
 
-  func checkLog(_ place: LogDestination, of id: WorkerID, _ output: WorkerOutput) {
+  func checkLog(_ destination: LogDestination, of id: WorkerID, _ output: WorkerOutput) {
     let now = timers.now
     pauses = pauses.filter { $0.value >= now }
     guard pauses[id] == nil, checking.insert(id).inserted else { return }
     guard let limit = output.maxSize else {
       forget(id)
-      return recordSize(id, place) { [weak self] in self?.checking.remove(id) }
+      return recordSize(id, destination) { [weak self] in self?.checking.remove(id) }
     }
-    var place = place
-    place.keep = output.keep
-    let rotation = LogRotation(place, limit: limit.bytes)
+    var destination = destination
+    destination.keep = output.keep
+    let rotation = LogRotation(destination, limit: limit.bytes)
     rotations[id] = rotation
     check(rotation, of: id)
   }

@@ -58,7 +58,7 @@ final class ReadinessWatch {
   }
 
   private func becomeReady() {
-    readiness.notified()
+    readiness.didNotify()
     stop()
     // A wrapper script may have executed the real program by now.
     if let worker = handle.worker { holder.refreshMemory(of: worker) }

@@ -56,7 +56,7 @@ extension WorkerSleep {
   func didFallAsleep(_ asleep: Asleep) {
     guard let worker, !watch.isOver else { return }
     worker.asleepSince = timers.now
-    if let measurement = asleep.measurement { worker.measuring.rests(measurement) }
+    if let measurement = asleep.measurement { worker.measuring.didSuspend(measurement) }
     watch.listen(at: asleep.sources)
     let hasClients = !asleep.hasNoClients
     let rule = worker.configuration.policy.background.wakeForTimers
@@ -82,13 +82,13 @@ extension WorkerSleep {
     let order = HibernationOrder(
       target: target, rules: worker.configuration.policy.hibernate,
       dropsCache: driver.state.pressure != .normal,
-      footprint: worker.measuring.atRest?.footprint, missing: missing,
+      footprint: worker.measuring.fromSuspension?.footprint, missing: missing,
       removal: worker.imageRemoval)
-    worker.measuring.memoryMoves()
+    worker.measuring.didMoveMemory()
     worker.imageRemoval = nil
     let started = timers.now
     current = memory.hibernate(order) { [timers, costs = sleeps.costs, weak worker] outcome in
-      worker?.measuring.memoryMoves()
+      worker?.measuring.didMoveMemory()
       let took = timers.now - started
       then(
         outcome.result.map { summary in
@@ -105,8 +105,8 @@ extension WorkerSleep {
 
   func thaw(isStopped: Bool, then: @escaping (String?) -> Void) {
     guard let worker, let target = worker.target() else { return refuse(then, Self.noProcess) }
-    worker.conversation?.offers.dropFound()
-    worker.measuring.memoryMoves()
+    worker.conversation?.offers.dropRestored()
+    worker.measuring.didMoveMemory()
     current = memory.thaw(target, isStopped: isStopped, then: then)
   }
 
@@ -116,11 +116,11 @@ extension WorkerSleep {
     guard let worker, let target = worker.target() else {
       return refuse(then, .failure(.noProcess))
     }
-    worker.conversation?.offers.dropFound()
-    worker.measuring.memoryMoves()
+    worker.conversation?.offers.dropRestored()
+    worker.measuring.didMoveMemory()
     current = memory.restore(target, from: image, keepsBase: worker.keepsBase) {
       [weak worker] in
-      worker?.measuring.memoryMoves()
+      worker?.measuring.didMoveMemory()
       then($0)
     }
   }
@@ -129,10 +129,10 @@ extension WorkerSleep {
     guard let worker, let target = worker.target() else {
       return refuse(then, RecoveryOutcome(result: .failure(.noProcess)))
     }
-    worker.conversation?.offers.dropFound()
-    worker.measuring.memoryMoves()
+    worker.conversation?.offers.dropRestored()
+    worker.measuring.didMoveMemory()
     current = memory.recover(target, expecting: expecting) { [weak worker] in
-      worker?.measuring.memoryMoves()
+      worker?.measuring.didMoveMemory()
       then($0)
     }
   }
@@ -162,9 +162,9 @@ extension WorkerSleep {
     releaseMasters(worker.run.masters)
     let asleep = worker.asleepSince.map { timers.now - $0 } ?? .zero
     worker.asleepSince = nil
-    worker.conversation?.lifecycle.didResume(after: asleep, why: reason)
+    worker.conversation?.lifecycle.didResume(after: asleep, reason: reason)
     guard fromImage else { return }
-    sleeps.imageDisk.imageGone(of: id.name, keepsBase: worker.keepsBase)
+    sleeps.imageDisk.didRemoveImage(of: id.name, keepsBase: worker.keepsBase)
     sleeps.imageDisk.sendReading()
   }
 

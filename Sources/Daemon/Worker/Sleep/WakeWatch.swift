@@ -27,7 +27,7 @@ protocol WakeInputs: AnyObject, Sendable {
 
   /// Passes on to the worker the files that were opened for it. The worker is about to run, or
   /// runs.
-  func admitOpened()
+  func handOverOpened()
 }
 
 extension WakeSources: WakeInputs {}
@@ -146,7 +146,7 @@ final class WakeWatch {
   }
 
   private func wake(_ reason: String) {
-    watched?.inputs.admitOpened()
+    watched?.inputs.handOverOpened()
     report(reason)
   }
 
@@ -177,7 +177,7 @@ final class WakeWatch {
     answerer.stop()
     guard let (inputs, token) = watched else { return }
     watches.unwatch(inputs.descriptor, token)
-    inputs.admitOpened()
+    inputs.handOverOpened()
     watched = nil
   }
 }

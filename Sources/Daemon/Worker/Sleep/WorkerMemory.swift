@@ -91,7 +91,7 @@ protocol WorkerMemory: AnyObject {
   func openMemories(of process: WorkerProcess) throws(SystemCallError)
 
   /// Determines where the memory of a worker of an earlier daemon is.
-  func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest
+  func survivorState(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorState
 
   /// Finds the inputs that can wake a worker that continues to sleep.
   func findInputs(

@@ -101,7 +101,7 @@ extension DaemonConnection {
     let id = try client.send(.events, worker: worker, follow: follow)
     let response = try wait(for: id, what: nil)
     guard response.result == .done else { throw CommandFailure(response) }
-    guard let place = response.journal else { throw CommandFailure.noReport(of: "the journal") }
-    return place
+    guard let location = response.journal else { throw CommandFailure.noReport(of: "the journal") }
+    return location
   }
 }

@@ -1,10 +1,10 @@
-/// How many connections are open, by whose they are. Another user of this machine, or another machine, can't take the
-/// places of this user.
-struct ConnectionPlaces: Sendable {
+/// Limits the number of open connections by owner. Another user of this machine, or another
+/// machine, can't use up the connections of this user.
+struct ConnectionQuota: Sendable {
   enum Owner: Hashable, Sendable {
     /// This user, or root.
     case own
-    /// Another user of this machine, or an unknown one: each gets a refusal.
+    /// Another user of this machine, or an unknown one. Each gets a refusal.
     case stranger
     /// Another machine, with --allow-remote.
     case remote(IPAddress)
@@ -14,14 +14,15 @@ struct ConnectionPlaces: Sendable {
   static let ofStrangers = 16
   static let ofRemotes = 64
   static let ofOneRemote = 16
-  /// With those whose user isn't known yet: it is found out without waiting for the other end. At this number no
-  /// further ones are accepted until one is closed.
+  /// The maximum number of all connections, including those whose user is still unknown: the user
+  /// is found out without waiting for the other end. At this number no further ones are accepted
+  /// until one is closed.
   static let all = 256
 
   private var counts: [Owner: Int] = [:]
   private var remotes = 0
 
-  /// False: the connection has to be closed.
+  /// Counts a connection. The result is false if it must be closed.
   mutating func take(_ owner: Owner) -> Bool {
     let count = counts[owner, default: 0]
     switch owner {
@@ -35,7 +36,7 @@ struct ConnectionPlaces: Sendable {
     return true
   }
 
-  /// A connection that had a place is closed.
+  /// Records that a counted connection was closed.
   mutating func free(_ owner: Owner) {
     guard let count = counts[owner] else { return }
     counts[owner] = count > 1 ? count - 1 : nil

@@ -18,24 +18,24 @@ extension ExternalAdoption {
   }
 
   /// Makes a peer name the worker, so that each wakes the other.
-  func join(_ peer: WorkerUnit, with worker: WorkerID) {
+  func addPeer(_ peer: WorkerUnit, with worker: WorkerID) {
     guard !peer.configuration.wakeWith.contains(worker.name) else { return }
     peer.configuration.wakeWith.append(worker.name)
-    wakeWithChanged(peer)
+    didChangePeers(peer)
   }
 
   /// Removes a worker that has ended from its peers. Otherwise the next worker of this name, which
   /// may have nothing to do with them, would wake with them.
-  func part(_ worker: WorkerID) {
+  func removeFromPeers(_ worker: WorkerID) {
     for peer in workers.values.sorted(by: { $0.id.name < $1.id.name })
     where peer.external != nil && peer.id != worker {
       guard peer.configuration.wakeWith.contains(worker.name) else { continue }
       peer.configuration.wakeWith.removeAll { $0 == worker.name }
-      wakeWithChanged(peer)
+      didChangePeers(peer)
     }
   }
 
-  private func wakeWithChanged(_ peer: WorkerUnit) {
+  private func didChangePeers(_ peer: WorkerUnit) {
     driver.send(.profileChanged(peer.id, peer.profile))
     save(peer)
   }

@@ -17,23 +17,23 @@ struct MeasuringState {
   private(set) var last: Measurement?
   /// The measurement from the worker's suspension, while it is still true: the worker hasn't run
   /// since, and no memory was moved.
-  private(set) var atRest: Measurement?
-  private var isAtRestReported = true
-  var isUnderWay: Bool { look != nil }
+  private(set) var fromSuspension: Measurement?
+  private var isSuspensionReported = true
+  var isUnderWay: Bool { current != nil }
   /// The number of the measurement that is under way. A new run begins with a new value of this
   /// type.
-  private(set) var look: UInt64?
+  private(set) var current: UInt64?
   private(set) var since = Instant.zero
   private var served: [Completion] = []
   private var waiting: [Completion] = []
   /// Regular measurements begin after this time.
-  private var nextLook = Instant.zero
+  private var nextMeasurement = Instant.zero
   /// Incremented when memory is moved out or in, which makes the result of an earlier measurement
   /// invalid.
   private var epoch = 0
-  private var lookEpoch = 0
+  private var measuredEpoch = 0
   /// Whether the log already says that the worker can't be measured exactly.
-  private var isLoggedAsRough = false
+  private var isLoggedAsEstimate = false
 
   /// The share of one processor for the regular measurements of all workers together, in percent.
   static let budget: Int64 = 10
@@ -42,7 +42,7 @@ struct MeasuringState {
   /// Whether a caller waits for a figure.
   var isAwaited: Bool { !served.isEmpty || !waiting.isEmpty }
 
-  func isDue(at now: Instant) -> Bool { !isUnderWay && now >= nextLook }
+  func isDue(at now: Instant) -> Bool { !isUnderWay && now >= nextMeasurement }
 
   /// Adds a caller.
   ///
@@ -56,10 +56,10 @@ struct MeasuringState {
   ///
   /// - Parameter number: a number that is never used twice.
   mutating func begin(_ number: UInt64, at now: Instant) {
-    look = number
-    atRest = nil
+    current = number
+    fromSuspension = nil
     since = now
-    lookEpoch = epoch
+    measuredEpoch = epoch
     served = waiting
     waiting = []
   }
@@ -73,12 +73,12 @@ struct MeasuringState {
     _ measurement: Measurement?, workers: Int, at now: Instant
   ) -> (completions: [Completion], Measurement?, more: Bool) {
     defer { served = [] }
-    look = nil
-    let counts = lookEpoch == epoch
+    current = nil
+    let counts = measuredEpoch == epoch
     if let measurement, counts {
       last = measurement
       let pause = measurement.took * Int(100 / Self.budget) * max(1, workers)
-      nextLook = now + min(pause, Self.maxPause)
+      nextMeasurement = now + min(pause, Self.maxPause)
     }
     return (served, counts ? measurement : nil, !waiting.isEmpty)
   }
@@ -94,36 +94,36 @@ struct MeasuringState {
   }
 
   /// Records that the worker's memory is moved to disk, or back.
-  mutating func memoryMoves() {
+  mutating func didMoveMemory() {
     epoch += 1
-    atRest = nil
+    fromSuspension = nil
   }
 
   /// Records a measurement from the worker's suspension.
-  mutating func rests(_ measurement: Measurement) {
+  mutating func didSuspend(_ measurement: Measurement) {
     // The result of an earlier measurement is invalid: the worker still ran then.
     epoch += 1
-    (last, atRest, isAtRestReported) = (measurement, measurement, false)
+    (last, fromSuspension, isSuspensionReported) = (measurement, measurement, false)
   }
 
-  /// Whether nothing has changed since `rests`. Then the figure is as good as a new one.
-  mutating func isStillTrue(at now: Instant) -> Bool {
-    guard atRest != nil else { return false }
+  /// Whether nothing has changed since `didSuspend`. Then the figure is as good as a new one.
+  mutating func confirm(at now: Instant) -> Bool {
+    guard fromSuspension != nil else { return false }
     last?.at = now
     return true
   }
 
-  /// The measurement of `rests`, at the first call only. A second caller wants to know what has
-  /// changed since.
-  mutating func takeAtRest() -> Measurement? {
-    defer { isAtRestReported = true }
-    return isAtRestReported ? nil : atRest
+  /// The measurement of `didSuspend`, at the first call only. A second caller wants to know what
+  /// has changed since.
+  mutating func consumeFromSuspension() -> Measurement? {
+    defer { isSuspensionReported = true }
+    return isSuspensionReported ? nil : fromSuspension
   }
 
   /// Whether to log that the worker can't be measured exactly. It is true once in a run.
-  mutating func mustLogAsRough() -> Bool {
-    defer { isLoggedAsRough = true }
-    return !isLoggedAsRough
+  mutating func shouldLogAsEstimate() -> Bool {
+    defer { isLoggedAsEstimate = true }
+    return !isLoggedAsEstimate
   }
 }
 
@@ -168,7 +168,7 @@ final class MeasuringThreads: FootprintSource {
 /// (`MeasuringState.budget`). It belongs to the event loop's thread.
 final class FootprintMeter {
   /// The maximum time of a measurement. The callers of a longer one continue without a result.
-  static let patience = Duration.seconds(3)
+  static let timeout = Duration.seconds(3)
   /// The time in which most workers that are resumed get their missing pages.
   static let fillTime = Duration.milliseconds(100)
 
@@ -196,7 +196,9 @@ final class FootprintMeter {
   /// client may be waiting for the worker.
   func measure(_ id: WorkerID) {
     guard let worker = workers[id] else { return }
-    if let found = worker.measuring.takeAtRest() { return report(found, of: worker) }
+    if let measurement = worker.measuring.consumeFromSuspension() {
+      return report(measurement, of: worker)
+    }
     if let missing = worker.missing, missing.bytes > 0 { return measureSoon(id) }
     measure(worker) { [unowned self] measurement in
       guard let measurement else { return }
@@ -208,14 +210,14 @@ final class FootprintMeter {
 
   /// Reports the figure later. Input that has come while the worker fell asleep is then reported to
   /// the engine first, and wakes the worker. Otherwise the worker could be hibernated before.
-  private func report(_ found: Measurement, of worker: WorkerUnit) {
-    worker.sample.anonymous = found.anonymous
+  private func report(_ measurement: Measurement, of worker: WorkerUnit) {
+    worker.sample.anonymous = measurement.anonymous
     let process = worker.process
     clock.after(.zero) { [unowned self] in
       // The worker may have ended or run meanwhile.
       guard worker.process === process else { return }
-      if worker.measuring.isStillTrue(at: clock.now) {
-        driver.send(.footprint(worker.id, found.footprint))
+      if worker.measuring.confirm(at: clock.now) {
+        driver.send(.footprint(worker.id, measurement.footprint))
       } else if worker.measuring.isUnderWay {
         measure(worker.id)
       }
@@ -238,7 +240,7 @@ final class FootprintMeter {
   /// worker's memory was moved meanwhile.
   func measure(_ worker: WorkerUnit, then completion: @escaping (Measurement?) -> Void) {
     guard let process = worker.process else { return completion(nil) }
-    giveUp(worker, process, after: Self.patience)
+    giveUp(worker, process, after: Self.timeout)
     if worker.measuring.ask(completion) { begin(worker) }
   }
 
@@ -257,8 +259,8 @@ final class FootprintMeter {
 
   private func finish(_ worker: WorkerUnit, number: UInt64, measurement: Measurement?) {
     // The result may belong to an earlier run, or to a worker that was removed since.
-    guard worker.measuring.look == number else { return }
-    if let refusal = measurement?.refusal, worker.measuring.mustLogAsRough() {
+    guard worker.measuring.current == number else { return }
+    if let refusal = measurement?.refusal, worker.measuring.shouldLogAsEstimate() {
       log(.warning, "\(worker.id): footprint is an estimate: \(refusal)")
     }
     let running = workers.values.count { driver.state.state(of: $0.id)?.runs == true }
@@ -278,7 +280,7 @@ final class FootprintMeter {
       else { return }
       let since = clock.now - worker.measuring.since
       // The measurement before this one ended in time. This one has its own time limit.
-      if since < Self.patience { return giveUp(worker, process, after: Self.patience - since) }
+      if since < Self.timeout { return giveUp(worker, process, after: Self.timeout - since) }
       for completion in worker.measuring.giveUp() { completion(nil) }
     }
   }

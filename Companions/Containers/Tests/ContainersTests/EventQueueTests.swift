@@ -5,64 +5,64 @@ import Testing
 @testable import PodReports
 
 @Suite("Few events of many happenings")
-struct EventBookTests {
+struct EventQueueTests {
   typealias Instant = ContinuousClock.Instant
 
   private static let pod = PodReference(namespace: "shop", name: "web", uid: "u1")
 
-  private static func happening(_ text: String, _ reason: String = "Hibernated") -> PodHappening {
-    PodHappening(reason, text, of: pod, container: "web")
+  private static func happening(_ text: String, _ reason: String = "Hibernated") -> PodOccurrence {
+    PodOccurrence(reason, text, of: pod, container: "web")
   }
 
-  private static func book(_ limits: EventBook.Limits = EventBook.Limits()) -> EventBook {
-    EventBook(node: "node-1", limits: limits) { "\($0.name).1" }
+  private static func queue(_ limits: EventQueue.Limits = EventQueue.Limits()) -> EventQueue {
+    EventQueue(node: "node-1", limits: limits) { "\($0.name).1" }
   }
 
   private static func next(
-    _ book: inout EventBook, at now: Instant
-  ) throws -> EventBook.Delivery {
-    guard let delivery = book.next(at: now) else { throw Failure("nothing is sent") }
+    _ queue: inout EventQueue, at now: Instant
+  ) throws -> EventQueue.Delivery {
+    guard let delivery = queue.next(at: now) else { throw Failure("nothing is sent") }
     return delivery
   }
 
-  private static func isQuiet(_ book: inout EventBook, at now: Instant) -> Bool {
-    book.next(at: now) == nil
+  private static func isQuiet(_ queue: inout EventQueue, at now: Instant) -> Bool {
+    queue.next(at: now) == nil
   }
 
   @Test(
     "The first happening is sent at once, the next ones are counted in it, with the newest message")
   func counted() throws {
-    var book = Self.book()
+    var queue = Self.queue()
     let now = Instant.now
-    book.note(Self.happening("one"), at: now, wall: 1000)
-    let first = try Self.next(&book, at: now)
+    queue.record(Self.happening("one"), at: now, wall: 1000)
+    let first = try Self.next(&queue, at: now)
     #expect(first.isNew && first.event.count == 1 && first.event.message == "one")
-    book.delivered(first, at: now)
-    let isQuiet = Self.isQuiet(&book, at: now + .seconds(60))
+    queue.delivered(first, at: now)
+    let isQuiet = Self.isQuiet(&queue, at: now + .seconds(60))
     #expect(isQuiet)
-    for number in 2...4 { book.note(Self.happening("\(number)"), at: now, wall: 1000) }
-    let isStillQuiet = Self.isQuiet(&book, at: now + .seconds(4))
+    for number in 2...4 { queue.record(Self.happening("\(number)"), at: now, wall: 1000) }
+    let isStillQuiet = Self.isQuiet(&queue, at: now + .seconds(4))
     #expect(isStillQuiet)
-    let second = try Self.next(&book, at: now + .seconds(5))
+    let second = try Self.next(&queue, at: now + .seconds(5))
     #expect(!second.isNew && second.event.count == 4 && second.event.message == "4")
     #expect(second.event.name == first.event.name)
   }
 
   @Test("A pod that sleeps and wakes each second for an hour makes two events and few requests")
   func busy() {
-    var book = Self.book()
+    var queue = Self.queue()
     let start = Instant.now
     var names: Set<String> = []
     var requests = 0
     for second in 0..<3600 {
       let now = start + .seconds(second)
-      book.note(
+      queue.record(
         Self.happening("\(second)", second % 2 == 0 ? "Hibernated" : "Woken"), at: now,
         wall: Int64(second))
-      while let delivery = book.next(at: now) {
+      while let delivery = queue.next(at: now) {
         if delivery.isNew { names.insert(delivery.event.reason) }
         requests += 1
-        book.delivered(delivery, at: now)
+        queue.delivered(delivery, at: now)
       }
     }
     #expect(names.count == 2 && requests < 50, "\(requests)")
@@ -70,61 +70,61 @@ struct EventBookTests {
 
   @Test("A pod that sleeps a hundred times a day reports each sleep at once, in one event")
   func hundred() throws {
-    var book = Self.book()
+    var queue = Self.queue()
     let start = Instant.now
     var counts: [Int] = []
     for number in 0..<100 {
       let now = start + .seconds(number * 864)
-      book.note(Self.happening("\(number)"), at: now, wall: Int64(number))
-      let delivery = try Self.next(&book, at: now)
+      queue.record(Self.happening("\(number)"), at: now, wall: Int64(number))
+      let delivery = try Self.next(&queue, at: now)
       #expect(delivery.isNew == (number == 0))
       counts.append(delivery.event.count)
-      book.delivered(delivery, at: now)
+      queue.delivered(delivery, at: now)
     }
     #expect(counts == Array(1...100))
   }
 
   @Test("An event that the API has removed is made again, with a count of its own")
   func removed() throws {
-    var book = Self.book()
+    var queue = Self.queue()
     let now = Instant.now
-    book.note(Self.happening("one"), at: now, wall: 1)
-    book.delivered(try Self.next(&book, at: now), at: now)
-    book.note(Self.happening("two"), at: now, wall: 2)
+    queue.record(Self.happening("one"), at: now, wall: 1)
+    queue.delivered(try Self.next(&queue, at: now), at: now)
+    queue.record(Self.happening("two"), at: now, wall: 2)
     let later = now + .seconds(60)
-    book.isMissing(try Self.next(&book, at: later))
-    let again = try Self.next(&book, at: later)
+    queue.didDisappear(try Self.next(&queue, at: later))
+    let again = try Self.next(&queue, at: later)
     #expect(again.isNew && again.event.count == 1 && again.event.first == 2)
-    book.delivered(again, at: later)
+    queue.delivered(again, at: later)
     // After an hour of silence the API's object has ended.
     let much = later + .seconds(3600)
-    book.note(Self.happening("three"), at: much, wall: 3)
-    let isNew = try Self.next(&book, at: much).isNew
+    queue.record(Self.happening("three"), at: much, wall: 3)
+    let isNew = try Self.next(&queue, at: much).isNew
     #expect(isNew)
   }
 
   @Test("What can't be sent for ten minutes is lost and counted, and the memory stays bounded")
   func lost() {
-    var limits = EventBook.Limits()
+    var limits = EventQueue.Limits()
     limits.series = 10
-    var book = Self.book(limits)
+    var queue = Self.queue(limits)
     let now = Instant.now
     for number in 0..<30 {
-      book.note(Self.happening("x", "Reason\(number)"), at: now, wall: Int64(number))
+      queue.record(Self.happening("x", "Reason\(number)"), at: now, wall: Int64(number))
     }
-    let early = book.takeLost()
+    let early = queue.drainLost()
     #expect(early == 20)
-    let isEarly = Self.isQuiet(&book, at: now + .seconds(599))
+    let isEarly = Self.isQuiet(&queue, at: now + .seconds(599))
     #expect(!isEarly)
-    let isLost = Self.isQuiet(&book, at: now + .seconds(601))
+    let isLost = Self.isQuiet(&queue, at: now + .seconds(601))
     #expect(isLost)
-    let late = book.takeLost()
-    #expect(late == 10 && book.isEmpty)
+    let late = queue.drainLost()
+    #expect(late == 10 && queue.isEmpty)
   }
 
   @Test("A long or unusual name of a pod makes a valid name of an event")
   func names() {
-    let name = EventBook.name(
+    let name = EventQueue.name(
       PodReference(
         namespace: "a", name: String(repeating: "a", count: 198) + "-.-b.c", uid: ""))
     #expect(name.utf8.count <= 253 && !name.contains("-.") && !name.contains(".."))

@@ -9,7 +9,7 @@ import Supervision
 // a file system.
 extension KernelWorkerProcesses {
   /// The time limit of a scan. A scan of 10,000 processes takes less than a second.
-  private static let patienceForRules = Duration.seconds(20)
+  private static let scanTimeout = Duration.seconds(20)
 
   func examine(
     _ wanted: AdoptionSpecification, as name: String, in library: PolicyLibrary,
@@ -22,22 +22,22 @@ extension KernelWorkerProcesses {
         do throws(SettingError) {
           named = try wanted.chosenPolicy.load(from: library)
         } catch { throw .malformed("\(name) isn't adopted: \(error)") }
-        var found = try ExternalProcess.examine(wanted)
-        found.policy = named
-        return found
+        var candidate = try ExternalProcess.examine(wanted)
+        candidate.policy = named
+        return candidate
       }
     } then: {
       then($0)
     }
   }
 
-  func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
+  func scan(_ scan: RuleScan, then: @escaping (RuleScan.Outcome?) -> Void) {
     // A scan that doesn't end keeps its subject busy, so the processes that are left out are part
     // of the subject.
-    let left = look.passedOver.map { "\($0.pid)" }.sorted().joined(separator: ", ")
+    let left = scan.passedOver.map { "\($0.pid)" }.sorted().joined(separator: ", ")
     let subject = "processes of rules" + (left.isEmpty ? "" : " without \(left)")
-    let wait = LookWait(for: look.progress, services.loop, then: then)
-    run(subject, { look.perform() }) { wait.end($0 ?? nil) }
+    let wait = ScanWait(for: scan.progress, services.loop, then: then)
+    run(subject, { scan.perform() }) { wait.end($0 ?? nil) }
   }
 
   func chooseRules(
@@ -47,7 +47,7 @@ extension KernelWorkerProcesses {
     let now = EventLoop.now
     run("workers of rules") {
       var choices: [WorkerID: AdoptionRule] = [:]
-      let matching = RuleLook.resolved(matching)
+      let matching = RuleScan.resolved(matching)
       for worker in workers {
         // A worker that has ended is removed soon.
         guard let stat = try? ProcessStat.read(worker.process.pid) else { continue }
@@ -65,7 +65,7 @@ extension KernelWorkerProcesses {
   private func run<Value: Sendable>(
     _ subject: String, _ job: @escaping @Sendable () -> Value, then: @escaping (Value?) -> Void
   ) {
-    services.jobs.run(about: subject, within: Self.patienceForRules, job) { outcome in
+    services.jobs.run(about: subject, within: Self.scanTimeout, job) { outcome in
       guard case .done(let value) = outcome else { return then(nil) }
       then(value)
     }

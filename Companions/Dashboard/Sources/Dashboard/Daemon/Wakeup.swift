@@ -1,39 +1,39 @@
 import Synchronization
 
-/// Lets one task wait until another part calls, or until a time is over or the task is cancelled. A call that comes before the wait ends it at
-/// once.
-final class Bell: Sendable {
+/// Lets one task wait until another one calls `signal`, until a timeout, or until the task is
+/// cancelled. A call that comes before the wait ends it at once.
+final class Wakeup: Sendable {
   private struct State {
-    var isRung = false
+    var isSignaled = false
     var waiter: CheckedContinuation<Void, Never>?
   }
 
   private let state = Mutex(State())
 
-  func ring() {
+  func signal() {
     let waiter = state.withLock { state in
-      state.isRung = state.waiter == nil
+      state.isSignaled = state.waiter == nil
       defer { state.waiter = nil }
       return state.waiter
     }
     waiter?.resume()
   }
 
-  /// `limit`: nil: without one.
+  /// Waits. Without `limit` there is no timeout.
   func wait(atMost limit: Duration? = nil) async {
     let timer = limit.map { limit in
       Task {
-        // Ends early only if the wait is over.
+        // The sleep ends early only if the wait is over.
         try? await Task.sleep(for: limit)
-        if !Task.isCancelled { self.ring() }
+        if !Task.isCancelled { self.signal() }
       }
     }
     defer { timer?.cancel() }
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let isOver = state.withLock { state in
-          if state.isRung || Task.isCancelled {
-            state.isRung = false
+          if state.isSignaled || Task.isCancelled {
+            state.isSignaled = false
             return true
           }
           state.waiter = continuation
@@ -42,7 +42,7 @@ final class Bell: Sendable {
         if isOver { continuation.resume() }
       }
     } onCancel: {
-      ring()
+      signal()
     }
   }
 }

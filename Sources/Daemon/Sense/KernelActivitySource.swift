@@ -4,7 +4,7 @@ import Policy
 import Supervision
 
 /// The result of one sample of a running worker.
-struct ActivityFindings: Sendable {
+struct ActivityReading: Sendable {
   /// The first process of the run that was sampled.
   var root: ProcessIdentity
   /// The processor time since the run's start, in microseconds.
@@ -29,12 +29,12 @@ struct ActivityFindings: Sendable {
 }
 
 /// Samples what running workers do. Tests provide their own.
-protocol ActivityLooking: AnyObject {
+protocol ActivitySource: AnyObject {
   /// Samples a worker and calls back once on the event loop, perhaps at once, with nil if the
   /// sample failed.
-  func look(
-    at worker: WorkerUnit, _ process: WorkerProcess,
-    then: @escaping (ActivityFindings?) -> Void)
+  func sample(
+    _ worker: WorkerUnit, _ process: WorkerProcess,
+    then: @escaping (ActivityReading?) -> Void)
 
   /// Drops the traffic that the kernel has recorded for the workers' connections since the last
   /// call.
@@ -45,9 +45,9 @@ protocol ActivityLooking: AnyObject {
 /// another thread, because a socket that its program is writing to, or a file whose file system
 /// doesn't answer, may take any time. A few threads sample all workers. It belongs to the event
 /// loop's thread.
-final class ActivityLooks: ActivityLooking {
+final class KernelActivitySource: ActivitySource {
   /// The maximum time of a sample. The callers of a longer one continue without a result.
-  private static let patience = Duration.seconds(3)
+  private static let timeout = Duration.seconds(3)
   /// How long a scan of processes is valid for adopted processes. Many may be adopted on a machine
   /// with many others, in shadow mode for days. Which processes belong to them isn't looked up each
   /// second.
@@ -56,7 +56,7 @@ final class ActivityLooks: ActivityLooking {
   private let jobs: LoopJobs
   private let driver: EngineDriver
   private let scanner: ProcessScanner
-  private let line: ConcurrencyLimiter
+  private let limiter: ConcurrencyLimiter
   /// The kernel's record of traffic; nil if the kernel has none. One of the kernel's rings serves
   /// all workers; see `TrafficMonitor`.
   private let latches: InputLatches?
@@ -72,7 +72,7 @@ final class ActivityLooks: ActivityLooking {
     self.jobs = jobs
     self.driver = driver
     self.scanner = scanner
-    line = ConcurrencyLimiter(loop)
+    limiter = ConcurrencyLimiter(loop)
     // Without it, a sample sees only traffic on connections that are still open.
     latches = try? InputLatches(capacity: 512)
     work = metersWork ? WorkMeter() : nil
@@ -80,19 +80,19 @@ final class ActivityLooks: ActivityLooking {
 
   func collectLatches() { latches?.collect() }
 
-  func look(
-    at worker: WorkerUnit, _ process: WorkerProcess,
-    then: @escaping (ActivityFindings?) -> Void
+  func sample(
+    _ worker: WorkerUnit, _ process: WorkerProcess,
+    then: @escaping (ActivityReading?) -> Void
   ) {
-    let look = worker.activityProbe ?? makeLook(worker)
-    worker.activityProbe = look
-    let isKnown =
+    let probe = worker.activityProbe ?? makeProbe(worker)
+    worker.activityProbe = probe
+    let isFresh =
       worker.external != nil && scanner.hasSeen(process.identity, within: Self.validity)
-    if process.cgroup != nil || isKnown { return perform(look, of: worker, as: process, then) }
+    if process.cgroup != nil || isFresh { return perform(probe, of: worker, as: process, then) }
     // One scan of all processes serves all workers that are sampled now.
     scanner.scanProcesses { [unowned self] _ in
       if worker.process === process {
-        perform(look, of: worker, as: process, then)
+        perform(probe, of: worker, as: process, then)
       } else {
         then(nil)
       }
@@ -100,33 +100,33 @@ final class ActivityLooks: ActivityLooking {
   }
 
   private func perform(
-    _ look: CoalescedProbe<ActivityFindings?>, of worker: WorkerUnit, as process: WorkerProcess,
-    _ then: @escaping (ActivityFindings?) -> Void
+    _ probe: CoalescedProbe<ActivityReading?>, of worker: WorkerUnit, as process: WorkerProcess,
+    _ then: @escaping (ActivityReading?) -> Void
   ) {
-    line.enter { done in
-      look.ask { [unowned self, weak worker] found in
+    limiter.enter { done in
+      probe.ask { [unowned self, weak worker] reading in
         done()
-        let found = found ?? nil
-        if let work = found?.work, found?.root == process.identity { self.work = work.meter }
-        if let writes = found?.writes { worker?.sample.writes = writes }
-        then(found)
+        let reading = reading ?? nil
+        if let work = reading?.work, reading?.root == process.identity { self.work = work.meter }
+        if let writes = reading?.writes { worker?.sample.writes = writes }
+        then(reading)
       }
     }
   }
 
-  private func makeLook(_ worker: WorkerUnit) -> CoalescedProbe<ActivityFindings?> {
-    CoalescedProbe(jobs, about: "activity of \(worker.id)", within: Self.patience) {
-      [unowned self, weak worker] () -> @Sendable () -> ActivityFindings? in
+  private func makeProbe(_ worker: WorkerUnit) -> CoalescedProbe<ActivityReading?> {
+    CoalescedProbe(jobs, about: "activity of \(worker.id)", within: Self.timeout) {
+      [unowned self, weak worker] () -> @Sendable () -> ActivityReading? in
       guard let worker else { return { nil } }
       return job(worker)
     }
   }
 
-  private func job(_ worker: WorkerUnit) -> @Sendable () -> ActivityFindings? {
+  private func job(_ worker: WorkerUnit) -> @Sendable () -> ActivityReading? {
     guard let process = worker.process else { return { nil } }
     let (identity, session, cgroup) = (process.identity, process.session, process.cgroup)
     let (scan, isExternal) = (scanner.lastScan, worker.external != nil)
-    let traffic = beginTrafficLook(worker)
+    let traffic = beginTrafficReading(worker)
     let wantsTraffic = traffic != nil
     let isSwallowed = worker.isAsked
     let writes = worker.sample.writes
@@ -147,32 +147,32 @@ final class ActivityLooks: ActivityLooking {
       let cpu =
         cgroup?.cpuMicroseconds()
         ?? tree.processes.reduce(0) { $0 + $1.cpuTicks } * 1_000_000 / ClockTicks.perSecond
-      var found = ActivityFindings(
+      var reading = ActivityReading(
         root: identity, cpu: cpu,
         anonymous: tree.pids.reduce(0) { $0 + anonymousMemory(of: $1) })
       if wantsTraffic {
         let hasTraffic = traffic?.perform(at: tree) == true
-        found.hasTraffic = hasTraffic && !isSwallowed
-        if found.hasTraffic == true { found.source = traffic?.source }
-        found.hasClients = traffic?.hasClients
-        found.ports = traffic?.ports
+        reading.hasTraffic = hasTraffic && !isSwallowed
+        if reading.hasTraffic == true { reading.source = traffic?.source }
+        reading.hasClients = traffic?.hasClients
+        reading.ports = traffic?.ports
       }
-      found.writes = writes
-      let written = found.writes.look(at: tree)
-      if !isSwallowed { found.written = written }
-      if var meter { found.work = (meter.look(at: tree), meter) }
-      return found
+      reading.writes = writes
+      let written = reading.writes.sample(tree)
+      if !isSwallowed { reading.written = written }
+      if var meter { reading.work = (meter.sample(tree), meter) }
+      return reading
     }
   }
 
   /// Begins to read a worker's traffic; nil if traffic doesn't matter now. A probe's own traffic
   /// doesn't count as activity: from the probe's start on no traffic is read until
   /// `LivenessMonitor` or `ShedOverHTTP` consumes it with a sample.
-  private func beginTrafficLook(_ worker: WorkerUnit) -> TrafficMonitor.Sample? {
+  private func beginTrafficReading(_ worker: WorkerUnit) -> TrafficMonitor.Sample? {
     let rules = worker.configuration.policy.foreground
     // In shadow mode a request counts: it would have woken a worker that would have been asleep.
     guard rules.mode == .activity || driver.state.imaginesSleep(of: worker.id) else { return nil }
-    if worker.isAsked, !worker.isSettling { return nil }
+    if worker.isAsked, !worker.isDrainingTraffic { return nil }
     if worker.traffic == nil {
       // If no descriptor is free for it, only processor time counts until the next sample.
       worker.traffic = try? TrafficMonitor(

@@ -6,7 +6,7 @@ import Synchronization
 /// in its memory, whose lock a system call of that process may hold (for a mapped file of a dead
 /// server). Later scans pass over such a process. The scan's thread writes this, and the event loop
 /// reads it.
-final class LookProgress: Sendable {
+final class ScanProgress: Sendable {
   private let process = Mutex<ProcessIdentity?>(nil)
 
   /// The process that is being read; nil if there is none or the scan has ended.
@@ -23,41 +23,41 @@ final class LookProgress: Sendable {
 }
 
 /// The processes that block a scan, each until that scan continues.
-struct UnansweringProcesses {
-  private var looks: [ProcessIdentity: LookProgress] = [:]
+struct UnresponsiveProcesses {
+  private var scans: [ProcessIdentity: ScanProgress] = [:]
 
-  var identities: Set<ProcessIdentity> { Set(looks.keys) }
+  var identities: Set<ProcessIdentity> { Set(scans.keys) }
 
   /// Adds the process that blocks a scan that took too long.
   ///
   /// - Returns: the process; nil if none blocks the scan.
-  mutating func add(_ progress: LookProgress) -> ProcessIdentity? {
+  mutating func add(_ progress: ScanProgress) -> ProcessIdentity? {
     guard let process = progress.reading else { return nil }
-    looks[process] = progress
+    scans[process] = progress
     return process
   }
 
   mutating func removeAnswered() {
-    looks = looks.filter { process, progress in progress.reading == process }
+    scans = scans.filter { process, progress in progress.reading == process }
   }
 }
 
 /// Waits for a scan, and ends early if the scan hangs. A process that doesn't answer mustn't delay
 /// the adoption of all others for as long as a whole scan may take. Often there are several, as
 /// with a dead file server. It belongs to the event loop's thread.
-final class LookWait {
+final class ScanWait {
   /// How long one process may take. Reading it takes less than a millisecond, but the scan's thread
   /// may wait for a processor meanwhile.
-  static let patience = Duration.seconds(2)
+  static let timeout = Duration.seconds(2)
 
   private let timers: any Timers
-  private let progress: LookProgress
-  private var then: ((RuleLook.Outcome?) -> Void)?
+  private let progress: ScanProgress
+  private var then: ((RuleScan.Outcome?) -> Void)?
   private var timer: LoopToken?
 
   /// - Parameter then: called once, with the first outcome, or with nil if the scan takes too long.
   init(
-    for progress: LookProgress, _ timers: any Timers, then: @escaping (RuleLook.Outcome?) -> Void
+    for progress: ScanProgress, _ timers: any Timers, then: @escaping (RuleScan.Outcome?) -> Void
   ) {
     self.timers = timers
     self.progress = progress
@@ -65,7 +65,7 @@ final class LookWait {
     check(last: nil)
   }
 
-  func end(_ outcome: RuleLook.Outcome?) {
+  func end(_ outcome: RuleScan.Outcome?) {
     if let timer { timers.cancel(timer) }
     timer = nil
     let then = then
@@ -76,6 +76,6 @@ final class LookWait {
   private func check(last: ProcessIdentity?) {
     let process = progress.reading
     if let process, process == last { return end(nil) }
-    timer = timers.after(Self.patience) { [self] in check(last: process) }
+    timer = timers.after(Self.timeout) { [self] in check(last: process) }
   }
 }

@@ -20,7 +20,7 @@ struct WriteMeter: Sendable {
   private var positions: [Int64?] = []
 
   /// What was written since the last sample; nil at the first one, which only prepares.
-  mutating func look(at tree: ProcessTree) -> Written? {
+  mutating func sample(_ tree: ProcessTree) -> Written? {
     let now = [STDOUT_FILENO, STDERR_FILENO].map { number in
       tree.pids.first.flatMap { filePosition(of: number, in: $0) }
     }
@@ -55,7 +55,7 @@ struct RegularWriting: Sendable {
   private var reachedDiskAt: Instant?
 
   /// The minimum size of a write. A smaller one wakes the worker's own threads.
-  static let leastBytes: UInt64 = 4
+  static let minBytes: UInt64 = 4
   /// The time in which `count` writes are regular. Longer intervals are the business of
   /// `background.wake_for_timers`.
   static let window = Duration.seconds(50)
@@ -79,15 +79,15 @@ struct RegularWriting: Sendable {
   /// Records what was written.
   ///
   /// - Returns: whether the worker is at work.
-  mutating func note(_ written: Written, hasClients: Bool, at now: Instant) -> Bool {
+  mutating func record(_ written: Written, hasClients: Bool, at now: Instant) -> Bool {
     if written.reachesDisk { reachedDiskAt = now }
-    let writes = written.bytes >= Self.leastBytes
+    let writes = written.bytes >= Self.minBytes
     if writes { all.add(at: now) }
     // The kernel counts a page of a file again only after the disk has it, up to half a minute
     // later.
     let reachesDisk = reachedDiskAt.map { now - $0 <= Self.window } ?? false
-    let own = written.bytes - min(written.logged, written.bytes)
-    let writesFiles = reachesDisk && own >= Self.leastBytes
+    let unlogged = written.bytes - min(written.logged, written.bytes)
+    let writesFiles = reachesDisk && unlogged >= Self.minBytes
     if writesFiles { files.add(at: now) }
     return hasClients ? writesFiles && files.isRegular : writes && all.isRegular
   }

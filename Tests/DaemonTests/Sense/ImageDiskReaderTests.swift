@@ -8,19 +8,19 @@ import Testing
 
 @testable import Daemon
 
-@Suite("Looks at the images") struct ImageDiskLookTests {
+@Suite("Looks at the images") struct ImageDiskReaderTests {
   private let world = SenseWorld()
   private let scratch: Scratch
   private let loop: EventLoop
   private let jobs: LoopJobs
-  private let look: ImageDiskLook
+  private let reader: ImageDiskReader
 
   init() throws {
     scratch = try Scratch()
     loop = try EventLoop(check: nil)
     jobs = try LoopJobs(loop, JobPool(name: "test-images", most: 256, endsAfter: .seconds(5)))
     let directory = scratch.path
-    look = ImageDiskLook(jobs, directory: directory, world.workers, sharedImages: nil) {
+    reader = ImageDiskReader(jobs, directory: directory, world.workers, sharedImages: nil) {
       "\(directory)/\($0).image"
     }
   }
@@ -36,17 +36,17 @@ import Testing
       String(base.dropFirst(scratch.path.count + 1)), String(repeating: "x", count: length))
   }
 
-  @Test("A look finds the file system's free space and the bases of running workers")
-  func found() throws {
+  @Test("A reader finds the file system's free space and the bases of running workers")
+  func readings() throws {
     try world.add("web")
     try world.add("none")
     try writeBase(of: "web", 1234)
     var begun = 0
-    look.whenItBegins { begun += 1 }
-    var found: [ImageDisk?] = []
-    for _ in 0..<3 { look.ask { found.append($0) } }
-    try turn { found.count == 3 }
-    let disk = try #require(found.first ?? nil)
+    reader.onBegin { begun += 1 }
+    var readings: [ImageDisk?] = []
+    for _ in 0..<3 { reader.ask { readings.append($0) } }
+    try turn { readings.count == 3 }
+    let disk = try #require(readings.first ?? nil)
     #expect(disk.total > .zero && disk.bases == ["web": 1234] && disk.images.isEmpty)
     // The two callers that came while the first reading was under way share the second.
     #expect(begun == 2)

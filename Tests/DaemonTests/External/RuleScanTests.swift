@@ -7,7 +7,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("A look at the processes that rules match") struct RuleLookTests {
+@Suite("A look at the processes that rules match") struct RuleScanTests {
   private let scratch: Scratch
 
   init() throws { scratch = try Scratch() }
@@ -40,11 +40,11 @@ import Testing
     return AdoptionRule(name: "r", matches: [pattern])
   }
 
-  private func look(
-    _ rule: AdoptionRule, known: [Int32: RuleLook.Known] = [:], later: Duration = .zero
-  ) -> RuleLook {
-    RuleLook(
-      matching: RuleMatching([rule]), owned: [:], released: [], known: known,
+  private func scan(
+    _ rule: AdoptionRule, entries: [Int32: RuleScan.Entry] = [:], later: Duration = .zero
+  ) -> RuleScan {
+    RuleScan(
+      matching: RuleMatching([rule]), owned: [:], released: [], entries: entries,
       now: EventLoop.now + later)
   }
 
@@ -58,35 +58,35 @@ import Testing
     return program
   }
 
-  private func found(
-    _ look: RuleLook, _ pid: Int32
-  ) throws -> RuleLook.Matched? {
-    try #require(look.perform()).found.first { $0.process.pid == pid }?.matched
+  private func match(
+    _ scan: RuleScan, _ pid: Int32
+  ) throws -> RuleScan.Matched? {
+    try #require(scan.perform()).matches.first { $0.process.pid == pid }?.matched
   }
 
   @Test("A process that matches is found with its command, and its child isn't matched")
   func finds() throws {
     let program = try sleeper()
-    let outcome = try #require(look(rule()).perform())
-    let found = outcome.found.filter { $0.process == program.identity }
-    #expect(found.map(\.matched) == [.ready])
-    #expect(found.first?.command.last == "\(scratch.path)/x")
-    #expect(outcome.listed > 1 && outcome.read >= outcome.found.count)
+    let outcome = try #require(scan(rule()).perform())
+    let match = outcome.matches.filter { $0.process == program.identity }
+    #expect(match.map(\.matched) == [.ready])
+    #expect(match.first?.command.last == "\(scratch.path)/x")
+    #expect(outcome.listed > 1 && outcome.read >= outcome.matches.count)
   }
 
   @Test("A process that holds up other looks isn't read, and its children are")
   func passesOver() throws {
     let program = try sleeper()
-    var look = look(rule())
-    look.passedOver = [program.identity]
-    #expect(try found(look, program.pid) == nil)
-    #expect(look.progress.reading == nil)
+    var scan = scan(rule())
+    scan.passedOver = [program.identity]
+    #expect(try match(scan, program.pid) == nil)
+    #expect(scan.progress.reading == nil)
     let child = try #require(children(of: program.pid).first)
     var shell = rule()
     shell.matches[0].command = [Glob("sleep 60")]
-    look = self.look(shell)
-    look.passedOver = [program.identity]
-    #expect(try found(look, child) == .ready)
+    scan = self.scan(shell)
+    scan.passedOver = [program.identity]
+    #expect(try match(scan, child) == .ready)
   }
 
   @Test("A process whose ancestor matches belongs to it")
@@ -102,40 +102,40 @@ import Testing
     }
     try #require(isThere)
     let pid = try #require(child)
-    #expect(try found(look(rule()), pid) == .contained(program.pid))
-    #expect(try found(look(rule()), program.pid) == .ready)
+    #expect(try match(scan(rule()), pid) == .contained(program.pid))
+    #expect(try match(scan(rule()), program.pid) == .ready)
   }
 
   @Test("A process that is too young or too small is found with what is missing")
   func conditions() throws {
     let program = try sleeper()
-    let old = look(rule { $0.olderThan = .seconds(3600) })
-    guard case .tooYoung(let rest) = try found(old, program.pid) else {
+    let old = scan(rule { $0.olderThan = .seconds(3600) })
+    guard case .tooYoung(let remaining) = try match(old, program.pid) else {
       Issue.record("it isn't too young")
       return
     }
-    #expect(rest > .seconds(3000) && rest <= .seconds(3600))
-    let large = look(rule { $0.minFootprint = .gigabytes(64) })
-    guard case .tooSmall(let size, let least) = try found(large, program.pid) else {
+    #expect(remaining > .seconds(3000) && remaining <= .seconds(3600))
+    let large = scan(rule { $0.minFootprint = .gigabytes(64) })
+    guard case .tooSmall(let size, let minimum) = try match(large, program.pid) else {
       Issue.record("it isn't too small")
       return
     }
-    #expect(size != nil && least == .gigabytes(64))
+    #expect(size != nil && minimum == .gigabytes(64))
   }
 
   @Test("A worker's processes aren't matched, and a released process isn't adopted")
   func excluded() throws {
     let program = try sleeper()
-    var owned = look(rule())
+    var owned = scan(rule())
     owned.owned = [program.pid: program.identity.startTime]
-    #expect(try found(owned, program.pid) == nil)
+    #expect(try match(owned, program.pid) == nil)
     // Another process has the pid now.
     owned.owned = [program.pid: program.identity.startTime - 1]
     owned.matching.rules[0].limit = 1
-    #expect(try found(owned, program.pid) == .ready)
-    var released = look(rule())
+    #expect(try match(owned, program.pid) == .ready)
+    var released = scan(rule())
     released.released = [program.identity]
-    #expect(try found(released, program.pid) == .released)
+    #expect(try match(released, program.pid) == .released)
   }
 
   @Test("A stopped process isn't adopted, with the reason")
@@ -144,11 +144,11 @@ import Testing
     kill(program.pid, SIGSTOP)
     let isStopped = try eventually { try ProcessStat.read(program.pid).state == .stopped }
     #expect(isStopped)
-    guard case .refused(let why) = try found(look(rule()), program.pid) else {
+    guard case .refused(let reason) = try match(scan(rule()), program.pid) else {
       Issue.record("it isn't refused")
       return
     }
-    #expect(why.contains("is stopped"))
+    #expect(reason.contains("is stopped"))
   }
 
   @Test("A wrapper and what runs under it are left to the wrapper")
@@ -168,11 +168,11 @@ import Testing
       })
     for (pid, command) in [(program.pid, "*python3*"), (child, "sh *")] {
       let only = rule { $0.command = [Glob("\(command)\(scratch.path)*")] }
-      guard case .refused(let why) = try found(look(only), pid) else {
+      guard case .refused(let reason) = try match(scan(only), pid) else {
         Issue.record("\(command) isn't refused")
         continue
       }
-      #expect(why.contains("another Dormouse"), "\(why)")
+      #expect(reason.contains("another Dormouse"), "\(reason)")
     }
   }
 
@@ -180,15 +180,15 @@ import Testing
   func remembered() throws {
     let program = try sleeper()
     let nothing = rule { $0.name = [Glob("no-such-name")] }
-    let first = try #require(look(nothing).perform())
-    let again = try #require(look(nothing, known: first.known, later: .seconds(5)).perform())
-    #expect(again.listed >= first.known.count / 2)
+    let first = try #require(scan(nothing).perform())
+    let again = try #require(scan(nothing, entries: first.entries, later: .seconds(5)).perform())
+    #expect(again.listed >= first.entries.count / 2)
     #expect(again.read < first.read)
     // The process is young: it may execute another program at any moment.
-    #expect(first.known[program.pid].map { $0.due <= EventLoop.now } == true)
-    let old = try #require(first.known[1])
+    #expect(first.entries[program.pid].map { $0.due <= EventLoop.now } == true)
+    let old = try #require(first.entries[1])
     #expect(old.due > EventLoop.now + .seconds(30))
-    let late = look(nothing, known: first.known, later: .seconds(61))
+    let late = scan(nothing, entries: first.entries, later: .seconds(61))
     #expect(try #require(late.perform()).read >= first.read / 2)
   }
 
@@ -197,18 +197,18 @@ import Testing
     let wait = "while [ ! -e \(scratch.path)/go ]; do sleep 0.05; done"
     let program = try Program(
       ["/bin/bash", "-c", "\(wait); exec -a \(scratch.path)/y sleep 60"])
-    let first = try #require(look(rule()).perform())
-    #expect(first.found.contains { $0.process.pid == program.pid })
+    let first = try #require(scan(rule()).perform())
+    #expect(first.matches.contains { $0.process.pid == program.pid })
     let plain = rule { $0.command = [Glob("\(scratch.path)/y *")] }
-    let before = try #require(look(plain).perform())
-    #expect(!before.found.contains { $0.process.pid == program.pid })
+    let before = try #require(scan(plain).perform())
+    #expect(!before.matches.contains { $0.process.pid == program.pid })
     try scratch.write("go", "")
     let isOther = try eventually {
       ProcessDetails.command(of: program.pid)?.first == "\(scratch.path)/y"
     }
     #expect(isOther)
-    let after = try #require(look(plain, known: before.known, later: .seconds(61)).perform())
-    #expect(after.found.contains { $0.process.pid == program.pid })
+    let after = try #require(scan(plain, entries: before.entries, later: .seconds(61)).perform())
+    #expect(after.matches.contains { $0.process.pid == program.pid })
   }
 }
 
@@ -236,14 +236,14 @@ import Testing
   }
 }
 
-@Suite("The wait for a look of rules") struct LookWaitTests {
+@Suite("The wait for a look of rules") struct ScanWaitTests {
   private let timers = FakeTimers()
 
   @Test("A look that reads one process for 2 s is given up, and its outcome comes too late")
-  func hangingLook() {
-    let progress = LookProgress()
+  func hangingScan() {
+    let progress = ScanProgress()
     var outcomes: [Int?] = []
-    let wait = LookWait(for: progress, timers) { outcomes.append($0?.listed) }
+    let wait = ScanWait(for: progress, timers) { outcomes.append($0?.listed) }
     timers.advance(by: .seconds(6))
     progress.reading(ProcessIdentity(pid: 8, startTime: 5)) { timers.advance(by: .seconds(2)) }
     // The scan reads another process now, so it isn't ended early.
@@ -252,15 +252,15 @@ import Testing
       #expect(outcomes.isEmpty)
       timers.advance(by: .seconds(2))
     }
-    wait.end(RuleLook.Outcome())
+    wait.end(RuleScan.Outcome())
     #expect(outcomes == [nil] && timers.pending.isEmpty)
   }
 
   @Test("A look that ends in time is waited for no longer")
-  func endedLook() {
+  func endedScan() {
     var outcomes: [Int?] = []
-    let wait = LookWait(for: LookProgress(), timers) { outcomes.append($0?.listed) }
-    wait.end(RuleLook.Outcome())
+    let wait = ScanWait(for: ScanProgress(), timers) { outcomes.append($0?.listed) }
+    wait.end(RuleScan.Outcome())
     timers.advance(by: .seconds(60))
     #expect(outcomes == [0] && timers.pending.isEmpty)
   }

@@ -9,20 +9,20 @@ import Testing
 
 @testable import Daemon
 
-@Suite("Looks at activity") struct ActivityLooksTests {
+@Suite("Looks at activity") struct KernelActivitySourceTests {
   private let world = SenseWorld()
   private let loop: EventLoop
   private let jobs: LoopJobs
   private let scans = Pending<ProcessScan?>()
-  private let looks: ActivityLooks
+  private let source: KernelActivitySource
   private let scanner: ProcessScanner
 
   init() throws {
     loop = try EventLoop(check: nil)
     jobs = try LoopJobs(loop, JobPool(name: "test-activity", most: 256, endsAfter: .seconds(5)))
     scanner = ProcessScanner(
-      world.timers, launchedAt: { _ in .zero }, look: { [scans] in scans.add($0) })
-    looks = ActivityLooks(
+      world.timers, launchedAt: { _ in .zero }, scan: { [scans] in scans.add($0) })
+    source = KernelActivitySource(
       loop: loop, jobs: jobs, driver: world.driver, scanner: scanner, metersWork: false)
   }
 
@@ -32,17 +32,17 @@ import Testing
   }
 
   @Test(
-    "Two looks find a worker's processor time and memory, and traffic only where it counts")
-  func found() throws {
+    "Two source find a worker's processor time and memory, and traffic only where it counts")
+  func readings() throws {
     let worker = try world.add()
     let process = try #require(worker.process)
-    var found: [ActivityFindings?] = []
-    for _ in 0..<2 { looks.look(at: worker, process) { found.append($0) } }
-    #expect(found.isEmpty && scans.count == 2)
+    var readings: [ActivityReading?] = []
+    for _ in 0..<2 { source.sample(worker, process) { readings.append($0) } }
+    #expect(readings.isEmpty && scans.count == 2)
     let scan = try ProcessScan.read()
     while scans.answer(scan) {}
-    try turn { found.count == 2 }
-    for each in found {
+    try turn { readings.count == 2 }
+    for each in readings {
       let each = try #require(each)
       #expect(each.root == process.identity && each.anonymous > 0 && each.hasTraffic == nil)
     }
@@ -55,12 +55,12 @@ import Testing
       $0.policy.foreground = ForegroundRules(mode: .activity)
     }
     let process = try #require(worker.process)
-    var found: [ActivityFindings?] = []
-    looks.look(at: worker, process) { found.append($0) }
+    var readings: [ActivityReading?] = []
+    source.sample(worker, process) { readings.append($0) }
     scans.answer(try ProcessScan.read())
-    try turn { !found.isEmpty }
+    try turn { !readings.isEmpty }
     // The first sample only prepares.
-    #expect(found.first??.hasTraffic == false && worker.traffic != nil)
+    #expect(readings.first??.hasTraffic == false && worker.traffic != nil)
   }
 
   @Test(
@@ -69,16 +69,16 @@ import Testing
   func ended() throws {
     let worker = try world.add()
     let process = try #require(worker.process)
-    var found: [ActivityFindings?] = []
-    looks.look(at: worker, process) { found.append($0) }
+    var readings: [ActivityReading?] = []
+    source.sample(worker, process) { readings.append($0) }
     world.end(worker)
     scans.answer(try ProcessScan.read())
-    #expect(found.count == 1 && found[0]?.root == nil)
+    #expect(readings.count == 1 && readings[0]?.root == nil)
     try world.begin(worker)
-    looks.look(at: worker, try #require(worker.process)) { found.append($0) }
+    source.sample(worker, try #require(worker.process)) { readings.append($0) }
     scans.answer(nil)
     // The last scan of all processes is used instead.
-    try turn { found.count == 2 }
-    #expect(found.last??.root == worker.process?.identity)
+    try turn { readings.count == 2 }
+    #expect(readings.last??.root == worker.process?.identity)
   }
 }

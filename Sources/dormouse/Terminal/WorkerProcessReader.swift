@@ -1,11 +1,10 @@
 import Control
 import Glibc
 import Linux
-import Synchronization
 
 /// What `top` and `ps` read about workers from /proc and cgroups themselves. The daemon does
 /// nothing for it.
-enum ProcessLook {
+enum WorkerProcessReader {
   /// Returns the processor time of each running worker. A worker whose time can't be read is left
   /// out.
   static func processorTimes(of workers: [WorkerReport]) -> [String: ProcessorReading] {
@@ -45,15 +44,15 @@ enum ProcessLook {
   static func pids(of worker: WorkerReport) -> [Int32] { stats(of: worker).map(\.pid) }
 
   private static func stats(of worker: WorkerReport) -> [ProcessStat] {
-    var found: [ProcessStat] = []
+    var stats: [ProcessStat] = []
     if let group = group(of: worker) {
       // A process that has ended meanwhile isn't shown.
-      found = ((try? group.processes()) ?? []).compactMap { try? ProcessStat.read($0) }
+      stats = ((try? group.processes()) ?? []).compactMap { try? ProcessStat.read($0) }
     } else if let pid = worker.pid {
       // If processes can't be listed, none is shown.
-      found = tree(of: pid, in: try? ProcessScan.read())?.processes ?? []
+      stats = tree(of: pid, in: try? ProcessScan.read())?.processes ?? []
     }
-    return found.filter { !$0.isEnded }
+    return stats.filter { !$0.isEnded }
   }
 
   /// Returns the largest processes that belong to none of the workers.
@@ -66,26 +65,26 @@ enum ProcessLook {
       })
     do throws(SystemCallError) {
       // The workers' processes are among them, and are left out below.
-      let found = try LargestProcesses.read(upTo: mostLarge, until: Deadline(in: .seconds(5)))
-      let others = found.processes.filter { owners.worker(of: $0) == nil }
+      let largest = try LargestProcesses.read(upTo: maxScanned, until: Deadline(in: .seconds(5)))
+      let others = largest.processes.filter { owners.worker(of: $0) == nil }
       return TopOthers(
-        processes: others.prefix(mostOthers).map {
+        processes: others.prefix(maxOthers).map {
           .init(pid: $0.pid, name: $0.name, resident: $0.resident)
         })
     } catch { return TopOthers(processes: [], problem: "processes can't be read: \(error)") }
   }
 
-  private static let mostLarge = 400
-  private static let mostOthers = 20
+  private static let maxScanned = 400
+  private static let maxOthers = 20
 
   /// Returns the last lines of a worker's log.
   static func log(of worker: WorkerReport) -> TopLog {
     guard let log = LogLocation(worker) else { return TopLog(worker: worker.name, lines: []) }
     do throws(FileError) {
       let file = try log.open()
-      let start = max((file.fileSize ?? 0) - Int64(mostLog), 0)
+      let start = max((file.fileSize ?? 0) - Int64(maxLogBytes), 0)
       let bytes = try FileError.wrap("reading", on: log.path) { () throws(SystemCallError) in
-        try file.readBytes(upTo: mostLog, at: start)
+        try file.readBytes(upTo: maxLogBytes, at: start)
       }
       var lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
       // The first line may have begun before the part that was read.
@@ -93,8 +92,8 @@ enum ProcessLook {
       if lines.last?.isEmpty == true { lines.removeLast() }
       return TopLog(
         worker: worker.name,
-        lines: lines.suffix(mostLines).map {
-          String(decoding: $0.prefix(longestLine), as: UTF8.self)
+        lines: lines.suffix(maxLogLines).map {
+          String(decoding: $0.prefix(maxLineLength), as: UTF8.self)
         })
     } catch {
       return TopLog(worker: worker.name, lines: [], problem: "its log can't be read: \(error)")
@@ -102,10 +101,10 @@ enum ProcessLook {
   }
 
   /// The part of a log that can be scrolled, in bytes and in lines.
-  private static let mostLog = 1 << 17
-  private static let mostLines = 1000
+  private static let maxLogBytes = 1 << 17
+  private static let maxLogLines = 1000
   /// The maximum length of a line in bytes.
-  private static let longestLine = 1 << 12
+  private static let maxLineLength = 1 << 12
 
   private static func group(of worker: WorkerReport) -> WorkerCgroup? {
     // If the group can't be opened, the worker has ended, or its group isn't visible to this
@@ -122,55 +121,5 @@ enum ProcessLook {
 
   private static func nanoseconds(_ ticks: UInt64) -> UInt64 {
     ticks &* (1_000_000_000 / ClockTicks.perSecond)
-  }
-}
-
-/// Reads in the background: a file system or a process that hangs must not stop the screen.
-final class BackgroundLooks: Sendable {
-  enum News: Sendable {
-    case processorTimes([String: ProcessorReading])
-    case processes(TopProcesses)
-    case log(TopLog)
-    case others(TopOthers)
-  }
-
-  private let jobs = JobPool(name: "dormouse-top", most: 8, endsAfter: .seconds(5))
-  /// Logs have threads of their own, so that logs that hang leave the others free.
-  private let logJobs = JobPool(name: "dormouse-logs", most: 4, endsAfter: .seconds(5))
-  private let news = Mutex<[News]>([])
-  private let counter: EventCounter
-
-  init() throws { counter = try EventCounter() }
-
-  /// The descriptor that is readable while results wait.
-  var descriptor: Int32 { counter.descriptor.raw }
-
-  /// Reads in the background. Nothing happens while an earlier read about the same `subject` runs.
-  func look(at subject: String, _ read: @escaping @Sendable () -> News) {
-    look(at: subject, in: jobs, read)
-  }
-
-  func lookAtLog(of worker: WorkerReport) {
-    look(at: worker.name, in: logJobs) { .log(ProcessLook.log(of: worker)) }
-  }
-
-  private func look(
-    at subject: String, in jobs: JobPool, _ read: @escaping @Sendable () -> News
-  ) {
-    _ = jobs.submitIfIdle(about: subject) { [self] in
-      let result = read()
-      return { [self] in
-        news.withLock { $0.append(result) }
-        counter.signal()
-      }
-    }
-  }
-
-  func take() -> [News] {
-    counter.clear()
-    return news.withLock { news in
-      defer { news = [] }
-      return news
-    }
   }
 }

@@ -7,11 +7,11 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What a worker writes by itself") struct OwnWritesTests {
+@Suite("What a worker writes by itself") struct WriteMeterTests {
   private static func times(_ seconds: [Int], _ written: Written, hasClients: Bool) -> [Bool] {
     var writing = RegularWriting()
     return seconds.map {
-      writing.note(written, hasClients: hasClients, at: Instant.zero + .seconds($0))
+      writing.record(written, hasClients: hasClients, at: Instant.zero + .seconds($0))
     }
   }
 
@@ -43,21 +43,22 @@ import Testing
   @Test("A file's page that isn't on the disk yet is counted once, and the writes to it each time")
   func pages() {
     var writing = RegularWriting()
-    var found: [Bool] = []
+    var results: [Bool] = []
     for second in 0..<10 {
       let written = Written(bytes: 29, logged: 0, reachesDisk: second == 0)
-      found.append(writing.note(written, hasClients: true, at: Instant.zero + .seconds(second * 2)))
+      results.append(
+        writing.record(written, hasClients: true, at: Instant.zero + .seconds(second * 2)))
     }
-    #expect(found == [false, false] + Array(repeating: true, count: 8))
+    #expect(results == [false, false] + Array(repeating: true, count: 8))
   }
 
   @Test("Writing is under way for 50 s after the last of several writes")
   func underWay() {
     var writing = RegularWriting()
     let line = Written(bytes: 29, logged: 0, reachesDisk: false)
-    _ = writing.note(line, hasClients: false, at: Instant.zero)
+    _ = writing.record(line, hasClients: false, at: Instant.zero)
     #expect(!writing.isUnderWay(hasClients: false, at: Instant.zero))
-    _ = writing.note(line, hasClients: false, at: Instant.zero + .seconds(2))
+    _ = writing.record(line, hasClients: false, at: Instant.zero + .seconds(2))
     #expect(writing.isUnderWay(hasClients: false, at: Instant.zero + .seconds(52)))
     #expect(!writing.isUnderWay(hasClients: false, at: Instant.zero + .seconds(53)))
     #expect(!writing.isUnderWay(hasClients: true, at: Instant.zero + .seconds(2)))
@@ -90,13 +91,13 @@ import Testing
     #expect(try eventually { try readText(path) == "begun\n" })
     let tree = try ProcessTree.discover(root: process.identity)
     var meter = WriteMeter()
-    #expect(meter.look(at: tree) == nil)
+    #expect(meter.sample(tree) == nil)
     try input.writing.writeAll("go\n")
     var sum = Written(bytes: 0, logged: 0, reachesDisk: false)
     let isSeen = try eventually {
-      if let found = meter.look(at: tree) {
-        sum.bytes += found.bytes
-        sum.logged += found.logged
+      if let written = meter.sample(tree) {
+        sum.bytes += written.bytes
+        sum.logged += written.logged
       }
       return sum.bytes >= 11 && sum.logged >= 6
     }

@@ -6,7 +6,7 @@ import Policy
 
 /// Reads the state of the images' file system and the sizes of the existing workers' images, on
 /// another thread. It belongs to the event loop's thread.
-final class ImageDiskLook {
+final class ImageDiskReader {
   private let directory: String
   private let workers: WorkerRegistry
   /// Returns the bytes of all images that share the budget; nil if those are the images of
@@ -16,7 +16,7 @@ final class ImageDiskLook {
   /// The path of a worker's image, by the worker's name.
   private let image: (String) -> String
   private lazy var shared = makeShared()
-  private var begins: () -> Void = {}
+  private var didBegin: () -> Void = {}
 
   /// - Parameter directory: the directory of the images.
   init(
@@ -30,22 +30,22 @@ final class ImageDiskLook {
     self.sharedImages = sharedImages
   }
 
-  /// Sets the function to call when a reading begins. The reading uses the workers as they are
+  /// Sets the function to call when a reading didBegin. The reading uses the workers as they are
   /// then.
-  func whenItBegins(_ action: @escaping () -> Void) { begins = action }
+  func onBegin(_ action: @escaping () -> Void) { didBegin = action }
 
   /// Reads and calls back once on the event loop, later, with nil if the file system didn't answer
   /// in time.
   func ask(then: @escaping (ImageDisk?) -> Void) { shared.ask(then: then) }
 
   private func makeShared() -> CoalescedProbe<ImageDisk> {
-    CoalescedProbe(jobs, about: "disk of images", within: ImageDiskMonitor.patience) {
+    CoalescedProbe(jobs, about: "disk of images", within: ImageDiskMonitor.timeout) {
       [unowned self] in job()
     }
   }
 
   private func job() -> @Sendable () -> ImageDisk {
-    begins()
+    didBegin()
     let directory = directory
     if let sharedImages {
       return {
@@ -55,27 +55,27 @@ final class ImageDiskLook {
         return result
       }
     }
-    let known = workers.values.map { worker in
+    let images = workers.values.map { worker in
       let name = worker.id.name
       return (
         name: name, path: worker.image?.path,
         base: Hibernator.basePath(of: image(name))
       )
     }
-    return { ImageDisk.look(at: directory, known) }
+    return { ImageDisk.read(directory, images) }
   }
 }
 
 extension ImageDiskMonitor {
   /// The monitor of the daemon's images.
   convenience init(
-    services: Services, driver: EngineDriver, state: StateDirectory, look: ImageDiskLook
+    services: Services, driver: EngineDriver, state: StateDirectory, reader: ImageDiskReader
   ) {
     let (disk, log) = (services.disk, services.log)
     self.init(
       directory: state.images, ledger: WriteLedger(path: state.writes),
       Needs(
-        look: { look.ask(then: $0) }, send: { driver.send($0) },
+        read: { reader.ask(then: $0) }, send: { driver.send($0) },
         removeOutdated: { [hibernation = services.hibernation] in
           hibernation.dropIdleBases(outdated: true)
         },
@@ -84,6 +84,6 @@ extension ImageDiskMonitor {
             try ledger.save()
           }
         }, time: { Int64(time(nil)) }, log: log.callAsFunction))
-    look.whenItBegins { [unowned self] in lookBegins() }
+    reader.onBegin { [unowned self] in didBeginReading() }
   }
 }

@@ -5,7 +5,7 @@ import Policy
 /// One scan of the machine's processes for those that rules match. A process that is known to match
 /// none isn't read again until its entry is due. It belongs to one thread, which isn't the event
 /// loop's.
-struct RuleLook: Sendable {
+struct RuleScan: Sendable {
   /// How a process relates to the rules.
   enum Standing: Hashable, Sendable {
     case unmatched
@@ -18,7 +18,7 @@ struct RuleLook: Sendable {
     /// It can be adopted.
     case ready
     case tooYoung(Duration)
-    case tooSmall(ByteCount?, least: ByteCount)
+    case tooSmall(ByteCount?, minimum: ByteCount)
     /// It belongs to this process, which a rule matches.
     case contained(Int32)
     /// The operator has released it.
@@ -27,7 +27,7 @@ struct RuleLook: Sendable {
     case refused(String)
   }
 
-  struct Known: Sendable {
+  struct Entry: Sendable {
     var inode: UInt64
     var startTime: UInt64
     var due: Instant
@@ -35,7 +35,7 @@ struct RuleLook: Sendable {
   }
 
   /// A process that a rule matches.
-  struct Found: Sendable {
+  struct Match: Sendable {
     var process: ProcessIdentity
     var rule: Int
     var matched: Matched
@@ -43,8 +43,8 @@ struct RuleLook: Sendable {
   }
 
   struct Outcome: Sendable {
-    var known: [Int32: Known] = [:]
-    var found: [Found] = []
+    var entries: [Int32: Entry] = [:]
+    var matches: [Match] = []
     /// The number of processes that were listed, and the number of those that were read.
     var listed = 0
     var read = 0
@@ -54,31 +54,31 @@ struct RuleLook: Sendable {
   /// The first processes of workers: their pids and start times.
   var owned: [Int32: UInt64]
   var released: Set<ProcessIdentity>
-  var known: [Int32: Known]
+  var entries: [Int32: Entry]
   var now: Instant
   /// The processes that block earlier scans.
   var passedOver: Set<ProcessIdentity> = []
-  let progress = LookProgress()
+  let progress = ScanProgress()
 
   /// The age up to which a process is read in each scan. A program forks first and then executes
   /// another program.
-  static let youth = Duration.seconds(15)
+  static let youngAge = Duration.seconds(15)
   /// How long an entry of an older process is valid, plus up to half as long. A change of its
   /// program or cgroup is noticed then.
-  static let memory = Duration.seconds(40)
+  static let entryLifetime = Duration.seconds(40)
 
   /// Scans the processes.
   ///
   /// - Returns: nil if /proc can't be listed.
   func perform() -> Outcome? {
     guard let listed = try? ListedProcess.all() else { return nil }
-    var pass = RulePass(look: self)
+    var pass = RulePass(scan: self)
     for process in listed { pass.visit(process) }
     return pass.outcome(listed.count)
   }
 }
 
-extension RuleLook {
+extension RuleScan {
   /// The matching with the numbers of the users that the rules name. A look-up may wait for a name
   /// service.
   static func resolved(_ matching: RuleMatching) -> RuleMatching {
@@ -98,18 +98,18 @@ extension RuleLook {
 
 /// The state of one scan.
 private struct RulePass {
-  let look: RuleLook
+  let scan: RuleScan
   private var matching: RuleMatching
   private var stats: [Int32: ProcessStat?] = [:]
-  private var standings: [Int32: RuleLook.Standing] = [:]
-  private var result = RuleLook.Outcome()
+  private var standings: [Int32: RuleScan.Standing] = [:]
+  private var result = RuleScan.Outcome()
 
-  init(look: RuleLook) {
-    self.look = look
-    matching = RuleLook.resolved(look.matching)
+  init(scan: RuleScan) {
+    self.scan = scan
+    matching = RuleScan.resolved(scan.matching)
   }
 
-  func outcome(_ listed: Int) -> RuleLook.Outcome {
+  func outcome(_ listed: Int) -> RuleScan.Outcome {
     var result = result
     result.listed = listed
     result.read = stats.count
@@ -118,43 +118,43 @@ private struct RulePass {
 
   mutating func visit(_ process: ListedProcess) {
     let pid = process.pid
-    if let known = look.known[pid], known.inode == process.inode, look.now < known.due {
-      result.known[pid] = known
+    if let entries = scan.entries[pid], entries.inode == process.inode, scan.now < entries.due {
+      result.entries[pid] = entries
       return
     }
-    guard let stat = stat(of: pid), !stat.isEnded, !look.passedOver.contains(stat.identity) else {
+    guard let stat = stat(of: pid), !stat.isEnded, !scan.passedOver.contains(stat.identity) else {
       return
     }
-    let observation = ProcessObservation(stat, now: look.now)
+    let observation = ProcessObservation(stat, now: scan.now)
     let standing = standing(of: observation)
-    result.known[pid] = RuleLook.Known(
+    result.entries[pid] = RuleScan.Entry(
       inode: process.inode, startTime: stat.startTime,
-      due: look.now + patience(standing, of: observation), standing: standing)
+      due: scan.now + recheckDelay(standing, of: observation), standing: standing)
     if case .matched(let rule, let matched) = standing {
-      result.found.append(
-        RuleLook.Found(
+      result.matches.append(
+        RuleScan.Match(
           process: stat.identity, rule: rule, matched: matched,
-          command: observation.words ?? [stat.name]))
+          command: observation.arguments ?? [stat.name]))
     }
   }
 
   /// The time until the process is read again. It varies, so that not all entries of the first scan
   /// are due at the same time.
-  private func patience(
-    _ standing: RuleLook.Standing, of process: ProcessObservation
+  private func recheckDelay(
+    _ standing: RuleScan.Standing, of process: ProcessObservation
   ) -> Duration {
     switch standing {
     case .unmatched, .owned:
-      process.age < RuleLook.youth
-        ? .zero : RuleLook.memory + .seconds(Int(process.stat.pid) % 20)
+      process.age < RuleScan.youngAge
+        ? .zero : RuleScan.entryLifetime + .seconds(Int(process.stat.pid) % 20)
     case .matched(_, .ready): .zero
-    case .matched(_, .tooYoung(let rest)): min(rest, .seconds(60))
+    case .matched(_, .tooYoung(let remaining)): min(remaining, .seconds(60))
     case .matched: .seconds(15)
     }
   }
 
   private mutating func stat(of pid: Int32) -> ProcessStat? {
-    if let known = stats[pid] { return known }
+    if let entries = stats[pid] { return entries }
     // A process that can't be read has ended.
     let stat = try? ProcessStat.read(pid)
     stats[pid] = .some(stat)
@@ -163,33 +163,33 @@ private struct RulePass {
 
   // MARK: one process
 
-  private mutating func standing(of process: ProcessObservation) -> RuleLook.Standing {
+  private mutating func standing(of process: ProcessObservation) -> RuleScan.Standing {
     let pid = process.stat.pid
-    if let known = standings[pid] { return known }
+    if let entries = standings[pid] { return entries }
     // A process that is passed over counts as unmatched as an ancestor too, because it isn't known
     // whether a rule matches it.
     let standing =
-      look.passedOver.contains(process.stat.identity)
-      ? .unmatched : look.progress.reading(process.stat.identity) { decide(process) }
+      scan.passedOver.contains(process.stat.identity)
+      ? .unmatched : scan.progress.reading(process.stat.identity) { decide(process) }
     standings[pid] = standing
     return standing
   }
 
-  private mutating func decide(_ process: ProcessObservation) -> RuleLook.Standing {
+  private mutating func decide(_ process: ProcessObservation) -> RuleScan.Standing {
     let stat = process.stat
     if stat.pid == 1 || isOfKernel(stat) { return .unmatched }
     let ancestors = ancestors(of: stat)
     if isOwned(stat, ancestors) { return .owned }
     guard let choice = matching.choose(process) else { return .unmatched }
     let rule = choice.rule
-    if look.released.contains(stat.identity) { return .matched(rule, .released) }
+    if scan.released.contains(stat.identity) { return .matched(rule, .released) }
     if let container = container(among: ancestors) {
       return .matched(rule, .contained(container))
     }
     switch choice.condition {
-    case .tooYoung(let rest): return .matched(rule, .tooYoung(rest))
-    case .tooSmall(let footprint, let least):
-      return .matched(rule, .tooSmall(footprint, least: least))
+    case .tooYoung(let remaining): return .matched(rule, .tooYoung(remaining))
+    case .tooSmall(let footprint, let minimum):
+      return .matched(rule, .tooSmall(footprint, minimum: minimum))
     case .met: break
     }
     return .matched(rule, refusal(of: stat, ancestors, by: rule).map { .refused($0) } ?? .ready)
@@ -203,19 +203,19 @@ private struct RulePass {
 
   /// The ancestors of a process, the nearest first.
   private mutating func ancestors(of stat: ProcessStat) -> [ProcessStat] {
-    var found: [ProcessStat] = []
+    var matches: [ProcessStat] = []
     var pid = stat.parent
-    while pid > 1, found.count < 64, let parent = self.stat(of: pid) {
-      found.append(parent)
+    while pid > 1, matches.count < 64, let parent = self.stat(of: pid) {
+      matches.append(parent)
       pid = parent.parent
     }
-    return found
+    return matches
   }
 
   private mutating func isOwned(_ stat: ProcessStat, _ ancestors: [ProcessStat]) -> Bool {
-    if look.owned.isEmpty { return false }
+    if scan.owned.isEmpty { return false }
     for process in [stat] + ancestors {
-      if look.owned[process.pid] == process.startTime || isLed(process) { return true }
+      if scan.owned[process.pid] == process.startTime || isLed(process) { return true }
     }
     return false
   }
@@ -223,7 +223,7 @@ private struct RulePass {
   /// Whether a process belongs to a worker's session. A worker that Dormouse has started leads a
   /// session, and its descendants stay in it.
   private mutating func isLed(_ process: ProcessStat) -> Bool {
-    guard let start = look.owned[process.session], start <= process.startTime else { return false }
+    guard let start = scan.owned[process.session], start <= process.startTime else { return false }
     // Another session may have the number by now.
     return self.stat(of: process.session).map { $0.startTime == start } ?? true
   }
@@ -231,13 +231,13 @@ private struct RulePass {
   /// The nearest ancestor that a rule matches, whether it is adopted or not.
   private mutating func container(among ancestors: [ProcessStat]) -> Int32? {
     for ancestor in ancestors {
-      let standing: RuleLook.Standing
-      if let known = result.known[ancestor.pid] ?? look.known[ancestor.pid],
-        known.startTime == ancestor.startTime
+      let standing: RuleScan.Standing
+      if let entries = result.entries[ancestor.pid] ?? scan.entries[ancestor.pid],
+        entries.startTime == ancestor.startTime
       {
-        standing = known.standing
+        standing = entries.standing
       } else {
-        standing = self.standing(of: ProcessObservation(ancestor, now: look.now))
+        standing = self.standing(of: ProcessObservation(ancestor, now: scan.now))
       }
       if case .matched = standing { return ancestor.pid }
     }

@@ -6,7 +6,7 @@ import Policy
 import Supervision
 
 /// The state in which a worker of an earlier daemon was found.
-enum SurvivorRest {
+enum SurvivorState {
   /// The worker sleeps as its record says: suspended, or hibernated in the image.
   case asleep(WorkerState, ImageOnDisk?)
   /// The worker is hibernated, and there is no image at this path.
@@ -29,12 +29,12 @@ extension KernelMemory {
   }
 
   func openMemories(of process: WorkerProcess) throws(SystemCallError) {
-    holdKeptMemories(of: process)
+    addKeptMemories(of: process)
     try process.refreshMemory()
   }
 
   /// Gives the process the memory descriptors that an earlier daemon had opened for it.
-  private func holdKeptMemories(of process: WorkerProcess) {
+  private func addKeptMemories(of process: WorkerProcess) {
     guard keeper.hasKeptMemories else { return }
     do throws(SystemCallError) {
       let processes = try process.tree().processes.map(\.identity)
@@ -44,7 +44,7 @@ extension KernelMemory {
     }
   }
 
-  func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest {
+  func survivorState(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorState {
     let path = state.image(of: record.name)
     switch record.state {
     case WorkerState.hibernated.rawValue:

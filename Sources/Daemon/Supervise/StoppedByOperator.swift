@@ -4,7 +4,7 @@ import Linux
 /// The workers with `restart.when: unless-stopped` that the operator has stopped, for the daemon's
 /// next start. They are saved in a file, a name on each line. It belongs to the event loop's
 /// thread.
-final class StoppedByPerson {
+final class StoppedByOperator {
   private let path: String
   private let files: any StateFileWriter
   private var names: Set<String>

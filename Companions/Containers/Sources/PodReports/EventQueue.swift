@@ -1,9 +1,9 @@
 import KubernetesAPI
 
-/// Something that happened to a pod, for people.
-public struct PodHappening: Hashable, Sendable {
+/// An occurrence in a pod, for people.
+public struct PodOccurrence: Hashable, Sendable {
   public var pod: PodReference
-  /// nil: it concerns all of the pod.
+  /// The container; nil if it concerns the whole pod.
   public var container: String?
   public var kind: KubernetesEvent.Kind
   /// One word.
@@ -22,30 +22,31 @@ public struct PodHappening: Hashable, Sendable {
   }
 }
 
-/// Makes few events of many happenings. What happens again is counted in one event, whose message is the newest, and
-/// which is sent ever more seldom. Pure: it decides what is sent, and is notified of what came of it.
-public struct EventBook: Sendable {
+/// Makes few events of many occurrences. A repeated one is counted in one event, which has the
+/// newest message and is sent at growing intervals. The type is pure: it decides what to send, and
+/// is notified of the results.
+public struct EventQueue: Sendable {
   public typealias Instant = ContinuousClock.Instant
 
   public struct Limits: Hashable, Sendable {
-    /// After an event was sent, its repetition waits that long: twice as long each time.
+    /// The time to wait before the first repetition of an event is sent. It doubles each time.
     public var first = Duration.seconds(5)
     public var longest = Duration.seconds(300)
-    /// A series that was quiet for that long begins with `first` again.
+    /// A series that was quiet for this time starts with `first` again.
     public var quiet = Duration.seconds(600)
     /// The API removes events after an hour without a change, unless it is configured otherwise.
     public var lifetime = Duration.seconds(3300)
-    /// What couldn't be sent within this time is lost.
-    public var patience = Duration.seconds(600)
+    /// An event that couldn't be sent within this time is lost.
+    public var timeout = Duration.seconds(600)
     public var series = 1000
 
     public init() {}
   }
 
-  /// What is to be sent.
+  /// An event to send.
   public struct Delivery: Hashable, Sendable {
     public var event: KubernetesEvent
-    /// The API doesn't have it yet.
+    /// True if the API doesn't have the event yet.
     public var isNew: Bool
     fileprivate var key: Key
     fileprivate var covered: Int
@@ -58,13 +59,13 @@ public struct EventBook: Sendable {
   }
 
   private struct Series: Sendable {
-    var happening: PodHappening
-    /// Of the API's object; nil: none was made.
+    var happening: PodOccurrence
+    /// The name of the API's object; nil if none was created.
     var name: String?
-    /// The API has it.
+    /// True if the API has the object.
     var isThere = false
     var count = 0
-    /// Of `count`: not sent yet.
+    /// The part of `count` that wasn't sent yet.
     var unsent = 0
     var first: Int64
     var last: Int64
@@ -80,17 +81,17 @@ public struct EventBook: Sendable {
   private let makeName: @Sendable (PodReference) -> String
   private var lostCount = 0
 
-  /// - Parameter makeName: names of the API's objects; tests provide their own.
+  /// - Parameter makeName: Makes names of the API's objects; tests provide their own.
   public init(
     node: String, limits: Limits = Limits(),
-    makeName: @escaping @Sendable (PodReference) -> String = EventBook.name
+    makeName: @escaping @Sendable (PodReference) -> String = EventQueue.name
   ) {
     self.node = node
     self.limits = limits
     self.makeName = makeName
   }
 
-  /// A valid one, that no other event has.
+  /// A valid name that no other event has.
   public static func name(_ pod: PodReference) -> String {
     var head = pod.name.prefix(200)
     while let last = head.last, last == "." || last == "-" { head.removeLast() }
@@ -99,8 +100,8 @@ public struct EventBook: Sendable {
 
   public var isEmpty: Bool { series.values.allSatisfy { $0.unsent == 0 } }
 
-  /// - Parameter wall: seconds since 1970.
-  public mutating func note(_ happening: PodHappening, at now: Instant, wall: Int64) {
+  /// - Parameter wall: The time in seconds since 1970.
+  public mutating func record(_ happening: PodOccurrence, at now: Instant, wall: Int64) {
     let key = Key(
       uid: happening.pod.uid, container: happening.container, reason: happening.reason)
     if let sent = series[key]?.sent, series[key]?.unsent == 0, now - sent > limits.lifetime {
@@ -120,7 +121,8 @@ public struct EventBook: Sendable {
     series[key] = entry
   }
 
-  /// What may be sent now: that which has waited longest. nil: nothing.
+  /// Returns the event to send now: the one that has waited for the longest time. The result is nil
+  /// if there is none.
   public mutating func next(at now: Instant) -> Delivery? {
     dropOld(at: now)
     let due = series.filter { $0.value.unsent > 0 && $0.value.notBefore <= now }
@@ -128,7 +130,8 @@ public struct EventBook: Sendable {
       return nil
     }
     let happening = entry.happening
-    // The same when it is tried again: the API may have it, and only the answer was lost.
+    // The name stays when the event is tried again: the API may have it, and only the answer was
+    // lost.
     let name = entry.name ?? makeName(happening.pod)
     series[key]?.name = name
     return Delivery(
@@ -140,7 +143,7 @@ public struct EventBook: Sendable {
       isNew: !entry.isThere, key: key, covered: entry.unsent)
   }
 
-  /// When `next` may have something; nil: never, without another happening.
+  /// The time at which `next` may have an event; nil if only another occurrence can cause one.
   public var nextTime: Instant? {
     series.values.filter { $0.unsent > 0 }.map(\.notBefore).min()
   }
@@ -160,8 +163,9 @@ public struct EventBook: Sendable {
     }
   }
 
-  /// The API doesn't have the event any more: it gets another one, which counts what wasn't sent.
-  public mutating func isMissing(_ delivery: Delivery) {
+  /// Records that the API doesn't have the event any more. Another event is created, which counts
+  /// what wasn't sent.
+  public mutating func didDisappear(_ delivery: Delivery) {
     change(delivery) { entry in
       (entry.name, entry.isThere) = (nil, false)
       entry.count = entry.unsent
@@ -169,18 +173,18 @@ public struct EventBook: Sendable {
     }
   }
 
-  /// It was made before, and the answer was lost: what it says may be old.
-  public mutating func isThereAlready(_ delivery: Delivery) {
+  /// Records that the event exists because its answer was lost. Its content may be old.
+  public mutating func didExist(_ delivery: Delivery) {
     change(delivery) { entry in entry.isThere = true }
   }
 
-  /// The API doesn't want it, and won't later either.
-  public mutating func isRefused(_ delivery: Delivery) {
+  /// Records that the API refuses the event, and will refuse it later, too.
+  public mutating func didRefuse(_ delivery: Delivery) {
     change(delivery) { entry in entry.unsent = 0 }
   }
 
-  /// How many happenings were lost since the last call.
-  public mutating func takeLost() -> Int {
+  /// Returns the number of occurrences that were lost since the last call.
+  public mutating func drainLost() -> Int {
     defer { lostCount = 0 }
     return lostCount
   }
@@ -196,7 +200,7 @@ public struct EventBook: Sendable {
   private mutating func dropOld(at now: Instant) {
     for (key, entry) in series
     where entry.unsent > 0
-      && now - max(entry.oldestUnsent, entry.notBefore) > limits.patience
+      && now - max(entry.oldestUnsent, entry.notBefore) > limits.timeout
     {
       lostCount += entry.unsent
       series[key]?.unsent = 0
@@ -205,7 +209,7 @@ public struct EventBook: Sendable {
 
   private mutating func makeRoom() {
     guard series.count >= limits.series else { return }
-    // What has been sent is only forgotten: its next happening makes another event.
+    // An event that was sent is only forgotten: its next occurrence makes another event.
     let oldest = series.min { ($0.value.unsent, $0.value.last) < ($1.value.unsent, $1.value.last) }
     guard let oldest else { return }
     lostCount += oldest.value.unsent

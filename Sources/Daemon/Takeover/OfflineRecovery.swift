@@ -8,12 +8,12 @@ import Supervision
 ///
 /// The workers then run without a manager, and their records stay: a daemon that starts later finds
 /// them. Nothing else is left: no image, no stopped process, no frozen process.
-public struct Rescue {
+public struct OfflineRecovery {
   private let state: StateDirectory
   private let records: WorkerRecordStore
   private let processes: any Processes
   private let bootID: String
-  private let patience: Duration
+  private let timeout: Duration
   private let hibernator = Hibernator()
   private var memories: [ProcessIdentity: Descriptor] = [:]
 
@@ -42,12 +42,12 @@ public struct Rescue {
 
   init(
     _ state: StateDirectory, _ processes: any Processes, bootID: String,
-    patience: Duration = KeeperStarter.patience
+    timeout: Duration = KeeperStarter.timeout
   ) throws(StartError) {
     self.state = state
     self.processes = processes
     self.bootID = bootID
-    self.patience = patience
+    self.timeout = timeout
     do throws(WorkerRecordError) {
       records = try WorkerRecordStore(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
@@ -57,9 +57,9 @@ public struct Rescue {
   /// be read. Workers of another supervisor aren't in it.
   public var left: [String] {
     do throws(WorkerRecordError) {
-      let found = try records.loadAll()
-      return found.records.filter { $0.external == nil && lives($0) }
-        .map { "\($0.name) (pid \($0.process.pid))" } + found.failures.map { "\($0)" }
+      let loaded = try records.loadAll()
+      return loaded.records.filter { $0.external == nil && lives($0) }
+        .map { "\($0.name) (pid \($0.process.pid))" } + loaded.failures.map { "\($0)" }
     } catch { return ["\(error)"] }
   }
 
@@ -72,21 +72,21 @@ public struct Rescue {
   ///
   /// - Parameter report: called with the outcome of each worker, on the calling thread.
   public mutating func run(_ report: (Outcome) -> Void) {
-    let handedOver = HandedOver.collect(from: state.keeper, within: patience)
+    let handedOver = HandedOver.collect(from: state.keeper, within: timeout)
     memories = handedOver?.memories ?? [:]
     var allAreAwake = true
     // If a worker still sleeps, a later daemon needs the keeper.
     defer { if allAreAwake { handedOver?.areTaken() } }
     do throws(WorkerRecordError) {
-      let found = try records.loadAll()
-      for record in found.records where lives(record) {
+      let loaded = try records.loadAll()
+      for record in loaded.records where lives(record) {
         var outcome = recover(record.correctedByNote())
         outcome.worker = record.name
         if outcome.isFailure { allAreAwake = false }
         report(outcome)
       }
-      for failure in found.failures { report(Outcome(text: "\(failure)", isFailure: true)) }
-      if !found.failures.isEmpty { allAreAwake = false }
+      for failure in loaded.failures { report(Outcome(text: "\(failure)", isFailure: true)) }
+      if !loaded.failures.isEmpty { allAreAwake = false }
     } catch {
       allAreAwake = false
       report(Outcome(text: "can't look for workers: \(error)", isFailure: true))
@@ -111,7 +111,7 @@ public struct Rescue {
       } catch {
         switch error.aftermath {
         case .vanished: return Outcome(text: "\(name): has already ended", isFailure: false)
-        case .unverifiable: return end(record, target: target, why: "\(error)")
+        case .unverifiable: return end(record, target: target, reason: "\(error)")
         case .intact, .ineligible:
           return Outcome(
             text: "\(name): can't be woken: \(error); it stays asleep", isFailure: true)
@@ -159,9 +159,9 @@ public struct Rescue {
 
   /// Ends a worker whose memory can't be verified, so that it never runs again.
   private func end(
-    _ record: WorkerRecord, target: HibernationTarget, why: String
+    _ record: WorkerRecord, target: HibernationTarget, reason: String
   ) -> Outcome {
-    let text = "\(record.name): terminated: its memory can't be restored: \(why)"
+    let text = "\(record.name): terminated: its memory can't be restored: \(reason)"
     do { try processes.end(record, target) } catch {
       return Outcome(text: "\(text); ending it failed: \(error)", isFailure: true)
     }

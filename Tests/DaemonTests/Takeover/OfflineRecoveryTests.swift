@@ -7,7 +7,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("Workers of a daemon that no other one follows") struct RescueTests {
+@Suite("Workers of a daemon that no other one follows") struct OfflineRecoveryTests {
   private let scratch: Scratch
   private let state: StateDirectory
   private let records: WorkerRecordStore
@@ -20,11 +20,11 @@ import Testing
   }
 
   private func leave(
-    _ name: String, _ rest: String, image: Bool = false, cgroup: String? = nil
+    _ name: String, _ workerState: String, image: Bool = false, cgroup: String? = nil
   ) throws {
     var record = WorkerRecord(
       name: name, process: try ProcessStat.read(getpid()).identity, session: getpid(),
-      bootID: "boot", command: [name], directory: "/", logPath: "/dev/null", state: rest)
+      bootID: "boot", command: [name], directory: "/", logPath: "/dev/null", state: workerState)
     record.cgroupPath = cgroup
     record.imagePath = image ? state.image(of: name) : nil
     try records.save(record)
@@ -36,9 +36,9 @@ import Testing
   }
 
   /// Runs a rescue and returns what it reports, in order.
-  private func rescue() throws -> [Rescue.Outcome] {
-    var outcomes: [Rescue.Outcome] = []
-    var rescue = try Rescue(state, processes, bootID: "boot", patience: .seconds(60))
+  private func rescue() throws -> [OfflineRecovery.Outcome] {
+    var outcomes: [OfflineRecovery.Outcome] = []
+    var rescue = try OfflineRecovery(state, processes, bootID: "boot", timeout: .seconds(60))
     rescue.run { outcomes.append($0) }
     return outcomes
   }
@@ -153,8 +153,8 @@ import Testing
   func unreadable() throws {
     try leave("web", "suspended")
     let keeper = try EarlierKeeper(at: state.keeper)
-    var outcomes: [Rescue.Outcome] = []
-    var rescue = try Rescue(state, processes, bootID: "boot", patience: .seconds(60))
+    var outcomes: [OfflineRecovery.Outcome] = []
+    var rescue = try OfflineRecovery(state, processes, bootID: "boot", timeout: .seconds(60))
     _ = rename(state.workers, state.workers + "-away")
     rescue.run { outcomes.append($0) }
     #expect(outcomes.count == 1 && outcomes[0].isFailure)

@@ -5,15 +5,15 @@ import Policy
 /// Finds the largest processes of the machine when memory has run out. A machine may have thousands
 /// of processes, so they are read on another thread and until a deadline. It belongs to the event
 /// loop's thread.
-final class LargestProcessLook {
+final class LargestProcessScan {
   private let jobs: LoopJobs
   private let workers: WorkerRegistry
 
-  static let mostProcesses = 5
+  static let maxProcesses = 5
   static let limit = Duration.seconds(2)
   /// The time after which the caller continues without a result. A process may keep others from
   /// reading even its small files.
-  private static let patience = Duration.seconds(5)
+  private static let timeout = Duration.seconds(5)
 
   init(jobs: LoopJobs, workers: WorkerRegistry) {
     self.jobs = jobs
@@ -31,23 +31,23 @@ final class LargestProcessLook {
             cgroup: $0.cgroup?.path)
         }
       })
-    jobs.run(about: "largest processes", within: Self.patience) {
+    jobs.run(about: "largest processes", within: Self.timeout) {
       Self.read(owners, until: Deadline(in: Self.limit))
     } then: { outcome in
-      if case .done(let found) = outcome { then(found) } else { then(nil) }
+      if case .done(let largest) = outcome { then(largest) } else { then(nil) }
     }
   }
 
   static func read(_ owners: ProcessOwners, until deadline: Deadline) -> JetsamRecord.Processes? {
     // If /proc can't be read, the report lacks them.
-    guard let found = try? LargestProcesses.read(upTo: mostProcesses, until: deadline) else {
+    guard let largest = try? LargestProcesses.read(upTo: maxProcesses, until: deadline) else {
       return nil
     }
-    let list = found.processes.map {
+    let list = largest.processes.map {
       JetsamRecord.Process(
         pid: $0.pid, name: $0.name, resident: $0.resident, worker: owners.worker(of: $0))
     }
-    return JetsamRecord.Processes(list: list, isComplete: found.isComplete)
+    return JetsamRecord.Processes(list: list, isComplete: largest.isComplete)
   }
 }
 
