@@ -13,7 +13,7 @@ public enum DaemonMessage: Hashable, Sendable {
   case didEnterForeground(id: UInt64)
   /// The machine's pressure level has changed.
   case pressure(level: String)
-  /// The daemon couldn't read the worker's last line, and the reason.
+  /// The daemon couldn't read a line of the worker. `message` has the reason.
   case error(message: String)
 
   /// What the daemon asks for.
