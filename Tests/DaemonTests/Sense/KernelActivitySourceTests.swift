@@ -19,7 +19,8 @@ import Testing
 
   init() throws {
     loop = try EventLoop(check: nil)
-    jobs = try LoopJobs(loop, JobPool(name: "test-activity", most: 256, endsAfter: .seconds(5)))
+    jobs = try LoopJobs(
+      loop, JobPool(name: "test-activity", maxOrdinary: 256, endsAfter: .seconds(5)))
     scanner = ProcessScanner(
       world.timers, launchedAt: { _ in .zero }, scan: { [scans] in scans.add($0) })
     source = KernelActivitySource(
