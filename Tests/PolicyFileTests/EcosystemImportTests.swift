@@ -74,7 +74,7 @@ import Testing
     let others = configuration.workers.filter { !$0.name.hasPrefix("my-api") }
     #expect(others.map(\.name) == ["worker", "web", "line"])
     #expect(others[0].command == ["python3", "worker.py"] && others[0].groups == ["jobs"])
-    #expect(!others[0].restart.condition.followsOwnEnd)
+    #expect(!others[0].restart.condition.restartsAfterExit)
     #expect(others[1].command == ["npm", "start", "--", "--flag"])
     #expect(others[2].command == ["sh", "-c", "serve -s build | cat"])
   }
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(
-    "What would have to be run is an error with its place",
+    "Code that would have to be run is an error with its position",
     arguments: [
       ("const path = require('path');\nmodule.exports = {}", 1, 1, "`const`"),
       ("module.exports = {\n  apps: [{ script: path.join('a') }]\n}", 2, 20, "`path.join(`"),
@@ -175,7 +175,7 @@ import Testing
     #expect(!text.contains("ContainerName") && !text.contains("WantedBy"))
   }
 
-  @Test("Arguments for the image's entrypoint keep their dash, and an image's own command is said")
+  @Test("Arguments for an entrypoint keep their dash, and a note names an image's own command")
   func entrypoint() throws {
     let some = try read(
       QuadletImport.convert(text: "[Container]\nExec=--port 80\n", file: "a.container") { _ in true
