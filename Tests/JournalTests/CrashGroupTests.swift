@@ -52,7 +52,7 @@ import Testing
     #expect(ledger.close()[web]?.groups.map(\.lines) == [nil])
   }
 
-  @Test("A missed deadline and a launch that failed are causes of their own, with their reason")
+  @Test("A missed deadline and a launch that failed are separate causes, with their reasons")
   func deadlines() {
     var ledger = CrashLedger()
     ledger.record(.launchFailed(web, "no such file"), directives: []) { wall }

@@ -73,15 +73,15 @@ import Testing
   func leavesAfterIdleTask() throws {
     let permission = Permission()
     permission.isGiven.store(true, ordering: .relaxed)
-    let permission = Permission()
+    let idleTask = Permission()
     let queue = WorkQueue(
-      name: "test", idleTask: { permission.ask() ? nil : .milliseconds(20) },
+      name: "test", idleTask: { idleTask.ask() ? nil : .milliseconds(20) },
       mayEndThread: { permission.ask() })
     queue.perform {}
     // This is longer than a queue waits before it releases its thread.
-    #expect(try eventually { permission.questions.load(ordering: .relaxed) > 150 })
+    #expect(try eventually { idleTask.questions.load(ordering: .relaxed) > 150 })
     #expect(queue.hasThread && permission.questions.load(ordering: .relaxed) == 0)
-    permission.isGiven.store(true, ordering: .relaxed)
+    idleTask.isGiven.store(true, ordering: .relaxed)
     #expect(try eventually { !queue.hasThread })
   }
 

@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(
-    "What would have to be run is an error with its place",
+    "Code that would have to be run is an error with its position",
     arguments: [
       ("const path = require('path');\nmodule.exports = {}", 1, 1, "`const`"),
       ("module.exports = {\n  apps: [{ script: path.join('a') }]\n}", 2, 20, "`path.join(`"),
@@ -175,7 +175,7 @@ import Testing
     #expect(!text.contains("ContainerName") && !text.contains("WantedBy"))
   }
 
-  @Test("Arguments for the image's entrypoint keep their dash, and an image's own command is said")
+  @Test("Arguments for an entrypoint keep their dash, and a note names an image's own command")
   func entrypoint() throws {
     let some = try read(
       QuadletImport.convert(text: "[Container]\nExec=--port 80\n", file: "a.container") { _ in true

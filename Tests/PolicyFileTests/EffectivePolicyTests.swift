@@ -19,7 +19,7 @@ import Testing
     try #require(policy.values.first { $0.path == path })
   }
 
-  @Test func `A replaced value keeps the value that the files declare, and its place`() throws {
+  @Test func `A replaced value keeps the value that the files declare, and its origin`() throws {
     let configuration = try parsed()
     var policy = EffectivePolicy(
       configuration.workers[0].policy, origins: configuration.origins, worker: "web")
@@ -43,9 +43,9 @@ import Testing
   @Test func `A wrapper's values have no file, and those that aren't defaults are marked`()
     throws
   {
-    var own = LifecyclePolicy()
-    own.hibernate.after = .seconds(7)
-    var policy = EffectivePolicy(own, origins: Origins())
+    var workerPolicy = LifecyclePolicy()
+    workerPolicy.hibernate.after = .seconds(7)
+    var policy = EffectivePolicy(workerPolicy, origins: Origins())
     policy.markWrapper()
     #expect(try value("hibernate.after", policy).change?.source == .wrapper)
     #expect(try value("hibernate.cooldown", policy).change == nil)

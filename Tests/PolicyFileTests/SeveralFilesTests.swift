@@ -48,7 +48,7 @@ import Testing
     #expect(try !ConfigurationFiles.exist(at: Scratch().path))
   }
 
-  @Test func `The directory conf.d isn't read where the main file isn't called dormouse.yaml`()
+  @Test func `The directory conf.d isn't read if the main file isn't called dormouse.yaml`()
     throws
   {
     let directory = try Scratch([
@@ -57,7 +57,7 @@ import Testing
     #expect(directory.load("other.yaml").value?.workers.map(\.name) == ["web"])
   }
 
-  @Test func `A key that stands in two files is an error that names both places`() throws {
+  @Test func `A key that is in two files is an error that names both positions`() throws {
     let directory = try Scratch([
       "dormouse.yaml": Self.main,
       "conf.d/a.yaml": """

@@ -112,7 +112,7 @@ import Testing
     #expect(result.value?.text.contains("env_file: [/etc/a, /etc/b]") == true, "\(result)")
   }
 
-  @Test("An instance of a template has its name in place of %i")
+  @Test("An instance of a template has its name instead of %i")
   func template() throws {
     let (_, configuration) = try unit(
       "bot@alice.service",
@@ -180,7 +180,7 @@ import Testing
     #expect(result.value == nil && result.rendered.contains(message), "\(result.rendered)")
   }
 
-  @Test("An output of errors alone is noted")
+  @Test("An output of errors alone gets a note")
   func errorOutput() throws {
     let text = try unit(
       "a.service", "[Service]\nExecStart=/bin/a\nStandardError=append:/var/log/a.err\n"
@@ -216,7 +216,7 @@ import Testing
     #expect(worker.restart.condition == .always && worker.output.maxSize == ByteCount(1_000_000))
   }
 
-  @Test("Variables of supervisord in numbers and choices are noted, and a user's stays one")
+  @Test("Variables of supervisord in numbers and choices get a note, and a user's stays a variable")
   func supervisorVariables() throws {
     let keys = ["numprocs", "autostart", "autorestart", "startretries", "stopwaitsecs", "umask"]
     let lines = keys.map { "\($0)=%(ENV_X)s" }.joined(separator: "\n")
@@ -272,7 +272,7 @@ import Testing
   }
 
   @Test(
-    "A wrong supervisord.conf is an error with its place",
+    "A wrong supervisord.conf is an error with its position",
     arguments: [
       ("[program:a b]\ncommand=x", "supervisord.conf:1:1: error: `a b` can't be a worker's name"),
       ("[program:a]\nautostart=true", "has no `command` that can be read"),

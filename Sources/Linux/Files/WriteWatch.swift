@@ -16,8 +16,8 @@ public final class WriteWatch: Sendable {
   /// Watches for the file's next write, which is reported once. Call it on a thread that may wait
   /// for the file's directory.
   ///
-  /// - Returns: a number for `readReports` and `removeWatch`. It is the same number if the file is watched
-  ///   already.
+  /// - Returns: a number for `readReports` and `removeWatch`. It is the same number if the file is
+  ///   watched already.
   public func addWatch(
     to path: String, followsLinks: Bool
   ) throws(SystemCallError) -> Int32 {

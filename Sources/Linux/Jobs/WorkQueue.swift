@@ -15,17 +15,17 @@ public final class WorkQueue: Sendable {
 
   private let backlog: QueueBacklog
 
-  /// Makes a queue. It starts the thread unless the queue may release it.
+  /// Makes a queue. It starts the thread unless the queue may end it.
   ///
   /// - Parameters:
   ///   - name: shows in `ps -L` (at most 15 bytes).
-  ///   - idleTask: performed on the thread after each job, and again after the time that it returns,
-  ///     until it returns `nil`.
-  ///   - mayEndThread: asked on the thread when no job has come for 2 s. If it returns true the thread
-  ///     ends, with its stack and the memory that the allocator keeps for it, and the next job
-  ///     starts another one. `nil`: the thread stays.
-  ///   - threadBudget: counts the threads of several queues. While there are few of them, the thread
-  ///     stays, too.
+  ///   - idleTask: performed on the thread after each job, and again after the time that it
+  ///     returns, until it returns `nil`.
+  ///   - mayEndThread: asked on the thread when no job has come for 2 s. If it returns true the
+  ///     thread ends, with its stack and the memory that the allocator keeps for it, and the next
+  ///     job starts another one. `nil`: the thread stays.
+  ///   - threadBudget: counts the threads of several queues. While there are few of them, the
+  ///     thread stays, too.
   public init(
     name: String, idleTask: (@Sendable () -> Duration?)? = nil,
     mayEndThread: (@Sendable () -> Bool)? = nil, threadBudget: ThreadBudget? = nil
@@ -125,8 +125,8 @@ public enum Thread {
 /// local variable of it. On return no thread references the values that `lane` has captured:
 /// captured descriptors are closed when the caller releases them.
 ///
-/// - Parameter indicesPerLane: there is one lane for this many indices, because starting a thread costs as
-///   much as compressing 64 KB.
+/// - Parameter indicesPerLane: there is one lane for this many indices, because starting a thread
+///   costs as much as compressing 64 KB.
 public func inParallel(
   count: Int, lanes: Int, indicesPerLane: Int = 3,
   _ lane: @escaping @Sendable (_ next: () -> Int?) -> Void

@@ -42,8 +42,8 @@ public final class PreforkMasters: Sendable {
     record(try PreforkFacts.read(tree), in: tree)
   }
 
-  /// Adds masters to those found earlier. A master stays one: after a sleep the kernel doesn't show what
-  /// some calls wait for.
+  /// Adds masters to those found earlier. A master stays one: after a sleep the kernel doesn't show
+  /// what some calls wait for.
   func record(_ facts: [PreforkFacts], in tree: ProcessTree) {
     let masters = PreforkFacts.masters(among: facts)
     // The shell that waits for a program in its own session (`wrap`) would notice that its job has

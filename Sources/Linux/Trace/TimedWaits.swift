@@ -9,8 +9,8 @@ import Synchronization
 /// end. So this object records when such a call began, and `TraceSession.correctTimeouts` reduces
 /// its time when the worker is woken.
 ///
-/// Each worker has one instance for all its sleeps: `willRest`, `didRest`, `willWake`, `didWake`. Its
-/// data survives the daemon as `kept` in the worker's record. Without that, or if a call isn't
+/// Each worker has one instance for all its sleeps: `willRest`, `didRest`, `willWake`, `didWake`.
+/// Its data survives the daemon as `kept` in the worker's record. Without that, or if a call isn't
 /// recorded, the time since a thread last ran counts, which is at least a part of the time asleep.
 public final class TimedWaits: Sendable {
   private struct Wait {

@@ -47,7 +47,7 @@ import Testing
     _ = try lock()
   }
 
-  @Test("A released lock can be taken while its holder's descriptors stay open")
+  @Test("A released lock can be acquired while its earlier owner's descriptors stay open")
   func releasedEarly() throws {
     let first = try lock()
     first.release()
