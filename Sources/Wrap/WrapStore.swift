@@ -31,7 +31,9 @@ struct WrapStore {
     // A missing directory contains no wrapper's files.
     for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
       // A live wrapper holds the lock. A directory that can't be opened stays as it is.
-      guard let lock = try? StateLock(openTrusted("\(path)/\(name)", as: .own)) else { continue }
+      guard let lock = try? StateLock(openTrusted("\(path)/\(name)", as: .exclusive)) else {
+        continue
+      }
       withExtendedLifetime(lock) {
         Self.cleanUp("\(path)/\(name)", socket: "\(socketDirectory)/\(name).sock", roots: [])
       }

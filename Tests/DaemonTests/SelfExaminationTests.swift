@@ -67,7 +67,8 @@ import Testing
     "The loop doesn't wait for an examination, and calls during one share the next")
   func shared() throws {
     let loop = try EventLoop(check: nil)
-    let jobs = try LoopJobs(loop, JobPool(name: "test-doctor", most: 256, endsAfter: .seconds(5)))
+    let jobs = try LoopJobs(
+      loop, JobPool(name: "test-doctor", maxOrdinary: 256, endsAfter: .seconds(5)))
     let count = Atomic(0)
     let examination = SelfExamination(jobs) {
       count.add(1, ordering: .relaxed)
@@ -84,7 +85,8 @@ import Testing
   @Test("An examination that hangs is answered at its limit, and the loop continues meanwhile")
   func overdue() throws {
     let loop = try EventLoop(check: nil)
-    let jobs = try LoopJobs(loop, JobPool(name: "test-doctor", most: 256, endsAfter: .seconds(5)))
+    let jobs = try LoopJobs(
+      loop, JobPool(name: "test-doctor", maxOrdinary: 256, endsAfter: .seconds(5)))
     let gate = ThreadGate()
     let examination = SelfExamination(jobs, within: .seconds(5)) {
       gate.pass()

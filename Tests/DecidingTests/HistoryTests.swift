@@ -122,13 +122,13 @@ import Testing
   func problems() throws {
     var reader = HistoryReader()
     let empty = reader.read([])
-    #expect(throws: HistoryProblem.empty) { try empty.check(least: .zero) }
+    #expect(throws: HistoryProblem.empty) { try empty.check(minLength: .zero) }
     let unused = try FleetJournal(periodic([("api", 40, 100_000)], hours: 2), policy: served())
     var later = unused.history()
     later.trace.uses = []
-    #expect(throws: HistoryProblem.unused) { try later.check(least: .zero) }
+    #expect(throws: HistoryProblem.unused) { try later.check(minLength: .zero) }
     #expect(throws: HistoryProblem.short(.seconds(7200), needed: .seconds(86_400))) {
-      try unused.history().check(least: .seconds(86_400))
+      try unused.history().check(minLength: .seconds(86_400))
     }
     #expect(
       HistoryProblem.short(.seconds(7200), needed: .seconds(86_400)).description

@@ -74,7 +74,7 @@ import Testing
     let others = configuration.workers.filter { !$0.name.hasPrefix("my-api") }
     #expect(others.map(\.name) == ["worker", "web", "line"])
     #expect(others[0].command == ["python3", "worker.py"] && others[0].groups == ["jobs"])
-    #expect(!others[0].restart.condition.followsOwnEnd)
+    #expect(!others[0].restart.condition.restartsAfterExit)
     #expect(others[1].command == ["npm", "start", "--", "--flag"])
     #expect(others[2].command == ["sh", "-c", "serve -s build | cat"])
   }

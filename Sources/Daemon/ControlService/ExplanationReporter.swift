@@ -83,7 +83,7 @@ extension RankingReport {
 }
 
 extension RankingReport.Entry {
-  init(_ entry: Ranking.Place) {
+  init(_ entry: Ranking.Entry) {
     self.init(
       worker: entry.worker.name, state: entry.state.rawValue, band: entry.band.total,
       bandOfState: entry.band.base, bandOfImportance: entry.band.importance,
@@ -101,6 +101,6 @@ extension RankingReport.Regret {
     self.init(
       millisecondsPerMegabyte: terms.value, chance: terms.chance,
       meanIntervalSeconds: terms.meanInterval?.seconds, costSeconds: terms.cost.seconds,
-      isCostKnown: terms.isCostKnown)
+      isCostKnown: terms.isCostMeasured)
   }
 }

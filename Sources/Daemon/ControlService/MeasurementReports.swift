@@ -44,7 +44,7 @@ extension DaemonMeasurements {
     if let disk = engine.imageDisk {
       imageDisk = ImageDisk(
         images: disk.reading.images.bytes, budget: engine.policy.hibernate.disk.budget.bytes,
-        free: disk.reading.free.bytes, total: disk.reading.total.bytes, least: disk.least.bytes)
+        free: disk.reading.free.bytes, total: disk.reading.total.bytes, least: disk.minFree.bytes)
     }
     wakeTimes = counts.wakeTimes
     jetsamReports = counts.jetsamReports

@@ -58,7 +58,7 @@ package struct StateDirectory {
 
   init(path: String) throws(StartError) {
     self.path = path
-    let directory = try openTrusted(path, making: true, as: .own)
+    let directory = try openTrusted(path, making: true, as: .exclusive)
     for name in Self.parts {
       let name = try openTrusted("\(path)/\(name)", making: true, as: .shared)
       // This also corrects a directory that was made earlier for more users.
@@ -90,7 +90,7 @@ package struct StateDirectory {
 /// - Throws: `StartError.directory` if it can't be opened, `StartError.unsafe` if another user
 ///   could exchange files.
 package func openTrusted(
-  _ path: String, making: Bool = false, as last: DirectoryTrust.Last
+  _ path: String, making: Bool = false, as last: DirectoryTrust.Sharing
 ) throws(StartError) -> DirectoryHandle {
   do throws(DirectoryTrustError) {
     return try DirectoryTrust.ofThisProcess.open(path, making: making ? 0o700 : nil, as: last)

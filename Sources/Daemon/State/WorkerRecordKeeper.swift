@@ -114,7 +114,7 @@ final class WorkerRecordKeeper: WorkerRecords {
   /// - Returns: the function. It returns why the record on the disk still says that the worker is
   ///   hibernated; nil if it doesn't.
   func barrier(_ name: String) -> @Sendable () -> String? {
-    let done = Signal()
+    let done = OneTimeEvent()
     let obstacle = Mutex<String?>(nil)
     queue.submit { [store] in
       let result = store.contains(name) ? Self.obstacle(store, name) : nil

@@ -12,7 +12,7 @@ extension RestartSupervisor {
   private static let betweenRoomChecks = Duration.seconds(30)
 
   func endedForMemory(_ id: WorkerID, ran: Duration, rules: RestartRules, reason: String) {
-    guard rules.condition.followsShortage else { return }
+    guard rules.condition.restartsAfterShortage else { return }
     if ran > rules.backoff.max { histories[id]?.memoryStreak = 0 }
     histories[id]?.memoryStreak += 1
     waitForRoom(id, reason)

@@ -57,25 +57,25 @@ struct LifecycleMessages {
   /// - Parameter reason: a clause, if the cause isn't the engine's.
   func didResume(after asleep: Duration, reason: String?) {
     let cause = reason ?? engineCause
-    conversation.say {
+    conversation.send {
       .didResume(id: $0, asleepSeconds: asleep.milliseconds, cause: cause)
     }
-    conversation.sayPressureIfChanged()
+    conversation.sendPressureIfChanged()
   }
 
   // MARK: states and levels
 
-  func didEnterForeground() { conversation.say { .didEnterForeground(id: $0) } }
+  func didEnterForeground() { conversation.send { .didEnterForeground(id: $0) } }
 
   /// Sends a running worker the pressure level. A sleeping worker gets the level when it is woken.
-  func pressureChanged() { conversation.sayPressure() }
+  func pressureChanged() { conversation.sendPressure() }
 
   // MARK: ends
 
   /// Reports that the time of the worker's task is over. The engine waits for the task a moment
   /// longer.
   func taskExpired(_ task: String) {
-    let moment = Engine.lastWordsOfTask
+    let moment = Engine.taskExpirationGrace
     _ = conversation.ask(.taskExpired(task: task), within: moment, timeout: moment) {
       [handle] reply in
       if reply == .answered { handle.send(.taskEnded(handle.id, task: task)) }

@@ -242,14 +242,14 @@ final class WorkerConversation {
   }
 
   /// Sends a message that needs no answer.
-  func say(_ message: (_ number: UInt64) -> DaemonMessage) {
+  func send(_ message: (_ number: UInt64) -> DaemonMessage) {
     guard let talk = listeningTalk else { return }
     let number = conversations.nextNumber()
     talk.post(number, message(number))
     checkConnections(talk)
   }
 
-  func sayPressure() {
+  func sendPressure() {
     guard let talk = listeningTalk else { return }
     talk.post(.pressure(level: level.name))
     sentLevel = level
@@ -257,8 +257,8 @@ final class WorkerConversation {
   }
 
   /// Sends the pressure level after a sleep, if it has changed.
-  func sayPressureIfChanged() {
-    if let sentLevel, sentLevel != level { sayPressure() }
+  func sendPressureIfChanged() {
+    if let sentLevel, sentLevel != level { sendPressure() }
   }
 
   /// Asks every connection, and calls `then` with the outcome: once, or never after `withdraw`.

@@ -25,28 +25,28 @@ extension Engine {
     switch event {
     case .profileChanged(_, let profile):
       workers[index].profile = profile
-      workers[index].noteFootprintLimits(at: now)
+      workers[index].updateFootprintWatch(at: now)
     case .channelsChanged(_, let canShed, let canAnswer):
       workers[index].profile.canShed = canShed
       workers[index].profile.canAnswer = canAnswer
     case .removed: workers[index].forgetWhenGone = true
     case .released: recordReleased(index)
-    case .moved(_, let state, let why): recordMoved(index, to: state, why: why)
+    case .moved(_, let state, let reason): recordMoved(index, to: state, reason: reason)
     case .launched: recordLaunched(index)
-    case .launchFailed(_, let why): recordLaunchFailed(index, why)
+    case .launchFailed(_, let reason): recordLaunchFailed(index, reason)
     case .ready: recordReady(index)
     case .shedAnswered: recordShedAnswered(index)
     case .shedFinished(_, let before, let after):
       recordShedFinished(index, before: before, after: after)
     case .suspended: recordSuspended(index)
-    case .suspendFailed(_, let why): recordSuspendFailed(index, why)
+    case .suspendFailed(_, let reason): recordSuspendFailed(index, reason)
     case .hibernated(_, let result): recordHibernated(index, result)
-    case .hibernateFailed(_, let why, let permanent):
-      recordHibernateFailed(index, why, permanent: permanent)
+    case .hibernateFailed(_, let reason, let permanent):
+      recordHibernateFailed(index, reason, permanent: permanent)
     case .resumed(_, let cost): recordResumed(index, cost)
-    case .resumeFailed(_, let why, let intact): recordResumeFailed(index, why, intact: intact)
+    case .resumeFailed(_, let reason, let intact): recordResumeFailed(index, reason, intact: intact)
     case .exited(_, let status): recordExited(index, status)
-    case .found(_, let condition): recordFound(index, condition)
+    case .found(_, let condition): recordInspection(index, condition)
     case .footprint(_, let footprint): recordFootprint(index, footprint)
     case .taskBegan(_, let task, let limit): recordTaskBegan(index, name: task, limit: limit)
     case .taskEnded(_, let task): workers[index].run.tasks.removeAll { $0.name == task }
@@ -57,10 +57,10 @@ extension Engine {
     case .extendTimeout(_, let time): recordExtension(index, time)
     case .purgeableOffered(_, let bytes): recordOffer(index, bytes)
     case .purged(_, let freed): recordPurged(index, freed)
-    case .purgeFailed(_, let why): recordPurgeFailed(index, why)
-    case .wakeNeeded(_, let why): recordWakeNeeded(index, why)
-    case .timerDue(_, let why): recordTimerDue(index, why)
-    case .unhealthy(_, let why): recordUnhealthy(index, why)
+    case .purgeFailed(_, let reason): recordPurgeFailed(index, reason)
+    case .wakeNeeded(_, let reason): recordWakeNeeded(index, reason)
+    case .timerDue(_, let reason): recordTimerDue(index, reason)
+    case .unhealthy(_, let reason): recordUnhealthy(index, reason)
     case .watchdogInterval(_, let interval): recordWatchdogInterval(index, interval)
     case .watchdogSeen(_, let sign): recordWatchdogSeen(index, sign)
     case .watchdogTriggered: recordWatchdogTriggered(index)
@@ -73,7 +73,7 @@ extension Engine {
   private mutating func add(_ worker: WorkerID, _ profile: WorkerProfile) {
     if let index = index(of: worker) {
       workers[index].profile = profile
-      workers[index].noteFootprintLimits(at: now)
+      workers[index].updateFootprintWatch(at: now)
       workers[index].forgetWhenGone = false
     } else {
       workers.add(newRecord(worker, profile))
@@ -88,7 +88,7 @@ extension Engine {
     guard let index = index(of: worker), workers[index].state == .terminated,
       [.foreground, .background, .suspended, .hibernated].contains(state)
     else { return }
-    let state = state == .foreground && !hasRoomInFront(for: index) ? .background : state
+    let state = state == .foreground && !hasForegroundRoom(for: index) ? .background : state
     // An earlier daemon has learned it about the same run. That isn't sure for a worker that
     // another program supervises: it may have been started again meanwhile.
     let growth = profile.mayBeTerminated ? workers[index].run.growth : nil
@@ -109,7 +109,7 @@ extension Engine {
     let isFirstAsleep =
       workers[index].state == .suspended && !workers[index].run.isMeasuredAsleep
     workers[index].measured(footprint)
-    workers[index].noteFootprintLimits(at: now)
+    workers[index].updateFootprintWatch(at: now)
     if isFirstAsleep { recordGrowth(index, footprint) }
   }
 }

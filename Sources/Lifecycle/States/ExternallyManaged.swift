@@ -19,9 +19,10 @@ extension Engine {
 
   /// The leader has moved the worker, or reports its state. An operation that this engine has
   /// requested comes first: it has an outcome of its own.
-  mutating func recordMoved(_ index: Int, to state: WorkerState, why: String?) {
+  mutating func recordMoved(_ index: Int, to state: WorkerState, reason: String?) {
     let before = workers[index].state
-    guard workers[index].profile.leader != nil, before != state, before.isRest, state.isRest else {
+    guard workers[index].profile.leader != nil, before != state, before.isStable, state.isStable
+    else {
       return
     }
     if state.runs {
@@ -36,7 +37,7 @@ extension Engine {
       workers[index].run.isMeasuredAsleep = false
       endShedOfLed(index)
     }
-    move(index, to: state, .led(why))
+    move(index, to: state, .led(reason))
   }
 }
 
@@ -54,7 +55,7 @@ extension Engine {
 
 extension WorkerState {
   /// Whether the worker is alive and no operation is under way.
-  fileprivate var isRest: Bool {
+  fileprivate var isStable: Bool {
     switch self {
     case .foreground, .background, .suspended, .hibernated: true
     case .launching, .suspending, .hibernating, .resuming, .terminating, .terminated: false

@@ -212,7 +212,7 @@ struct ProcessComposeEntry: WorkerImport {
       addNote("`exit_on_failure`: the other workers keep running when this one fails.")
     default: break
     }
-    if result.condition.followsOwnEnd {
+    if result.condition.restartsAfterExit {
       let seconds = rules.number("backoff_seconds", 0...86_400) ?? 1
       let wait = Duration.seconds(max(seconds, 1))
       result.backoff = Backoff(initial: wait, max: wait, factor: 1)

@@ -138,7 +138,7 @@ struct SupervisorProgram: WorkerImport {
       addNote("`exitcodes`: here only 0 is an orderly end.")
     }
     let maxRestarts = number("startretries", &keys)
-    if rules.condition.followsOwnEnd, let maxRestarts, (1...1000).contains(maxRestarts) {
+    if rules.condition.restartsAfterExit, let maxRestarts, (1...1000).contains(maxRestarts) {
       rules.giveUp = .init(restarts: maxRestarts, window: .seconds(60))
     }
     add("restart", RestartKeys.text(rules))

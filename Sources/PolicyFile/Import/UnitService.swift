@@ -127,7 +127,7 @@ struct UnitService: WorkerImport {
     }
     let window = UnitTime.seconds(
       head.text("StartLimitIntervalSec") ?? service.text("StartLimitInterval"))
-    guard rules.condition.followsOwnEnd else { return }
+    guard rules.condition.restartsAfterExit else { return }
     if let wait {
       let time = Duration.seconds(max(wait, 1))
       rules.backoff = Backoff(initial: time, max: time, factor: 1)

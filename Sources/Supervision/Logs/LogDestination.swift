@@ -59,7 +59,7 @@ public struct LogDestination: Hashable, Sendable {
   /// Makes `watch` report the log's next write, once, under the number that is returned.
   public func awaitWrite(_ watch: WriteWatch) throws(SystemCallError) -> Int32 {
     try acting { () throws(SystemCallError) in
-      try watch.awaitWrite(to: path, followsLinks: isPathConfigured)
+      try watch.addWatch(to: path, followsLinks: isPathConfigured)
     }
   }
 

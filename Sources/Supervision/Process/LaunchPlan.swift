@@ -40,7 +40,7 @@ public struct LaunchPlan: Sendable {
   public var umask: UInt32?
   public var oomScore = OOMScore.usual
   /// If true, the worker and commands for it can't read the daemon's session keyring.
-  public var ownKeyring = false
+  public var newKeyring = false
   /// The sockets that it gets by `LISTEN_FDS`, from descriptor 3 on.
   public var listeners: [Listener] = []
   /// The descriptors that an earlier run has stored. They follow the sockets, in this order.
@@ -125,7 +125,7 @@ public struct LaunchPlan: Sendable {
     terms.identity = account?.identity
     terms.limits = limits
     terms.umask = umask
-    terms.ownKeyring = ownKeyring
+    terms.newKeyring = newKeyring
     let descriptors = listeners.map(\.descriptor.raw) + stored.map(\.descriptor.raw)
     terms.placed = descriptors.enumerated().map { index, raw in .init(raw, at: 3 + Int32(index)) }
     if handedOver > 0 { terms.pidVariables.append("LISTEN_PID") }
@@ -142,7 +142,7 @@ public struct LaunchPlan: Sendable {
     var terms = SpawnTerms()
     terms.identity = account?.identity
     terms.umask = umask
-    terms.ownKeyring = ownKeyring
+    terms.newKeyring = newKeyring
     return terms == SpawnTerms() ? nil : terms
   }
 

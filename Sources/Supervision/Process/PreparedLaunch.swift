@@ -199,7 +199,7 @@ public final class WorkerStart {
 
   /// The worker, if its program runs by now, or nil if that isn't decided yet. It never blocks.
   public func poll() throws(LaunchError) -> WorkerProcess? {
-    try worker { () throws(SpawnError) in try start.look() }
+    try worker { () throws(SpawnError) in try start.poll() }
   }
 
   /// Ends a launch whose deadline has passed. A process that hasn't executed its program by now

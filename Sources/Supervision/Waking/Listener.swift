@@ -87,7 +87,7 @@ public final class Listener: Sendable {
       return (try account.acting(bound), account)
     } catch {
       let isRefused = error.code == EACCES || error.code == EPERM || error.code == EADDRINUSE
-      guard isRefused, DirectoryTrust.ofThisProcess.holds(directoryOf: path) else { throw error }
+      guard isRefused, DirectoryTrust.ofThisProcess.isSafe(directoryOf: path) else { throw error }
     }
     // This is a directory such as /run, in which only root can replace a file.
     let descriptor = try bound()
@@ -123,7 +123,7 @@ public final class Listener: Sendable {
     // A dead socket file stays where root must not touch anything. The next daemon removes it with
     // its worker's rights.
     let trust = DirectoryTrust.ofThisProcess
-    if maker == nil, trust.isStrict, !trust.holds(directoryOf: path, as: .shared) { return }
+    if maker == nil, trust.isStrict, !trust.isSafe(directoryOf: path, as: .shared) { return }
     let remove = { () throws(SystemCallError) in
       if Self.identity(path) == file { discardFile(path) }
     }

@@ -11,9 +11,9 @@ final class BackgroundReader: Sendable {
     case others(TopOthers)
   }
 
-  private let jobs = JobPool(name: "dormouse-top", most: 8, endsAfter: .seconds(5))
+  private let jobs = JobPool(name: "dormouse-top", maxOrdinary: 8, endsAfter: .seconds(5))
   /// Logs have threads of their own, so that logs that hang leave the others free.
-  private let logJobs = JobPool(name: "dormouse-logs", most: 4, endsAfter: .seconds(5))
+  private let logJobs = JobPool(name: "dormouse-logs", maxOrdinary: 4, endsAfter: .seconds(5))
   private let updates = Mutex<[Update]>([])
   private let counter: EventCounter
 

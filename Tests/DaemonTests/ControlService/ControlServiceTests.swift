@@ -33,7 +33,7 @@ import Testing
   }
 
   @Test(
-    "A verb about a worker is answered once, with what the engine says",
+    "A verb about a worker is answered once, with the engine's answer",
     arguments: [nil, WorkerState.terminated, .background, .suspended])
   func answered(state: WorkerState?) throws {
     for verb in Self.engineVerbs {
@@ -136,7 +136,7 @@ import Testing
   }
 
   @Test(
-    "A suspended worker is hibernated after a look at the disk, and later requests wait for that"
+    "A suspended worker is hibernated after a reading of the disk; later requests wait for that"
   )
   func disk() throws {
     try world.add("web", .suspended)

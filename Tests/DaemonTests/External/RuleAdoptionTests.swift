@@ -75,7 +75,7 @@ import Testing
     return worker
   }
 
-  @Test("Without a rule the machine's processes aren't looked at")
+  @Test("Without a rule the machine's processes aren't scanned")
   func noRules() {
     rules.follow([])
     timers.advance(by: .seconds(60))
@@ -92,7 +92,7 @@ import Testing
       world.lines("adoption by rule: Yama (kernel.yama.ptrace_scope) keeps this daemon from") == 1)
   }
 
-  @Test("With a rule it looks at once, and then every 5 s from the end of the last look")
+  @Test("With a rule a scan begins at once, and then every 5 s from the end of the last one")
   func cadence() {
     rules.follow([Self.rule()])
     #expect(processes.ruleScans.count == 1 && timers.pending.isEmpty)
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(
-    "What a look has found is adopted, one process after the other, each under its rule and pid")
+    "Matches of a scan are adopted one after the other, each under its rule and pid")
   func adopts() throws {
     rules.follow([Self.rule("a"), Self.rule("b")])
     answer(Self.match(7), Self.match(8, rule: 1), Self.match(9, .contained(7)))
@@ -138,7 +138,7 @@ import Testing
     #expect(world.lines("rule r: pid \(Self.pid(7)) isn't adopted: it is traced") == 1)
   }
 
-  @Test("A refusal at the adoption is logged once, and the adoption is tried at each look")
+  @Test("A refusal at the adoption is logged once, and the adoption is tried at each scan")
   func refused() throws {
     rules.follow([Self.rule()])
     for _ in 0..<2 {
@@ -168,7 +168,7 @@ import Testing
     #expect(examined(("r", 7)))
   }
 
-  @Test("A look that takes too long is reported once, and the next one follows")
+  @Test("A scan that takes too long is reported once, and the next one follows")
   func slow() {
     rules.follow([Self.rule()])
     for _ in 0..<2 {
@@ -199,7 +199,7 @@ import Testing
     #expect(world.lines("can't be read") == 1)
   }
 
-  @Test("What earlier rules have found isn't adopted, and everything is looked at again")
+  @Test("Matches of earlier rules aren't adopted, and all processes are scanned again")
   func generations() throws {
     rules.follow([Self.rule("a")])
     answer(Self.match(7), Self.match(8))
@@ -272,7 +272,7 @@ import Testing
     #expect(processes.examined.isEmpty && processes.ruleScans.count == 1)
   }
 
-  @Test("A process that was released is named to each look, until its rule chooses otherwise")
+  @Test("A released process is passed to each scan until its rule changes")
   func released() {
     let files = world.base.files
     let path = world.base.state.path + "/released"

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("A look at the processes that rules match") struct RuleScanTests {
+@Suite("A scan for the processes that rules match") struct RuleScanTests {
   private let scratch: Scratch
 
   init() throws { scratch = try Scratch() }
@@ -74,7 +74,7 @@ import Testing
     #expect(outcome.listed > 1 && outcome.read >= outcome.matches.count)
   }
 
-  @Test("A process that holds up other looks isn't read, and its children are")
+  @Test("A process that blocks other scans isn't read, and its children are")
   func passesOver() throws {
     let program = try sleeper()
     var scan = scan(rule())
@@ -220,26 +220,26 @@ import Testing
     let scratch = try Scratch()
     let path = "\(scratch.path)/released"
     let rule = AdoptionRule(name: "r", matches: [])
-    let own = try ProcessIdentity.current(of: getpid())
+    let process = try ProcessIdentity.current(of: getpid())
     let released = ReleasedProcesses(path: path, bootID: "boot", files: files)
     #expect(released.processes.isEmpty)
-    released.add(own, from: rule) { _ in }
-    #expect(released.processes == [own])
+    released.add(process, from: rule) { _ in }
+    #expect(released.processes == [process])
     try scratch.write("released", try #require(files.texts[path]))
     let next = ReleasedProcesses(path: path, bootID: "boot", files: files)
-    #expect(next.processes == [own])
+    #expect(next.processes == [process])
     next.keepOnly([rule]) { _ in }
-    #expect(next.processes == [own])
+    #expect(next.processes == [process])
     #expect(ReleasedProcesses(path: path, bootID: "later", files: files).processes.isEmpty)
     next.keepOnly([]) { _ in }
     #expect(next.processes.isEmpty)
   }
 }
 
-@Suite("The wait for a look of rules") struct ScanWaitTests {
+@Suite("The wait for a scan of rules") struct ScanWaitTests {
   private let timers = FakeTimers()
 
-  @Test("A look that reads one process for 2 s is given up, and its outcome comes too late")
+  @Test("A scan that reads one process for 2 s is given up, and its outcome comes too late")
   func hangingScan() {
     let progress = ScanProgress()
     var outcomes: [Int?] = []
@@ -256,7 +256,7 @@ import Testing
     #expect(outcomes == [nil] && timers.pending.isEmpty)
   }
 
-  @Test("A look that ends in time is waited for no longer")
+  @Test("A scan that ends in time is waited for no longer")
   func endedScan() {
     var outcomes: [Int?] = []
     let wait = ScanWait(for: ScanProgress(), timers) { outcomes.append($0?.listed) }

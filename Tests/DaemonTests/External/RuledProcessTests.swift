@@ -8,7 +8,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("A process that a rule takes") struct RuledProcessTests {
+@Suite("A process that a rule adopts") struct RuledProcessTests {
   private let world: ExternalWorld
   private let externals: ExternalAdoption
 
@@ -47,7 +47,7 @@ import Testing
     #expect(world.isLogged("(rule r, mode shadow)\n"))
   }
 
-  @Test("A process that got the pid after the look isn't adopted")
+  @Test("A process that got the pid after the scan isn't adopted")
   func another() throws {
     let candidate = try ExternalWorld.process()
     let heard = adopt(
@@ -75,7 +75,8 @@ import Testing
     #expect(adopt(candidate.root.identity).refusals.first??.contains("wrapped") == true)
   }
 
-  @Test("A release by request is noted with the process and the rule, one by the daemon isn't")
+  @Test(
+    "A release by request is recorded with the process and the rule, and one by the daemon isn't")
   func released() throws {
     world.base.rules.follow([Self.rule()])
     let candidate = try ExternalWorld.process()

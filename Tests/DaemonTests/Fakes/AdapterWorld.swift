@@ -74,7 +74,7 @@ final class AdapterWorld {
     services = try Services(
       log: log, records: WorkerRecordKeeper(directory: state.workers),
       hibernation: HibernationService(lanes: 1, separatesWorkers: true),
-      files: JobPool(name: "test", most: 256, endsAfter: .seconds(5)))
+      files: JobPool(name: "test", maxOrdinary: 256, endsAfter: .seconds(5)))
     chronicle = try Chronicle(
       journal, version: "1", directory: state.journal, reports: state.reports,
       queue: Self.journalQueue, log: { _, _ in })

@@ -145,7 +145,7 @@ import Testing
     #expect(try sample(worker, written: line, hasClients: false) == [.worked(worker.id)])
   }
 
-  @Test("In manual mode only traffic that was looked for counts as activity")
+  @Test("In manual mode only traffic that was read counts as activity")
   func manual() throws {
     let worker = try world.add()
     _ = try sample(worker)
@@ -187,7 +187,7 @@ import Testing
   }
 
   @Test(
-    "A look at a worker that has ended, and a look that is lost, find nothing")
+    "A sample of a worker that has ended, and a lost sample, have no result")
   func ended() throws {
     let worker = try world.add()
     let process = try #require(worker.process)
@@ -215,7 +215,7 @@ import Testing
     #expect(answers.dropFirst(4) == [false, false])
   }
 
-  @Test("Two looks at the same time are answered each")
+  @Test("Two samples at the same time are both answered")
   func twoAtOnce() throws {
     let (web, api) = (try world.add("web"), try world.add("api"))
     var answers: [String] = []

@@ -87,7 +87,7 @@ import Testing
     #expect(world.drainEvents().isEmpty && source.pending.count == 2)
   }
 
-  @Test("A caller that asks during a look gets the next one, and shares it with later callers")
+  @Test("A caller during a measurement gets the next one, and shares it with later callers")
   func shared() throws {
     let worker = try world.add()
     let results = Results()
@@ -119,7 +119,7 @@ import Testing
     #expect(results.all == ["a -"] && source.pending.count == 0)
   }
 
-  @Test("Callers that wait for a look that hangs continue after 3 s, and no look begins beside it")
+  @Test("Callers of a measurement that hangs continue after 3 s, and no other one begins meanwhile")
   func lost() throws {
     let worker = try world.add()
     let results = Results()
@@ -140,7 +140,7 @@ import Testing
     #expect(results.all.suffix(1) == ["d 2"] && results.all.count == 4)
   }
 
-  @Test("A caller whose look begins late and then hangs continues without a footprint")
+  @Test("A caller whose measurement begins late and then hangs continues without a footprint")
   func lostLater() throws {
     let worker = try world.add()
     let results = Results()
@@ -204,7 +204,7 @@ import Testing
     #expect(world.logged.count == 2)
   }
 
-  @Test("Regular looks at all running workers together take a tenth of a processor at most")
+  @Test("Regular measurements of all running workers together use a tenth of a processor at most")
   func budget() throws {
     let web = try world.add("web")
     try world.add("api")

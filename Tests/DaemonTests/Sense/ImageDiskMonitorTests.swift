@@ -72,7 +72,7 @@ import Testing
     #expect(disk.lines.count == 2 && disk.lines[0].contains("within 1 s (/images)"))
   }
 
-  @Test("The disk is looked at again if an image was written during the look")
+  @Test("The disk is read again if an image was written during the reading")
   func overtaken() {
     var isDone = false
     monitor.sendReading { isDone = true }

@@ -18,7 +18,8 @@ import Testing
   init() throws {
     scratch = try Scratch()
     loop = try EventLoop(check: nil)
-    jobs = try LoopJobs(loop, JobPool(name: "test-images", most: 256, endsAfter: .seconds(5)))
+    jobs = try LoopJobs(
+      loop, JobPool(name: "test-images", maxOrdinary: 256, endsAfter: .seconds(5)))
     let directory = scratch.path
     reader = ImageDiskReader(jobs, directory: directory, world.workers, sharedImages: nil) {
       "\(directory)/\($0).image"

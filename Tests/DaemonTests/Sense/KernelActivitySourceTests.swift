@@ -19,7 +19,8 @@ import Testing
 
   init() throws {
     loop = try EventLoop(check: nil)
-    jobs = try LoopJobs(loop, JobPool(name: "test-activity", most: 256, endsAfter: .seconds(5)))
+    jobs = try LoopJobs(
+      loop, JobPool(name: "test-activity", maxOrdinary: 256, endsAfter: .seconds(5)))
     scanner = ProcessScanner(
       world.timers, launchedAt: { _ in .zero }, scan: { [scans] in scans.add($0) })
     source = KernelActivitySource(
@@ -49,7 +50,7 @@ import Testing
     #expect(worker.traffic == nil)
   }
 
-  @Test("In activity mode traffic is looked for from the first look on")
+  @Test("In activity mode traffic is read from the first sample on")
   func traffic() throws {
     let worker = try world.add("web", .background) {
       $0.policy.foreground = ForegroundRules(mode: .activity)
@@ -64,7 +65,7 @@ import Testing
   }
 
   @Test(
-    "A worker that ends during a look, or isn't found, isn't examined"
+    "A worker that ends during a sample, or isn't found, isn't examined"
   )
   func ended() throws {
     let worker = try world.add()

@@ -82,7 +82,7 @@ import Testing
     #expect(world.logged == ["warning: web: the kernel's OOM killer killed 1 process of it"])
   }
 
-  @Test("An end by SIGKILL is the kernel's if the cgroup has counted a kill since the last look")
+  @Test("An end by SIGKILL is the kernel's if the cgroup has counted a kill since the last check")
   func inGroup() throws {
     let worker = try world.add()
     counts.group = 0
@@ -104,7 +104,7 @@ import Testing
   }
 
   @Test(
-    "A look while the killed worker still frees its memory leaves the kill to the worker's end",
+    "A check while the killed worker still frees its memory leaves the kill to the worker's end",
     arguments: [true, false])
   func duringTheEnd(hasGroup: Bool) throws {
     let worker = try world.add()

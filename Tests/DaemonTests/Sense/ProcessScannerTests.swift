@@ -28,7 +28,7 @@ import Testing
     return scans
   }
 
-  @Test("A look finds the tree of a worker without a cgroup, and none where the look fails")
+  @Test("A scan finds the tree of a worker without a cgroup, and a failed scan finds none")
   func tree() throws {
     let worker = try world.add()
     let process = try #require(worker.process)
@@ -55,14 +55,14 @@ import Testing
     #expect(!scanner.hasSeen(process, within: .seconds(5)))
   }
 
-  @Test("A report without workers that need a look gets none")
+  @Test("A report without workers that need a scan gets none")
   func notNeeded() throws {
     #expect(recent() == [false])
     #expect(recent(try world.add("ended", .terminated)) == [false])
     #expect(looks.count == 0)
   }
 
-  @Test("A report uses the last look where that began after all its workers were launched")
+  @Test("A report uses the last scan if it began after all its workers were launched")
   func reused() throws {
     let worker = try world.add()
     launches.times["web"] = world.timers.now
@@ -76,7 +76,7 @@ import Testing
     #expect(recent(worker) == [true] && looks.count == 1)
   }
 
-  @Test("A look that began less than a second after a launch is repeated for the next report")
+  @Test("A scan that began less than a second after a launch is repeated for the next report")
   func young() throws {
     let worker = try world.add()
     launches.times["web"] = world.timers.now
@@ -88,7 +88,7 @@ import Testing
     #expect(recent(worker) == [] && looks.count == 2)
   }
 
-  @Test("A look that finds nothing leaves the last one in place")
+  @Test("A scan that finds nothing doesn't replace the last one")
   func failed() throws {
     let worker = try world.add()
     world.timers.advance(by: .seconds(5))
@@ -101,7 +101,7 @@ import Testing
     #expect(scanner.lastScan != nil && recent(worker) == [true])
   }
 
-  @Test("Of two looks at once, each answers its own caller")
+  @Test("Each of two concurrent scans answers its caller")
   func two() throws {
     var answered: [String] = []
     scanner.scanProcesses { answered.append("first \($0 != nil)") }

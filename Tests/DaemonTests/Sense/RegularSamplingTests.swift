@@ -89,7 +89,7 @@ import Testing
 
   // MARK: times
 
-  @Test("A sample looks at the machine, at the running workers, and then at what else is due")
+  @Test("A sample reads the machine's memory, the running workers, and then what else is due")
   func order() throws {
     _ = try add()
     try world.add("asleep", .suspended)
@@ -124,7 +124,7 @@ import Testing
     withExtendedLifetime(sampling) {}
   }
 
-  @Test("The disk is looked at once in sixty samples")
+  @Test("The disk is read once in sixty samples")
   func disk() throws {
     let sampling = begin()
     world.timers.advance(by: .seconds(59))
@@ -200,7 +200,7 @@ import Testing
     #expect(nextSample(sampling) == Self.everything)
   }
 
-  @Test("A worker without a process isn't looked at")
+  @Test("A worker without a process isn't sampled")
   func withoutProcess() throws {
     let worker = try add()
     let sampling = begin()
@@ -209,7 +209,7 @@ import Testing
     #expect(nextSample(sampling) == [])
   }
 
-  @Test("Nothing is looked at of a worker that hasn't run since its last sample")
+  @Test("Nothing is read of a worker that hasn't run since its last sample")
   func atRest() throws {
     let worker = try add()
     // The files of a cgroup that no process is in.

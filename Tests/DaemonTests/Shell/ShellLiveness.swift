@@ -36,7 +36,7 @@ final class ShellProcesses {
   /// These are hardly used: no simulated worker has pages, sockets or snapshots.
   let services: Services
   let snapshots: SnapshotKeeper
-  private let threads = JobPool(name: "shell", most: 1)
+  private let threads = JobPool(name: "shell", maxOrdinary: 1)
   var hibernation: HibernationService { services.hibernation }
   var jobs: LoopJobs { services.jobs }
   let fake = FakeProcesses()

@@ -61,7 +61,7 @@ import Testing
     list: [.init(pid: 7, name: "browser", resident: 99)], isComplete: true)
 
   @Test(
-    "A report has the machine's largest processes, whether they are known before it or after it")
+    "A report has the machine's largest processes, whether they are found before or after it")
   func processes() throws {
     var answers: [(JetsamRecord.Processes?) -> Void] = []
     keeper.measure = { answers.append($0) }

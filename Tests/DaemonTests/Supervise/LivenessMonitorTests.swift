@@ -163,7 +163,7 @@ import Testing
     #expect(world.monitor?.isAsking == true && world.monitor?.lastFailure == nil)
   }
 
-  @Test("A worker is probed although the looks at traffic before and after the probe are lost")
+  @Test("A worker is probed although the readings of traffic before and after the probe are lost")
   func lostLooks() throws {
     let world = try World()
     try world.questions.watchTraffic()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What is known of the runs of workers") struct RunHistoryTests {
+@Suite("The history of workers' runs") struct RunHistoryTests {
   private let world: RestartWorld
   private var supervisor: RestartSupervisor { world.supervisor }
   private let web = WorkerID("web")

@@ -107,7 +107,7 @@ import Testing
     return answers.first?.text
   }
 
-  @Test("A new configuration applies to the probe and to the look at traffic")
+  @Test("A new configuration applies to the probe and to the reading of traffic")
   func configuration() throws {
     let worker = try world.add { $0.liveness = probed(80) }
     worker.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])

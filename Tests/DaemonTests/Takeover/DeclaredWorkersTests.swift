@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  private func isReady(_ name: String) {
+  private func becomeReady(_ name: String) {
     world.driver.send(.launched(WorkerID(name)))
     world.base.starter.advance()
   }
@@ -60,9 +60,9 @@ import Testing
       Self.worker("later", autostart: false), Self.worker("db"),
     ])
     #expect(started == ["start db"])
-    isReady("db")
+    becomeReady("db")
     #expect(started == ["start db", "start api"])
-    isReady("api")
+    becomeReady("api")
     #expect(started == ["start db", "start api", "start web"])
   }
 

@@ -94,7 +94,7 @@ import Testing
 
   // MARK: sleeping workers
 
-  @Test("A sleeping worker that rests as recorded sleeps on with its image, and is watched")
+  @Test("A worker that sleeps as recorded continues to sleep with its image, and is watched")
   func asleep() throws {
     world.declare(.forTest("web"))
     try world.leave("web", .hibernated)

@@ -190,7 +190,7 @@ import Testing
     #expect(path == world.state.image(of: "web"))
   }
 
-  @Test("A worker that doesn't rest as its record says is in doubt: its memory is verified")
+  @Test("A worker that doesn't sleep as its record says is in doubt: its memory is verified")
   func inDoubt() throws {
     try world.scratch.write("state/images/web.image", "damaged")
     for state in [WorkerState.hibernated, .suspended, .background, .resuming, .hibernating] {

@@ -6,7 +6,7 @@ import WorkerProtocol
 
 @testable import Daemon
 
-@Suite("What a worker hears of its own life") struct LifecycleMessagesTests {
+@Suite("Messages to a worker about its life cycle") struct LifecycleMessagesTests {
   private let world: ConversationWorld
   private let conversation: WorkerConversation
 

@@ -61,7 +61,7 @@ import Testing
     #expect(heard.messages.count == 2)
   }
 
-  @Test("A limit leaves the rest for the next turn of the loop")
+  @Test("A limit leaves the remaining messages for the next turn of the loop")
   func limit() throws {
     let channel = try make()
     try listen(channel, limit: 2)

@@ -90,7 +90,7 @@ private final class TalkWorld {
     withExtendedLifetime(end) {}
   }
 
-  @Test("A question without patience waits until the run ends")
+  @Test("A question without a timeout waits until the run ends")
   func patient() throws {
     let end = try world.connect()
     world.ask(timeout: nil)

@@ -7,7 +7,7 @@ import WorkerProtocol
 
 @testable import Daemon
 
-@Suite("Memory that a worker has offered") struct PurgeableOffersTests {
+@Suite("Purgeable memory that a worker has offered") struct PurgeableOffersTests {
   private let world: ConversationWorld
   private let conversation: WorkerConversation
   private var offers: PurgeableOffers { conversation.offers }

@@ -16,7 +16,7 @@ import WorkerProtocol
 
   init() throws { world = try ConversationWorld() }
 
-  @Test("Readiness, tasks, holds and a status mean the same over both channels")
+  @Test("Readiness, tasks, holds and a status have the same effect over both channels")
   func sameOverBoth() throws {
     let conversation = try world.begin()
     defer { conversation.end() }

@@ -26,7 +26,7 @@ import WorkerProtocol
     return recv(listener.raw, &bytes, bytes.count, Int32(MSG_DONTWAIT))
   }
 
-  @Test("A shed request over the socket is answered by `done`, and not by a footprint that rests")
+  @Test("A shed request over the socket is answered by `done`, and not by a stable footprint")
   func socket() throws {
     try connected { talk, conversation, worker, world in
       let attempt = try world.begin(nil)

@@ -208,7 +208,7 @@ import WorkerProtocol
     let worker = try world.connect(conversation)
     let cause = String(repeating: "c", count: 4000)
     for _ in 0..<10_000 where conversation.connectionCount != nil {
-      conversation.say { .didResume(id: $0, asleepSeconds: 1, cause: cause) }
+      conversation.send { .didResume(id: $0, asleepSeconds: 1, cause: cause) }
     }
     #expect(conversation.connectionCount == nil && !conversation.canShed)
     #expect(world.channelChanges == 2)
@@ -245,7 +245,7 @@ import WorkerProtocol
     #expect(conversation.offers.inodes.isEmpty && conversation.offers.purge == nil)
     #expect(try eventually { worker.isClosed })
     conversation.end()
-    conversation.say { .didEnterForeground(id: $0) }
+    conversation.send { .didEnterForeground(id: $0) }
     conversation.receiveNotifications()
     try world.watches.serve()
     world.timers.advance(by: .seconds(100))
@@ -272,14 +272,14 @@ import WorkerProtocol
     #expect(second.withoutEffect == "answers without effect: 1 to unknown requests")
   }
 
-  @Test("A worker without a channel can't be asked, and nothing is known of it")
+  @Test("A worker without a channel can't be asked, and has no paths or signs of life")
   func none() throws {
     let conversation = try world.begin(notify: false, pressure: false, talk: false)
     defer { conversation.end() }
     #expect(conversation.paths == [] && world.watches.active == 0)
     #expect(conversation.lastSign() == nil && conversation.withoutEffect == nil)
     #expect(conversation.ask(.willSuspend, within: .seconds(1), timeout: nil) { _ in } == nil)
-    conversation.sayPressure()
+    conversation.sendPressure()
     conversation.receiveNotifications()
   }
 }

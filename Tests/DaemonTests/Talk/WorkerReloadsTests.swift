@@ -139,7 +139,7 @@ import Testing
   }
 
   @Test("A reload fails if the worker has just ended")
-  func hasEnded() throws {
+  func endedWorker() throws {
     let worker = try add()
     worker.process = nil
     ask()

@@ -65,7 +65,7 @@ struct RegretTests {
       world.obey(world.ask(.background, WorkerID(name)))
     }
     #expect(world.engine.terminationOrder().map(\.name) == ["quick", "slow"])
-    #expect(terms(world, WorkerID("quick"))?.isCostKnown == true)
+    #expect(terms(world, WorkerID("quick"))?.isCostMeasured == true)
   }
 
   @Test("Regret and band stay the same until the reported instant, and change at it")
@@ -111,7 +111,7 @@ struct RegretTests {
     var world = world()
     let before = try #require(world.engine.ranking().hibernation.last?.regret)
     #expect(
-      !before.isCostKnown && before.cost > .milliseconds(14) && before.cost < .milliseconds(16))
+      !before.isCostMeasured && before.cost > .milliseconds(14) && before.cost < .milliseconds(16))
     world.obey(world.ask(.hibernate, daily))
     world.ask(.wake, daily)
     world.send(.resumed(daily, .milliseconds(105)))

@@ -37,7 +37,7 @@ import Testing
       default:
         let room = ByteCount.megabytes(.random(in: 0...9, using: &random))
         let rate = Self.rate(.random(in: 0...60, using: &random), for: 20)
-        let found = due.takeCandidates(room: room, rate)
+        let found = due.collectCandidates(room: room, rate)
         for (slot, verdict) in model where Self.isLifted(verdict, room, rate) {
           model[slot] = .some(nil)
         }

@@ -85,7 +85,7 @@ extension RuleScan {
     var matching = matching
     for user in RuleMatching.namedUsers(in: matching.rules) {
       switch user {
-      case .me: matching.users[user] = OwnIdentity.user
+      case .me: matching.users[user] = CurrentProcess.user
       case .number: break
       // A user that the machine doesn't know has no processes.
       case .name(let name):
@@ -250,7 +250,7 @@ private struct RulePass {
     of stat: ProcessStat, _ ancestors: [ProcessStat], by rule: Int
   ) -> String? {
     let managers = ([stat] + ancestors).filter {
-      ["dormouse", WrapperTree.processName].contains($0.name) && $0.pid != OwnIdentity.pid
+      ["dormouse", WrapperTree.processName].contains($0.name) && $0.pid != CurrentProcess.pid
     }
     if let wrapper = managers.first {
       return "it was started by another Dormouse (pid \(wrapper.pid))"

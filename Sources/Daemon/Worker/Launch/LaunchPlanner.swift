@@ -105,7 +105,7 @@ final class LaunchPlanner {
     // root get a keyring of their own. Workers of another user's daemon keep its keyring: what they
     // may read there, they may read in any case, and the kernel limits the number of keyrings of a
     // user.
-    plan.ownKeyring = geteuid() == 0
+    plan.newKeyring = geteuid() == 0
     planLog(&plan, configuration)
     if let size = configuration.output.maxSize { plan.logLimit = size.bytes }
     if case .notificationDescriptor(let number) = configuration.readiness {
@@ -124,7 +124,7 @@ final class LaunchPlanner {
     } catch { log(.warning, "\(worker.id): \(error)") }
     planFiles(&plan, worker)
     plan.umask = worker.configuration.umask
-    plan.ownKeyring = geteuid() == 0
+    plan.newKeyring = geteuid() == 0
     // The memory controller may have been off meanwhile (`DelegatedGroup.prepareForStart`).
     if let limit = worker.configuration.limits.memory {
       limitMemory(of: worker.id, plan.cgroup, limit)

@@ -104,7 +104,7 @@ final class LogKeeper {
         then()
       }
     } unwatch: {
-      writes.watch?.drop($0)
+      writes.watch?.removeWatch($0)
     } log: { [log = services.log] in
       log($0, $1)
     }
@@ -223,7 +223,7 @@ private final class LogWrites {
     // Without a watch, each log is checked with each sample.
     guard let watch = try? WriteWatch() else { return nil }
     do {
-      _ = try loop.whenReadable(watch.descriptor) { [unowned self] in report(watch.take()) }
+      _ = try loop.whenReadable(watch.descriptor) { [unowned self] in report(watch.readReports()) }
     } catch { return nil }
     return watch
   }()

@@ -57,7 +57,7 @@ struct ChannelPlan: Sendable {
   /// list.
   func open() throws -> Made {
     var remarks: [Remark] = []
-    let handle = try openTrusted(directory, making: true, as: .own)
+    let handle = try openTrusted(directory, making: true, as: .exclusive)
     if account != nil {
       do throws(SystemCallError) { try handle.setMode(0o711) } catch {
         remarks.append(Remark(level: .warning, text: "\(error)"))
@@ -121,7 +121,7 @@ struct ChannelPlan: Sendable {
   /// to which every user can send.
   private func openPublicNotify(_ remarks: inout [Remark]) -> NotifySocket? {
     do {
-      let handle = try openTrusted(publicDirectory, making: true, as: .own)
+      let handle = try openTrusted(publicDirectory, making: true, as: .exclusive)
       try handle.setMode(0o711)
       let socket = try NotifySocket.create(
         in: publicDirectory, name: name, acceptsDescriptors: acceptsDescriptors)

@@ -190,7 +190,7 @@ extension WorkerSleep {
   }
 
   private func releaseMasters(_ masters: PreforkMasters) {
-    guard masters.areHeld else { return }
+    guard masters.areStopped else { return }
     timers.after(PreforkMasters.grace) { [memory, id, weak masters] in
       if let masters { memory.release(masters, of: id.name) }
     }

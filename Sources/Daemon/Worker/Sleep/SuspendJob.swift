@@ -88,8 +88,8 @@ struct SuspendJob: Sendable {
     let manager = isExternal ? SleepWatch(of: try discover(), in: cgroup) : nil
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
     let tree = try discover()
-    waits.rests(tree)
-    try masters.look(at: tree)
+    waits.didRest(tree)
+    try masters.find(in: tree)
     if mustBeIdle { try checkIsIdle() }
     let sources = watch(ignored, since: began)
     // A resource that is short now may be free in a moment, so the next attempt may succeed.

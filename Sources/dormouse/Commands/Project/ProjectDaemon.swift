@@ -65,7 +65,7 @@ struct ProjectDaemon {
 
   private var isStateInUse: Bool {
     do {
-      _ = try StateLock(openTrusted(daemon.state, as: .own))
+      _ = try StateLock(openTrusted(daemon.state, as: .exclusive))
       return false
     } catch StartError.inUse { return true } catch { return false }
   }

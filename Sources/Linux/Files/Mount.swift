@@ -8,15 +8,16 @@ struct Mount: Hashable {
   var options: [String]
 
   init?(parsing line: some StringProtocol) {
-    let words = line.split(separator: " ")
+    let fields = line.split(separator: " ")
     // Optional fields end with a single "-". The type follows it.
-    guard words.count >= 9, let dash = words.dropFirst(6).firstIndex(of: "-"),
-      dash + 1 < words.count
+    guard fields.count >= 9, let dash = fields.dropFirst(6).firstIndex(of: "-"),
+      dash + 1 < fields.count
     else { return nil }
-    root = Self.unescape(words[3])
-    point = Self.unescape(words[4])
-    type = String(words[dash + 1])
-    options = dash + 3 < words.count ? words[dash + 3].split(separator: ",").map { String($0) } : []
+    root = Self.unescape(fields[3])
+    point = Self.unescape(fields[4])
+    type = String(fields[dash + 1])
+    options =
+      dash + 3 < fields.count ? fields[dash + 3].split(separator: ",").map { String($0) } : []
   }
 
   /// Decodes blanks, tabs, newlines and backslashes, which are `\` and three octal digits.

@@ -57,7 +57,7 @@ public struct TracedThread: Sendable {
 
   /// Whether both have the same registers and the same mask.
   public func isLike(_ other: TracedThread) -> Bool {
-    signalMask == other.signalMask && registers.areLike(other.registers)
+    signalMask == other.signalMask && registers.isLike(other.registers)
   }
 }
 

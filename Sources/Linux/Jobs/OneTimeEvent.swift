@@ -1,5 +1,5 @@
 /// An event that one thread raises once, and for which other threads wait.
-public final class Signal: Sendable {
+public final class OneTimeEvent: Sendable {
   private let semaphore = Semaphore()
 
   public init() {}

@@ -8,7 +8,7 @@ import Glibc
 ///
 /// Only mappings of files that aren't writable and don't differ from the file are dropped, because
 /// dropping a changed page would lose the change. Locked pages (mlockall(2)) stay.
-public func dropOwnCode() {
+public func releaseUnusedCode() {
   _ = constantsAreProtected
   // If /proc can't be read, nothing is dropped.
   guard let mappings = try? MemoryMapping.all(of: getpid()) else { return }

@@ -2,13 +2,13 @@ import Synchronization
 
 /// Counts the threads of several queues that may release them, and keeps a few. If a thread exists
 /// already, a job begins half a millisecond earlier; each thread uses up to 28 KB.
-public final class QueueThreads: Sendable {
-  private let keeps: Int
+public final class ThreadBudget: Sendable {
+  private let minimum: Int
   private let count = Atomic(0)
 
-  /// - Parameter keeps: the number of threads that stay. Threads that become idle beyond it end.
-  public init(keeps: Int) {
-    self.keeps = keeps
+  /// - Parameter minimum: the number of threads that stay. Threads that become idle beyond it end.
+  public init(minimum: Int) {
+    self.minimum = minimum
     // The spare thread can be started now. It may be impossible later, when a queue needs it.
     _ = QueueBacklog.spare
   }
@@ -21,7 +21,7 @@ public final class QueueThreads: Sendable {
   /// - Returns: false if the thread is to stay.
   func leave(always: Bool) -> Bool {
     var seen = count.load(ordering: .relaxed)
-    while always || seen > keeps {
+    while always || seen > minimum {
       let (isMine, now) = count.weakCompareExchange(
         expected: seen, desired: seen - 1, ordering: .relaxed)
       if isMine { return true }

@@ -7,7 +7,7 @@ import Glibc
 /// a stopped process, and a tracer can stop it, so SIGSTOP is better if there is no version 2.
 public enum OldFreezer {
   /// The directory at which the freezer is mounted; nil if it isn't.
-  public static func place() -> String? {
+  public static func mountPoint() -> String? {
     let mounts = (try? Mount.all()) ?? []
     return mounts.first { mount in
       mount.type == "cgroup" && access("\(mount.point)/cgroup.procs", F_OK) == 0
