@@ -45,7 +45,7 @@ public final class Recorder {
   private let source: any RecordingSource
   private let file: RecordingFile
   private let began: Int64
-  private var meter = FootprintMeter()
+  private var meter = ProcessTreeMeter()
   private var warnings: [Double]
   /// Called with each mark after it is written.
   public var onMark: ((FootprintMark) -> Void)?

@@ -55,7 +55,7 @@ public struct OfflineRecovery {
 
   /// The workers that still run, such as `web (pid 4711)`, and an error for each record that can't
   /// be read. Workers of another supervisor aren't in it.
-  public var left: [String] {
+  public var livingWorkers: [String] {
     do throws(WorkerRecordError) {
       let loaded = try records.loadAll()
       return loaded.records.filter { $0.external == nil && lives($0) }

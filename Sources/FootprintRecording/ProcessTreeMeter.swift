@@ -2,7 +2,7 @@ import FootprintTrace
 import Linux
 
 /// Measures a tree of processes, by kind of memory.
-struct FootprintMeter {
+struct ProcessTreeMeter {
   /// Bytes of file pages that processes have copied by writing to them. Each mapping must be read
   /// to distinguish them from other anonymous memory, which is expensive. They hardly change, so
   /// they are measured once a second.
