@@ -93,7 +93,7 @@ struct WrapCommand: ParsableCommand {
   var hostGrace: String?
   @Flag(
     help: ArgumentHelp(
-      "--host-grace also counts if the process that started it has ended, and only one of its "
+      "Counts --host-grace also if the process that started it has ended, and only one of its "
         + "standard input and output is a pipe or a socket. `dormouse integrate` writes this "
         + "option."))
   var endWithHost = false
