@@ -72,11 +72,11 @@ public struct Rescue {
   ///
   /// - Parameter report: called with the outcome of each worker, on the calling thread.
   public mutating func run(_ report: (Outcome) -> Void) {
-    let handedOver = HandedOver.collect(from: state.keeper, within: patience)
+    let handedOver = HandedOverMemories.collect(from: state.keeper, within: patience)
     memories = handedOver?.memories ?? [:]
     var allAreAwake = true
     // If a worker still sleeps, a later daemon needs the keeper.
-    defer { if allAreAwake { handedOver?.areTaken() } }
+    defer { if allAreAwake { handedOver?.confirm() } }
     do throws(WorkerRecordError) {
       let found = try records.loadAll()
       for record in found.records where lives(record) {
